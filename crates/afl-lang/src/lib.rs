@@ -1,0 +1,1 @@
+//! AFL from text to a checked program.
