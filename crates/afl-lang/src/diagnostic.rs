@@ -1,0 +1,79 @@
+//! What is wrong with a program, as data: a code, a sentence, places, and what to do.
+
+use crate::code::Code;
+use crate::source::Place;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Severity {
+    Error,
+    Warning,
+}
+
+impl Severity {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// One mistake, or one doubtful spot, in the user's source.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Diagnostic {
+    pub code: Code,
+    /// One sentence, lower case, without a full stop.
+    pub message: String,
+    pub place: Place,
+    /// What the excerpt says under the place; often empty.
+    pub label: String,
+    /// Other places that explain the mistake.
+    pub related: Vec<Label>,
+    pub help: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Label {
+    pub place: Place,
+    pub message: String,
+}
+
+impl Diagnostic {
+    pub fn new(code: Code, place: Place, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), place, label: String::new(), related: Vec::new(), help: None }
+    }
+
+    #[must_use]
+    pub fn label(mut self, text: impl Into<String>) -> Self {
+        self.label = text.into();
+        self
+    }
+
+    #[must_use]
+    pub fn related(mut self, place: Place, message: impl Into<String>) -> Self {
+        self.related.push(Label { place, message: message.into() });
+        self
+    }
+
+    #[must_use]
+    pub fn help(mut self, text: impl Into<String>) -> Self {
+        self.help = Some(text.into());
+        self
+    }
+
+    pub fn severity(&self) -> Severity {
+        self.code.severity()
+    }
+
+    pub fn is_error(&self) -> bool {
+        self.severity() == Severity::Error
+    }
+}
+
+/// Source order: by file, then position; at one position errors come first.
+pub fn sort(diagnostics: &mut [Diagnostic]) {
+    diagnostics.sort_by(|a, b| {
+        let key = |d: &Diagnostic| (d.place.file, d.place.span.start, d.severity(), d.code);
+        key(a).cmp(&key(b))
+    });
+}

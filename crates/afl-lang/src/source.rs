@@ -1,0 +1,146 @@
+//! Source texts and positions in them.
+
+use std::ops::Range;
+
+/// A half-open range of bytes in one source text.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Span {
+    pub start: u32,
+    pub end: u32,
+}
+
+impl Span {
+    pub fn new(start: u32, end: u32) -> Self {
+        Self { start, end }
+    }
+
+    /// The smallest span that covers both.
+    #[must_use]
+    pub fn to(self, other: Self) -> Self {
+        Self { start: self.start.min(other.start), end: self.end.max(other.end) }
+    }
+
+    pub fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+/// Which of a program's source texts; an index into [`Sources`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct FileId(pub u32);
+
+/// A span in one of a program's source texts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Place {
+    pub file: FileId,
+    pub span: Span,
+}
+
+/// What a source text is to the program it is compiled into.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Role {
+    #[default]
+    Primary,
+    /// Declarations that the primary texts use; nothing in it is warned about.
+    Library,
+}
+
+/// One source text with the name that messages call it by.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Source {
+    pub name: String,
+    pub text: String,
+    pub role: Role,
+}
+
+impl Source {
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { name: name.into(), text: text.into(), role: Role::Primary }
+    }
+
+    pub fn library(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { name: name.into(), text: text.into(), role: Role::Library }
+    }
+}
+
+/// The source texts of one program, in the order they were given.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Sources(pub Vec<Source>);
+
+impl Sources {
+    pub fn one(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Self(vec![Source::new(name, text)])
+    }
+
+    pub fn get(&self, file: FileId) -> &Source {
+        &self.0[file.0 as usize]
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (FileId, &Source)> {
+        self.0.iter().enumerate().map(|(index, source)| (FileId(index as u32), source))
+    }
+}
+
+/// A position for people: lines and columns count from one, columns count characters.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LineColumn {
+    pub line: u32,
+    pub column: u32,
+}
+
+/// Finds lines and columns in one text.
+#[derive(Clone, Debug)]
+pub struct LineIndex<'s> {
+    text: &'s str,
+    ascii: bool,
+    starts: Vec<u32>,
+}
+
+impl<'s> LineIndex<'s> {
+    pub fn new(text: &'s str) -> Self {
+        let newlines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let starts = std::iter::once(0).chain(newlines.map(|(at, _)| at as u32 + 1)).collect();
+        Self { text, ascii: text.is_ascii(), starts }
+    }
+
+    pub fn position(&self, offset: u32) -> LineColumn {
+        self.on_line(self.starts.partition_point(|start| *start <= offset) - 1, offset)
+    }
+
+    /// Like [`position`](Self::position), faster where offsets come in about the order of the text:
+    /// `near` is the zero-based line of the last answer.
+    pub fn position_near(&self, near: usize, offset: u32) -> LineColumn {
+        let is_on = |line: usize| {
+            self.starts.get(line).is_some_and(|start| *start <= offset)
+                && self.starts.get(line + 1).is_none_or(|next| offset < *next)
+        };
+        match (near..near + 3).find(|line| is_on(*line)) {
+            Some(line) => self.on_line(line, offset),
+            None => self.position(offset),
+        }
+    }
+
+    fn on_line(&self, line: usize, offset: u32) -> LineColumn {
+        let start = self.starts[line];
+        let column = if self.ascii {
+            offset - start
+        } else {
+            self.text[start as usize..offset as usize].chars().count() as u32
+        };
+        LineColumn { line: line as u32 + 1, column: column + 1 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_count_characters_and_lines_count_from_one() {
+        let index = LineIndex::new("aé\nb");
+        assert_eq!(index.position(3), LineColumn { line: 1, column: 3 });
+        assert_eq!(index.position(4), LineColumn { line: 2, column: 1 });
+        assert_eq!(index.position_near(1, 5), LineColumn { line: 2, column: 2 });
+        assert_eq!(index.position_near(1, 0), LineColumn { line: 1, column: 1 });
+    }
+}

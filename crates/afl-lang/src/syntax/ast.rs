@@ -1,0 +1,449 @@
+//! The syntax tree: what the text says, before names and types mean anything.
+//!
+//! The tree keeps spans, parentheses and literals as written; comments stand beside it in
+//! [`SyntaxTree::comments`]. Together they are all the formatter needs. Broken parts are left out or
+//! are [`ExprKind::Broken`]; whatever is left out has been reported.
+
+use std::borrow::Cow;
+
+use crate::source::Span;
+
+#[derive(Debug, Default)]
+pub struct SyntaxTree<'s> {
+    pub items: Vec<Item<'s>>,
+    /// Every comment of the text, in order.
+    pub comments: Vec<Comment>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Comment {
+    pub kind: CommentKind,
+    pub span: Span,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CommentKind {
+    Line,
+    Block,
+    Doc,
+}
+
+#[derive(Debug)]
+pub enum Item<'s> {
+    Namespace(Namespace<'s>),
+    Use(Use<'s>),
+    Decl(Decl<'s>),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Ident<'s> {
+    pub text: &'s str,
+    pub span: Span,
+}
+
+/// A dotted name; `text` has no blanks or comments even where the source has.
+#[derive(Clone, Debug)]
+pub struct QName<'s> {
+    pub text: Cow<'s, str>,
+    pub span: Span,
+}
+
+impl QName<'_> {
+    /// The part after the last dot.
+    pub fn last(&self) -> &str {
+        self.text.rsplit('.').next().unwrap_or(&self.text)
+    }
+}
+
+#[derive(Debug)]
+pub struct Namespace<'s> {
+    pub doc: Option<Span>,
+    pub name: QName<'s>,
+    pub extent: Extent,
+    pub items: Vec<Item<'s>>,
+    pub span: Span,
+}
+
+/// How far a namespace reaches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Extent {
+    /// `namespace a { … }`; the span covers the braces.
+    Braces(Span),
+    /// `namespace a` without braces: to the next such line or the end of the file.
+    RestOfFile,
+}
+
+#[derive(Debug)]
+pub struct Use<'s> {
+    pub namespace: QName<'s>,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub struct Decl<'s> {
+    pub doc: Option<Span>,
+    pub kind: DeclKind<'s>,
+    /// From the first keyword to the end of the tail; without the doc comment.
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub enum DeclKind<'s> {
+    Facet(Facet<'s>),
+    Schema(Schema<'s>),
+    Implicit(Implicit<'s>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum FacetKind {
+    Plain,
+    Event,
+    Workflow,
+}
+
+#[derive(Debug)]
+pub struct Facet<'s> {
+    pub kind: FacetKind,
+    pub name: Ident<'s>,
+    pub params: Params<'s>,
+    pub returns: Option<Params<'s>>,
+    pub mixins: Vec<Mixin<'s>>,
+    pub body: Body<'s>,
+}
+
+/// What follows a signature or a step's call.
+#[derive(Debug, Default)]
+pub struct Body<'s> {
+    pub script: Option<Script<'s>>,
+    pub prompt: Option<Prompt<'s>>,
+    pub clauses: Vec<Clause<'s>>,
+    pub catch: Option<Catch<'s>>,
+}
+
+#[derive(Debug)]
+pub struct Params<'s> {
+    pub list: Vec<Param<'s>>,
+    /// With the parentheses.
+    pub span: Span,
+}
+
+/// A parameter, a return or a schema field.
+#[derive(Debug)]
+pub struct Param<'s> {
+    pub name: Ident<'s>,
+    pub ty: TypeExpr<'s>,
+    pub default: Option<Expr<'s>>,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub struct TypeExpr<'s> {
+    pub kind: TypeKind<'s>,
+    /// Written with a `?`.
+    pub nullable: bool,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub enum TypeKind<'s> {
+    Name(QName<'s>),
+    List(Box<TypeExpr<'s>>),
+    Broken,
+}
+
+#[derive(Debug)]
+pub struct Schema<'s> {
+    pub name: Ident<'s>,
+    pub fields: Params<'s>,
+}
+
+#[derive(Debug)]
+pub struct Implicit<'s> {
+    pub name: Ident<'s>,
+    pub call: Call<'s>,
+}
+
+/// One `andThen`.
+#[derive(Debug)]
+pub struct Clause<'s> {
+    pub kind: ClauseKind<'s>,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub enum ClauseKind<'s> {
+    Block(Block<'s>),
+    Foreach(Foreach<'s>),
+    When(When<'s>),
+    Script(Script<'s>),
+}
+
+#[derive(Debug)]
+pub struct Foreach<'s> {
+    pub variable: Ident<'s>,
+    pub iterable: Expr<'s>,
+    pub block: Block<'s>,
+}
+
+#[derive(Debug)]
+pub struct Block<'s> {
+    pub statements: Vec<Statement<'s>>,
+    /// With the braces.
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub enum Statement<'s> {
+    Step(Step<'s>),
+    Log(Log<'s>),
+    Assert(Assert<'s>),
+    Yield(Yield<'s>),
+}
+
+impl Statement<'_> {
+    pub fn span(&self) -> Span {
+        match self {
+            Self::Step(step) => step.span,
+            Self::Log(log) => log.span,
+            Self::Assert(assert) => assert.span,
+            Self::Yield(yielded) => yielded.span,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Step<'s> {
+    pub name: Ident<'s>,
+    pub call: Call<'s>,
+    /// Only `clauses` and `catch` can be filled.
+    pub body: Body<'s>,
+    pub span: Span,
+}
+
+/// `sys.log(…)`.
+#[derive(Debug)]
+pub struct Log<'s> {
+    pub args: Args<'s>,
+    pub span: Span,
+}
+
+/// `sys.assert(…)`.
+#[derive(Debug)]
+pub struct Assert<'s> {
+    pub condition: Expr<'s>,
+    pub span: Span,
+}
+
+/// `yield A(…) with B(…)`: one yield for each target.
+#[derive(Debug)]
+pub struct Yield<'s> {
+    pub call: Call<'s>,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub struct Call<'s> {
+    pub target: QName<'s>,
+    pub args: Args<'s>,
+    pub mixins: Vec<Mixin<'s>>,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub struct Args<'s> {
+    pub list: Vec<Arg<'s>>,
+    /// With the parentheses.
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub struct Arg<'s> {
+    pub name: Ident<'s>,
+    pub value: Expr<'s>,
+}
+
+/// `with Target(…) as alias`.
+#[derive(Debug)]
+pub struct Mixin<'s> {
+    pub target: QName<'s>,
+    pub args: Args<'s>,
+    pub alias: Option<Ident<'s>>,
+    /// From `with` to the end.
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub struct When<'s> {
+    pub cases: Vec<Case<'s>>,
+    /// From `when` to the closing brace.
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub struct Case<'s> {
+    pub condition: Condition<'s>,
+    pub block: Block<'s>,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub enum Condition<'s> {
+    If(Expr<'s>),
+    /// `_`
+    Otherwise(Span),
+}
+
+#[derive(Debug)]
+pub struct Catch<'s> {
+    pub kind: CatchKind<'s>,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub enum CatchKind<'s> {
+    Block(Block<'s>),
+    When(When<'s>),
+}
+
+#[derive(Debug)]
+pub struct Script<'s> {
+    pub language: Option<Ident<'s>>,
+    pub body: ScriptBody<'s>,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub enum ScriptBody<'s> {
+    Text(StringLit<'s>),
+    /// `{ … }`: the text between the braces.
+    Braces(&'s str, Span),
+}
+
+#[derive(Debug)]
+pub struct Prompt<'s> {
+    pub entries: Vec<PromptEntry<'s>>,
+    /// From `prompt` to the closing brace.
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub struct PromptEntry<'s> {
+    pub key: Ident<'s>,
+    pub value: StringLit<'s>,
+}
+
+/// A string as written, quotes included; `literal::value` gives what it means.
+#[derive(Clone, Copy, Debug)]
+pub struct StringLit<'s> {
+    pub raw: &'s str,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub struct Expr<'s> {
+    pub kind: ExprKind<'s>,
+    pub span: Span,
+}
+
+#[derive(Debug)]
+pub enum ExprKind<'s> {
+    String(StringLit<'s>),
+    /// The magnitude; a sign is a [`UnaryOp::Negate`] around it.
+    Int(u64),
+    Double(f64),
+    Boolean(bool),
+    Null,
+    Array(Vec<Expr<'s>>),
+    Map(Vec<MapEntry<'s>>),
+    /// `$.a.b`
+    Input(Vec<Ident<'s>>),
+    /// `step.a.b`, or a foreach variable; never empty.
+    Name(Vec<Ident<'s>>),
+    /// All operands of a chain of `++`.
+    Concat(Vec<Expr<'s>>),
+    Binary(BinaryOp, Box<[Expr<'s>; 2]>),
+    Unary(UnaryOp, Box<Expr<'s>>),
+    /// `base[index]`
+    Index(Box<[Expr<'s>; 2]>),
+    /// `.field` behind anything but a plain reference.
+    Field(Box<Expr<'s>>, Ident<'s>),
+    Paren(Box<Expr<'s>>),
+    Broken,
+}
+
+#[derive(Debug)]
+pub struct MapEntry<'s> {
+    pub key: MapKey<'s>,
+    pub value: Expr<'s>,
+}
+
+#[derive(Debug)]
+pub enum MapKey<'s> {
+    Name(Ident<'s>),
+    String(StringLit<'s>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum UnaryOp {
+    Negate,
+    Plus,
+    Not,
+}
+
+impl UnaryOp {
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Negate => "-",
+            Self::Plus => "+",
+            Self::Not => "!",
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub enum BinaryOp {
+    Or,
+    And,
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    In,
+    NotIn,
+    Contains,
+    StartsWith,
+    EndsWith,
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Modulo,
+}
+
+impl BinaryOp {
+    /// As written; the keyword operators are words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Or => "||",
+            Self::And => "&&",
+            Self::Equal => "==",
+            Self::NotEqual => "!=",
+            Self::Less => "<",
+            Self::LessEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterEqual => ">=",
+            Self::In => "in",
+            Self::NotIn => "not in",
+            Self::Contains => "contains",
+            Self::StartsWith => "startsWith",
+            Self::EndsWith => "endsWith",
+            Self::Add => "+",
+            Self::Subtract => "-",
+            Self::Multiply => "*",
+            Self::Divide => "/",
+            Self::Modulo => "%",
+        }
+    }
+}
