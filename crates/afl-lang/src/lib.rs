@@ -9,5 +9,6 @@ pub mod diagnostic;
 pub mod limits;
 pub mod program;
 pub mod source;
+pub mod suggest;
 pub mod syntax;
 pub mod types;

@@ -7,9 +7,9 @@ pub const MAX_SOURCE_BYTES: usize = 64 << 20;
 /// the loader recurse once or twice a level, so this bounds their stacks.
 pub const MAX_NESTING: u32 = 128;
 
-/// How many operators may hang on one another on the left, as in `a + b + c`. `++` is exempt: its
-/// operands are one list.
-pub const MAX_OPERATOR_CHAIN: u32 = 256;
+/// How high the tree of one expression may be: operators, brackets and indices on one another. The
+/// operands of `++` are one list and count as one. Checker, emitter and loader recurse once a level.
+pub const MAX_EXPRESSION_HEIGHT: u32 = 256;
 
 /// Statements of one block.
 pub const MAX_STATEMENTS_PER_BLOCK: usize = 100_000;

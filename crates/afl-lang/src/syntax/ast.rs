@@ -13,6 +13,8 @@ pub struct SyntaxTree<'s> {
     pub items: Vec<Item<'s>>,
     /// Every comment of the text, in order.
     pub comments: Vec<Comment>,
+    /// The identifiers of text that was skipped after an error: what they may have declared is unknown.
+    pub lost: Vec<&'s str>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,7 +34,7 @@ pub enum CommentKind {
 pub enum Item<'s> {
     Namespace(Namespace<'s>),
     Use(Use<'s>),
-    Decl(Decl<'s>),
+    Decl(Box<Decl<'s>>),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +43,8 @@ pub struct Ident<'s> {
     pub span: Span,
 }
 
-/// A dotted name; `text` has no blanks or comments even where the source has.
+/// A dotted name; `text` has no blanks or comments even where the source has. An empty one stands for
+/// a name that was reported as missing.
 #[derive(Clone, Debug)]
 pub struct QName<'s> {
     pub text: Cow<'s, str>,
@@ -49,6 +52,10 @@ pub struct QName<'s> {
 }
 
 impl QName<'_> {
+    pub fn is_missing(&self) -> bool {
+        self.text.is_empty()
+    }
+
     /// The part after the last dot.
     pub fn last(&self) -> &str {
         self.text.rsplit('.').next().unwrap_or(&self.text)
@@ -111,6 +118,13 @@ pub struct Facet<'s> {
     pub body: Body<'s>,
 }
 
+/// Whether a list holds all that was written, or lost something to a reported error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wholeness {
+    Whole,
+    Broken,
+}
+
 /// What follows a signature or a step's call.
 #[derive(Debug, Default)]
 pub struct Body<'s> {
@@ -125,6 +139,7 @@ pub struct Params<'s> {
     pub list: Vec<Param<'s>>,
     /// With the parentheses.
     pub span: Span,
+    pub wholeness: Wholeness,
 }
 
 /// A parameter, a return or a schema field.
@@ -254,6 +269,7 @@ pub struct Args<'s> {
     pub list: Vec<Arg<'s>>,
     /// With the parentheses.
     pub span: Span,
+    pub wholeness: Wholeness,
 }
 
 #[derive(Debug)]

@@ -1,0 +1,181 @@
+//! Blocks and their statements.
+
+use super::Parser;
+use crate::code::Code;
+use crate::limits::MAX_STATEMENTS_PER_BLOCK;
+use crate::source::Span;
+use crate::syntax::ast::{Assert, Block, Body, Log, Statement, Step, Yield};
+use crate::syntax::token::TokenKind;
+
+impl<'s> Parser<'s> {
+    /// A block in braces; the parser stands at the opening one.
+    pub(super) fn block(&mut self) -> Block<'s> {
+        let open = self.span();
+        let statements = self.nested(Self::statements).unwrap_or_default();
+        let block = Block { statements, span: self.since(open) };
+        self.check_size(&block);
+        self.check_order(&block);
+        block
+    }
+
+    fn statements(&mut self) -> Vec<Statement<'s>> {
+        let open = self.bump().span;
+        let mut statements = Vec::new();
+        loop {
+            match self.kind() {
+                TokenKind::RBrace => {
+                    self.bump();
+                    return statements;
+                }
+                TokenKind::Semicolon => {
+                    self.bump();
+                }
+                TokenKind::Eof => {
+                    self.unclosed(open, TokenKind::RBrace);
+                    return statements;
+                }
+                _ if self.at_declaration() => {
+                    self.unclosed(open, TokenKind::RBrace);
+                    return statements;
+                }
+                _ => statements.extend(self.statement()),
+            }
+        }
+    }
+
+    fn statement(&mut self) -> Option<Statement<'s>> {
+        if self.at(TokenKind::Ident) && self.ahead[1].kind == TokenKind::Assign {
+            return self.step().map(Statement::Step);
+        }
+        match self.word(0) {
+            "yield" => self.yield_statement().map(Statement::Yield),
+            "sys" if self.ahead[1].kind == TokenKind::Dot => self.sys(),
+            _ => {
+                self.not_a_statement();
+                None
+            }
+        }
+    }
+
+    fn step(&mut self) -> Option<Step<'s>> {
+        let name = self.ident("the name of the step")?;
+        self.bump();
+        if !self.at(TokenKind::Ident) || matches!(self.word(0), "true" | "false" | "null") {
+            self.syntax_error(
+                Code::NotAStatement,
+                format!("`{}` is not a call; a step calls a facet", name.text),
+                |d| d.help(format!("write `{} = Facet(name = value)`", name.text)),
+            );
+            let call = self.missing_call();
+            self.skip_brackets();
+            self.skip_statement();
+            return Some(Step { name, call, body: Body::default(), span: self.since(name.span) });
+        }
+        let call = self.call();
+        let body = self.step_body();
+        if !self.ends_statement() {
+            self.expected_with("the end of the step", |d| {
+                d.help("a step is one call; put expressions into its arguments, as in `x = Facet(value = a.b + 1)`")
+            });
+            self.skip_statement();
+        }
+        Some(Step { name, call, body, span: self.since(name.span) })
+    }
+
+    fn ends_statement(&self) -> bool {
+        matches!(self.kind(), TokenKind::Ident | TokenKind::RBrace | TokenKind::Semicolon | TokenKind::Eof)
+            || self.on_new_line()
+            || self.previous_end == 0
+    }
+
+    fn yield_statement(&mut self) -> Option<Yield<'s>> {
+        let start = self.bump().span;
+        let call = self.call();
+        if call.target.is_missing() {
+            self.skip_statement();
+            return None;
+        }
+        Some(Yield { call, span: self.since(start) })
+    }
+
+    fn sys(&mut self) -> Option<Statement<'s>> {
+        let start = self.bump().span;
+        self.bump();
+        let word = self.word(0);
+        if !matches!(word, "log" | "assert") || self.ahead[1].kind != TokenKind::LParen {
+            self.expected_with("`log(…)` or `assert(…)` behind `sys.`", |d| d);
+            self.skip_statement();
+            return None;
+        }
+        self.bump();
+        if let "log" = word {
+            let args = self.args();
+            return Some(Statement::Log(Log { args, span: self.since(start) }));
+        }
+        let open = self.bump().span;
+        let condition = self.expr();
+        let condition = self.no_assignment(condition);
+        if self.eat(TokenKind::RParen).is_none() {
+            self.unclosed(open, TokenKind::RParen);
+            self.skip_statement();
+        }
+        Some(Statement::Assert(Assert { condition, span: self.since(start) }))
+    }
+
+    fn not_a_statement(&mut self) {
+        let word = self.word(0);
+        let help = match (word, self.ahead[1].kind) {
+            ("let" | "var" | "const" | "val", _) => {
+                "leave the word out: a step is `name = Facet(…)`".to_owned()
+            }
+            ("return", _) => "results are yielded: write `yield Owner(name = value)`".to_owned(),
+            ("if" | "switch" | "match" | "else", _) => {
+                "choose with `andThen when { case condition => { … } case _ => { … } }`".to_owned()
+            }
+            ("for" | "while", _) => "repeat with `andThen foreach x in list { … }`".to_owned(),
+            ("foreach" | "when" | "andThen" | "catch", _) => {
+                format!("`{word}` stands behind a call or a signature")
+            }
+            ("use" | "import", _) => "imports stand at the top of a namespace".to_owned(),
+            (_, TokenKind::LParen | TokenKind::Dot) => {
+                format!("give the step a name: `name = {word}(…)`")
+            }
+            _ => "a statement is `name = Facet(…)`, `yield Facet(…)`, `sys.log(…)` or `sys.assert(…)`"
+                .to_owned(),
+        };
+        let message = format!("expected a statement, found {}", self.found());
+        self.syntax_error(Code::NotAStatement, message, |d| d.help(help));
+        if matches!(word, "let" | "var" | "const" | "val") && self.ahead[1].kind == TokenKind::Ident {
+            self.bump();
+            return;
+        }
+        self.skip_brackets();
+        self.skip_statement();
+    }
+
+    fn check_size(&mut self, block: &Block<'s>) {
+        if block.statements.len() > MAX_STATEMENTS_PER_BLOCK {
+            let message = format!(
+                "this block has {} statements; at most {MAX_STATEMENTS_PER_BLOCK} can run",
+                block.statements.len()
+            );
+            let open = Span::new(block.span.start, block.span.start + 1);
+            self.report(Code::TooManyStatements, open, message, |d| {
+                d.help("use `foreach`, or divide the work among facets")
+            });
+        }
+    }
+
+    /// Yields come last.
+    fn check_order(&mut self, block: &Block<'s>) {
+        let is_yield = |statement: &&Statement<'s>| matches!(statement, Statement::Yield(_));
+        let Some(first) = block.statements.iter().position(|statement| is_yield(&statement)) else { return };
+        let Some(step) = block.statements[first..].iter().find(|statement| !is_yield(statement)) else {
+            return;
+        };
+        let place = self.place(block.statements[first].span());
+        self.report(Code::StepAfterYield, step.span(), "yields come last in a block", |d| {
+            d.related(place, "the first yield is here").help("move this statement above the yields")
+        });
+    }
+}

@@ -1,0 +1,281 @@
+//! What follows a signature or a step: scripts, prompts, `andThen`, `when` and `catch`.
+
+use super::Parser;
+use crate::code::Code;
+use crate::source::Span;
+use crate::syntax::ast::{
+    Block, Body, Case, Catch, CatchKind, Clause, ClauseKind, Condition, Foreach, Prompt, PromptEntry, Script,
+    ScriptBody, When,
+};
+use crate::syntax::script;
+use crate::syntax::token::TokenKind;
+
+impl<'s> Parser<'s> {
+    pub(super) fn facet_body(&mut self) -> Body<'s> {
+        let mut body = Body::default();
+        if self.word(0) == "script" {
+            body.script = self.script();
+        } else if self.word(0) == "prompt" {
+            body.prompt = self.prompt();
+        }
+        self.clauses(&mut body);
+        if body.clauses.is_empty() && self.at(TokenKind::LBrace) {
+            self.expected_with("`andThen`", |d| d.help("write `andThen { … }`"));
+            let start = self.span();
+            let kind = ClauseKind::Block(self.block());
+            body.clauses.push(Clause { kind, span: self.since(start) });
+            self.clauses(&mut body);
+        }
+        body
+    }
+
+    pub(super) fn step_body(&mut self) -> Body<'s> {
+        let mut body = Body::default();
+        self.clauses(&mut body);
+        body
+    }
+
+    /// The clauses and the `catch` behind them.
+    fn clauses(&mut self, body: &mut Body<'s>) {
+        while self.at_and_then() {
+            body.clauses.extend(self.clause());
+        }
+        if self.at_keyword("catch") {
+            body.catch = self.catch();
+        }
+    }
+
+    fn at_and_then(&mut self) -> bool {
+        let word = self.word(0);
+        if word == "andThen" {
+            return self.at_keyword("andThen");
+        }
+        let misspelt = word.eq_ignore_ascii_case("andThen")
+            && matches!(self.ahead[1].kind, TokenKind::LBrace | TokenKind::Ident);
+        let bare = matches!(word, "foreach") && self.ahead[1].kind == TokenKind::Ident
+            || word == "when" && self.ahead[1].kind == TokenKind::LBrace;
+        if misspelt || bare {
+            let help =
+                if bare { format!("write `andThen {word} …`") } else { "write `andThen`".to_owned() };
+            self.expected_with("`andThen`", |d| d.help(help));
+        }
+        misspelt || bare
+    }
+
+    fn clause(&mut self) -> Option<Clause<'s>> {
+        let start = self.span();
+        if !matches!(self.word(0), "foreach" | "when") {
+            self.bump();
+        }
+        let kind = match self.word(0) {
+            "foreach" => ClauseKind::Foreach(self.foreach()?),
+            "when" => ClauseKind::When(self.when()?),
+            "script" => ClauseKind::Script(self.script()?),
+            _ if self.at(TokenKind::LBrace) => ClauseKind::Block(self.block()),
+            _ => {
+                self.expected_with("`{`, `foreach`, `when` or `script` behind `andThen`", |d| d);
+                return None;
+            }
+        };
+        Some(Clause { kind, span: self.since(start) })
+    }
+
+    fn foreach(&mut self) -> Option<Foreach<'s>> {
+        self.bump();
+        let variable = self.ident("a variable behind `foreach`")?;
+        if self.word(0) == "in" {
+            self.bump();
+        } else {
+            let help = format!("write `foreach {} in $.list {{ … }}`", variable.text);
+            self.expected_with("`in`", |d| d.help(help));
+        }
+        let iterable = self.expr();
+        let block = self.required_block()?;
+        Some(Foreach { variable, iterable, block })
+    }
+
+    /// A block that must be here; reports where there is none.
+    fn required_block(&mut self) -> Option<Block<'s>> {
+        if self.at(TokenKind::LBrace) {
+            return Some(self.block());
+        }
+        self.expected("`{`");
+        None
+    }
+
+    fn when(&mut self) -> Option<When<'s>> {
+        let start = self.bump().span;
+        let Some(open) = self.eat(TokenKind::LBrace) else {
+            self.expected_with("`{`", |d| d.help("write `when { case condition => { … } case _ => { … } }`"));
+            return None;
+        };
+        let cases = self.nested(|parser| parser.cases(open.span))?;
+        let when = When { cases, span: self.since(start) };
+        self.check_default_case(&when, start);
+        Some(when)
+    }
+
+    fn cases(&mut self, open: Span) -> Vec<Case<'s>> {
+        let mut cases = Vec::new();
+        loop {
+            match self.kind() {
+                TokenKind::RBrace => {
+                    self.bump();
+                    return cases;
+                }
+                TokenKind::Semicolon | TokenKind::Comma => {
+                    self.bump();
+                }
+                TokenKind::Ident if matches!(self.word(0), "case" | "default" | "else") => {
+                    cases.extend(self.case());
+                }
+                _ if self.at(TokenKind::Eof) || self.at_declaration() => {
+                    self.unclosed(open, TokenKind::RBrace);
+                    return cases;
+                }
+                _ => {
+                    self.expected_with("`case`", |d| d.help("write `case condition => { … }`"));
+                    while !matches!(self.kind(), TokenKind::RBrace | TokenKind::Eof)
+                        && self.word(0) != "case"
+                        && !self.at_declaration()
+                    {
+                        self.skip_brackets();
+                    }
+                }
+            }
+        }
+    }
+
+    fn case(&mut self) -> Option<Case<'s>> {
+        let start = self.span();
+        if matches!(self.word(0), "default" | "else") {
+            self.expected_with("`case`", |d| d.help("write `case _ => { … }`"));
+        }
+        let otherwise =
+            self.word(0) != "case" || self.word(1) == "_" && self.ahead[2].kind == TokenKind::Arrow;
+        let word = self.bump().span;
+        let condition = if otherwise {
+            Condition::Otherwise(if self.word(0) == "_" { self.bump().span } else { word })
+        } else {
+            let condition = self.expr();
+            Condition::If(self.no_assignment(condition))
+        };
+        if self.eat(TokenKind::Arrow).is_none() {
+            self.expected_with("`=>`", |d| d.help("write `case condition => { … }`"));
+            if let TokenKind::Colon | TokenKind::Minus = self.kind() {
+                self.bump();
+                self.eat(TokenKind::Greater);
+            }
+        }
+        let block = self.required_block()?;
+        Some(Case { condition, block, span: self.since(start) })
+    }
+
+    fn check_default_case(&mut self, when: &When<'s>, keyword: Span) {
+        let is_default = |case: &Case<'s>| matches!(case.condition, Condition::Otherwise(_));
+        match when.cases.iter().position(is_default) {
+            None => {
+                self.report(Code::WhenWithoutDefault, keyword, "this `when` has no `case _`", |d| {
+                    d.help("add `case _ => { … }` as the last case, so that one always applies")
+                });
+            }
+            Some(at) if at + 1 < when.cases.len() => {
+                let default = self.place(when.cases[at].span);
+                let next = when.cases[at + 1].span;
+                self.report(Code::DefaultCaseNotLast, next, "no case behind `case _` is ever taken", |d| {
+                    d.related(default, "this case takes everything").help("move `case _` to the end")
+                });
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn catch(&mut self) -> Option<Catch<'s>> {
+        let start = self.bump().span;
+        let kind = if self.word(0) == "when" {
+            CatchKind::When(self.when()?)
+        } else {
+            CatchKind::Block(self.required_block()?)
+        };
+        Some(Catch { kind, span: self.since(start) })
+    }
+
+    fn script(&mut self) -> Option<Script<'s>> {
+        let start = self.bump().span;
+        let language = if self.at(TokenKind::Ident) { self.ident("a language") } else { None };
+        let body = if self.at(TokenKind::LBrace) {
+            self.script_braces(language.map(|name| name.text))?
+        } else {
+            ScriptBody::Text(self.string()?)
+        };
+        Some(Script { language, body, span: self.since(start) })
+    }
+
+    /// The raw text between braces; the lexer goes on behind them.
+    fn script_braces(&mut self, language: Option<&str>) -> Option<ScriptBody<'s>> {
+        let open = self.span();
+        let start = open.end;
+        self.comments.retain(|comment| comment.span.start < start);
+        self.diagnostics.retain(|diagnostic| diagnostic.place.span.start < start);
+        let Some(length) = script::body_length(&self.text[start as usize..], language) else {
+            self.report(Code::UnterminatedScript, open, "this script never ends", |d| {
+                d.help("close it with `}`")
+            });
+            self.lexer.seek(start);
+            self.lexer.skip_line();
+            self.refill();
+            return None;
+        };
+        let span = Span::new(start, start + length as u32);
+        self.lexer.seek(span.end);
+        self.refill();
+        self.bump();
+        Some(ScriptBody::Braces(self.slice(span), span))
+    }
+
+    fn prompt(&mut self) -> Option<Prompt<'s>> {
+        let start = self.bump().span;
+        let Some(open) = self.eat(TokenKind::LBrace) else {
+            self.expected_with("`{`", |d| d.help("write `prompt { template \"…\" }`"));
+            return None;
+        };
+        let mut entries = Vec::new();
+        loop {
+            match self.kind() {
+                TokenKind::RBrace => {
+                    self.bump();
+                    break;
+                }
+                TokenKind::Semicolon | TokenKind::Comma => {
+                    self.bump();
+                }
+                TokenKind::Ident if !self.at_declaration() => entries.extend(self.prompt_entry()),
+                TokenKind::Eof | TokenKind::Ident => {
+                    self.unclosed(open.span, TokenKind::RBrace);
+                    break;
+                }
+                _ => {
+                    self.expected_with("an entry of the prompt", |d| d.help("write `template \"…\"`"));
+                    self.skip_brackets();
+                }
+            }
+        }
+        Some(Prompt { entries, span: self.since(start) })
+    }
+
+    fn prompt_entry(&mut self) -> Option<PromptEntry<'s>> {
+        let key = self.ident("a key")?;
+        if let TokenKind::Colon | TokenKind::Assign = self.kind() {
+            let help = format!("write `{} \"…\"`", key.text);
+            self.expected_with("a string", |d| d.help(help));
+            self.bump();
+        }
+        let Some(value) = self.string() else {
+            while !matches!(self.kind(), TokenKind::RBrace | TokenKind::Eof | TokenKind::Ident) {
+                self.skip_brackets();
+            }
+            return None;
+        };
+        Some(PromptEntry { key, value })
+    }
+}

@@ -1,0 +1,406 @@
+//! Expressions, by precedence climbing.
+
+use super::Parser;
+use crate::code::Code;
+use crate::limits::MAX_EXPRESSION_HEIGHT;
+use crate::source::Span;
+use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Ident, MapEntry, MapKey, UnaryOp};
+use crate::syntax::token::TokenKind;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    Or,
+    And,
+    Compare,
+    Concat,
+    Sum,
+    Product,
+    Unary,
+}
+
+impl Level {
+    fn next(self) -> Self {
+        match self {
+            Self::Or => Self::And,
+            Self::And => Self::Compare,
+            Self::Compare => Self::Concat,
+            Self::Concat => Self::Sum,
+            Self::Sum => Self::Product,
+            Self::Product | Self::Unary => Self::Unary,
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Operator {
+    Concat,
+    Binary(BinaryOp),
+}
+
+impl<'s> Parser<'s> {
+    pub(super) fn expr(&mut self) -> Expr<'s> {
+        self.binary(Level::Or)
+    }
+
+    fn binary(&mut self, lowest: Level) -> Expr<'s> {
+        let mut left = self.unary();
+        let mut height = self.height;
+        while let Some((operator, level)) = self.operator() {
+            if level < lowest {
+                break;
+            }
+            self.bump_operator(operator);
+            left = match operator {
+                Operator::Concat => {
+                    let joined = self.concat(left);
+                    height = height.max(self.height) + 1;
+                    joined
+                }
+                Operator::Binary(op) => {
+                    let right = self.binary(level.next());
+                    height = height.max(self.height) + 1;
+                    self.check_chain(op, level);
+                    let span = left.span.to(right.span);
+                    Expr { kind: ExprKind::Binary(op, Box::new([left, right])), span }
+                }
+            };
+            (left, height) = self.bounded(left, height);
+        }
+        self.height = height;
+        left
+    }
+
+    /// The operands of a chain of `++`, the first `++` consumed.
+    fn concat(&mut self, first: Expr<'s>) -> Expr<'s> {
+        let start = first.span;
+        let mut operands = vec![first];
+        let mut height = self.height;
+        loop {
+            operands.push(self.binary(Level::Sum));
+            height = height.max(self.height);
+            if !self.at(TokenKind::PlusPlus) {
+                break;
+            }
+            self.bump();
+        }
+        self.height = height;
+        Expr { kind: ExprKind::Concat(operands), span: self.since(start) }
+    }
+
+    fn operator(&self) -> Option<(Operator, Level)> {
+        let (op, level) = match self.kind() {
+            TokenKind::PlusPlus => return Some((Operator::Concat, Level::Concat)),
+            TokenKind::OrOr => (BinaryOp::Or, Level::Or),
+            TokenKind::AndAnd => (BinaryOp::And, Level::And),
+            TokenKind::EqualEqual => (BinaryOp::Equal, Level::Compare),
+            TokenKind::NotEqual => (BinaryOp::NotEqual, Level::Compare),
+            TokenKind::Less => (BinaryOp::Less, Level::Compare),
+            TokenKind::LessEqual => (BinaryOp::LessEqual, Level::Compare),
+            TokenKind::Greater => (BinaryOp::Greater, Level::Compare),
+            TokenKind::GreaterEqual => (BinaryOp::GreaterEqual, Level::Compare),
+            TokenKind::Plus => (BinaryOp::Add, Level::Sum),
+            TokenKind::Minus => (BinaryOp::Subtract, Level::Sum),
+            TokenKind::Star => (BinaryOp::Multiply, Level::Product),
+            TokenKind::Slash => (BinaryOp::Divide, Level::Product),
+            TokenKind::Percent => (BinaryOp::Modulo, Level::Product),
+            // A word is an operator only where no name can stand: a name is followed by `=` or `:`.
+            TokenKind::Ident if !matches!(self.ahead[1].kind, TokenKind::Assign | TokenKind::Colon) => {
+                self.word_operator()?
+            }
+            _ => return None,
+        };
+        Some((Operator::Binary(op), level))
+    }
+
+    fn word_operator(&self) -> Option<(BinaryOp, Level)> {
+        Some(match self.word(0) {
+            "in" => (BinaryOp::In, Level::Compare),
+            "not" if self.word(1) == "in" => (BinaryOp::NotIn, Level::Compare),
+            "contains" => (BinaryOp::Contains, Level::Compare),
+            "startsWith" => (BinaryOp::StartsWith, Level::Compare),
+            "endsWith" => (BinaryOp::EndsWith, Level::Compare),
+            "and" if !self.on_new_line() => (BinaryOp::And, Level::And),
+            "or" if !self.on_new_line() => (BinaryOp::Or, Level::Or),
+            _ => return None,
+        })
+    }
+
+    fn bump_operator(&mut self, operator: Operator) {
+        if let ("and" | "or", Operator::Binary(op)) = (self.word(0), operator) {
+            let help = format!("write `{}`", op.text());
+            self.expected_with("an operator", |d| d.help(help));
+        }
+        if let Operator::Binary(BinaryOp::NotIn) = operator {
+            self.bump();
+        }
+        self.bump();
+    }
+
+    /// Comparisons do not associate: `a < b < c` is a mistake.
+    fn check_chain(&mut self, first: BinaryOp, level: Level) {
+        if level != Level::Compare {
+            return;
+        }
+        if let Some((Operator::Binary(second), Level::Compare)) = self.operator() {
+            let message = format!("`{}` and `{}` cannot be chained", first.text(), second.text());
+            self.syntax_error(Code::ComparisonChain, message, |d| {
+                d.help("compare twice and join with `&&`, or use parentheses")
+            });
+        }
+    }
+
+    /// Reports an expression that is too high, and lets go of it.
+    fn bounded(&mut self, expr: Expr<'s>, height: u32) -> (Expr<'s>, u32) {
+        if height <= MAX_EXPRESSION_HEIGHT {
+            return (expr, height);
+        }
+        let message = format!("this expression is more than {MAX_EXPRESSION_HEIGHT} levels high");
+        self.report(Code::TooDeep, expr.span, message, |d| d.help("give a part of it a step of its own"));
+        (Expr { kind: ExprKind::Broken, span: expr.span }, 1)
+    }
+
+    fn unary(&mut self) -> Expr<'s> {
+        let op = match self.kind() {
+            TokenKind::Minus => UnaryOp::Negate,
+            TokenKind::Plus => UnaryOp::Plus,
+            TokenKind::Bang => UnaryOp::Not,
+            TokenKind::Ident if self.word(0) == "not" && self.begins_operand(1) => {
+                self.expected_with("an operand", |d| d.help("write `!`"));
+                UnaryOp::Not
+            }
+            _ => return self.postfix(),
+        };
+        let start = self.bump().span;
+        let operand = self.nested(Self::unary);
+        let Some(operand) = operand else { return self.broken(start) };
+        let span = start.to(operand.span);
+        let (expr, height) =
+            self.bounded(Expr { kind: ExprKind::Unary(op, Box::new(operand)), span }, self.height + 1);
+        self.height = height;
+        expr
+    }
+
+    fn begins_operand(&self, ahead: usize) -> bool {
+        use TokenKind as T;
+        matches!(
+            self.ahead[ahead].kind,
+            T::Ident | T::Int | T::Double | T::String | T::Dollar | T::LParen | T::LBracket
+        )
+    }
+
+    fn postfix(&mut self) -> Expr<'s> {
+        let mut expr = self.atom();
+        let mut height = self.height;
+        loop {
+            let start = expr.span;
+            let kind = match self.kind() {
+                TokenKind::LBracket => {
+                    let Some(index) = self.nested(Self::index) else { return self.broken(start) };
+                    height = height.max(self.height) + 1;
+                    ExprKind::Index(Box::new([expr, index]))
+                }
+                TokenKind::Dot => {
+                    self.bump();
+                    let Some(field) = self.path_segment() else { break };
+                    height += 1;
+                    ExprKind::Field(Box::new(expr), field)
+                }
+                _ => break,
+            };
+            (expr, height) = self.bounded(Expr { kind, span: self.since(start) }, height);
+        }
+        self.height = height;
+        expr
+    }
+
+    fn index(&mut self) -> Expr<'s> {
+        let open = self.bump().span;
+        let index = self.expr();
+        if self.eat(TokenKind::RBracket).is_none() {
+            self.unclosed(open, TokenKind::RBracket);
+        }
+        index
+    }
+
+    fn atom(&mut self) -> Expr<'s> {
+        self.height = 1;
+        let span = self.span();
+        let kind = match self.kind() {
+            TokenKind::String | TokenKind::TextBlock | TokenKind::OpenString | TokenKind::SingleQuoted => {
+                self.string().map_or(ExprKind::Broken, ExprKind::String)
+            }
+            TokenKind::Int | TokenKind::Double | TokenKind::NumberWord => self.number(),
+            TokenKind::Dollar => self.input(),
+            TokenKind::Ident => self.name(),
+            TokenKind::LParen => return self.nested(Self::paren).unwrap_or_else(|| self.broken(span)),
+            TokenKind::LBracket => return self.nested(Self::array).unwrap_or_else(|| self.broken(span)),
+            TokenKind::HashBrace => return self.nested(Self::map).unwrap_or_else(|| self.broken(span)),
+            TokenKind::LBrace => {
+                self.expected_with("a value", |d| d.help("write a map as `#{\"key\": value}`"));
+                self.skip_brackets();
+                ExprKind::Broken
+            }
+            _ => {
+                self.expected("a value");
+                return self.broken(self.here());
+            }
+        };
+        Expr { kind, span: self.since(span) }
+    }
+
+    fn broken(&mut self, span: Span) -> Expr<'s> {
+        self.height = 1;
+        Expr { kind: ExprKind::Broken, span }
+    }
+
+    fn number(&mut self) -> ExprKind<'s> {
+        let token = self.bump();
+        let text = self.slice(token.span);
+        match token.kind {
+            TokenKind::Int => match text.parse() {
+                // One more than the largest is the magnitude of the smallest; the checker looks for its sign.
+                Ok(magnitude) if magnitude <= i64::MAX.unsigned_abs() + 1 => ExprKind::Int(magnitude),
+                _ => {
+                    let message = format!("`{text}` does not fit in 64 bits");
+                    self.report(Code::NumberOutOfRange, token.span, message, |d| {
+                        d.help("write it as a decimal, such as `1e20`, or as a string")
+                    });
+                    ExprKind::Broken
+                }
+            },
+            TokenKind::Double => match text.parse::<f64>() {
+                Ok(value) if value.is_finite() => ExprKind::Double(value),
+                _ => {
+                    let message = format!("`{text}` is too large for a Double");
+                    self.report(Code::NumberOutOfRange, token.span, message, |d| d);
+                    ExprKind::Broken
+                }
+            },
+            _ => {
+                let message = format!("`{text}` is neither a number nor a name");
+                self.report(Code::MalformedNumber, token.span, message, |d| {
+                    d.help("a number has digits only, such as `1000` or `2.5e3`; a name begins with a letter")
+                });
+                ExprKind::Broken
+            }
+        }
+    }
+
+    fn input(&mut self) -> ExprKind<'s> {
+        let dollar = self.bump().span;
+        if self.at(TokenKind::Ident) && self.span().start == dollar.end {
+            let name = self.word(0);
+            self.syntax_error(Code::Expected, "an input is written with a dot", |d| {
+                d.help(format!("write `$.{name}`"))
+            });
+            let span = self.bump().span;
+            return ExprKind::Input(self.path(vec![Ident { text: name, span }]));
+        }
+        ExprKind::Input(self.path(Vec::new()))
+    }
+
+    fn path(&mut self, mut path: Vec<Ident<'s>>) -> Vec<Ident<'s>> {
+        while self.at(TokenKind::Dot) {
+            self.bump();
+            match self.path_segment() {
+                Some(segment) => path.push(segment),
+                None => break,
+            }
+        }
+        path
+    }
+
+    fn path_segment(&mut self) -> Option<Ident<'s>> {
+        if let TokenKind::Int | TokenKind::Double = self.kind() {
+            let digits = self.slice(self.span());
+            self.expected_with("a name", |d| d.help(format!("write an index in brackets: `[{digits}]`")));
+            self.bump();
+            return None;
+        }
+        self.ident("a name behind the `.`")
+    }
+
+    fn name(&mut self) -> ExprKind<'s> {
+        let span = self.bump().span;
+        let text = self.slice(span);
+        if !self.at(TokenKind::Dot) {
+            match text {
+                "true" => return ExprKind::Boolean(true),
+                "false" => return ExprKind::Boolean(false),
+                "null" => return ExprKind::Null,
+                _ => {}
+            }
+        }
+        let path = self.path(vec![Ident { text, span }]);
+        if self.at(TokenKind::LParen) && !self.on_new_line() {
+            self.syntax_error(Code::Expected, "a facet cannot be called inside an expression", |d| {
+                d.help(format!("make it a step, `x = {text}(…)`, and use `x.attribute` here"))
+            });
+            self.skip_brackets();
+            return ExprKind::Broken;
+        }
+        ExprKind::Name(path)
+    }
+
+    fn paren(&mut self) -> Expr<'s> {
+        let open = self.bump().span;
+        let inner = self.expr();
+        let inner = self.no_assignment(inner);
+        if self.eat(TokenKind::RParen).is_none() {
+            self.unclosed(open, TokenKind::RParen);
+        }
+        self.height += 1;
+        Expr { kind: ExprKind::Paren(Box::new(inner)), span: self.since(open) }
+    }
+
+    fn array(&mut self) -> Expr<'s> {
+        let open = self.bump().span;
+        let mut elements = Vec::new();
+        let mut height = 0;
+        while self.eat(TokenKind::RBracket).is_none() {
+            elements.push(self.expr());
+            height = height.max(self.height);
+            if !self.end_of_element(TokenKind::RBracket) {
+                self.unclosed(open, TokenKind::RBracket);
+                break;
+            }
+        }
+        self.height = height + 1;
+        Expr { kind: ExprKind::Array(elements), span: self.since(open) }
+    }
+
+    fn map(&mut self) -> Expr<'s> {
+        let open = self.bump().span;
+        let mut entries = Vec::new();
+        let mut height = 0;
+        while self.eat(TokenKind::RBrace).is_none() {
+            match self.map_entry() {
+                Some(entry) => entries.push(entry),
+                None => self.skip_element(),
+            }
+            height = height.max(self.height);
+            if !self.end_of_element(TokenKind::RBrace) {
+                self.unclosed(open, TokenKind::RBrace);
+                break;
+            }
+        }
+        self.height = height + 1;
+        Expr { kind: ExprKind::Map(entries), span: self.since(open) }
+    }
+
+    fn map_entry(&mut self) -> Option<MapEntry<'s>> {
+        let key = match self.kind() {
+            TokenKind::Ident => MapKey::Name(self.ident("a key")?),
+            TokenKind::String | TokenKind::TextBlock => MapKey::String(self.string()?),
+            _ => {
+                self.expected("a key");
+                return None;
+            }
+        };
+        if self.eat(TokenKind::Colon).is_none() {
+            self.expected_with("`:`", |d| d.help("write map entries as `key: value`"));
+            return None;
+        }
+        Some(MapEntry { key, value: self.expr() })
+    }
+}

@@ -1,0 +1,223 @@
+//! Namespaces, imports and declarations.
+
+use super::Parser;
+use crate::code::Code;
+use crate::source::Span;
+use crate::suggest;
+use crate::syntax::ast::{
+    CommentKind, Decl, DeclKind, Extent, Facet, FacetKind, Implicit, Item, Namespace, Schema, Use,
+};
+use crate::syntax::token::TokenKind;
+
+/// The words that begin an item, for suggestions.
+const ITEM_WORDS: [&str; 8] =
+    ["namespace", "use", "facet", "event", "workflow", "schema", "implicit", "test"];
+
+/// Where a list of items ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// The braces of a namespace, opened here.
+    Brace(Span),
+    EndOfFile,
+    /// A namespace without braces ends where the next one begins.
+    NextNamespace,
+}
+
+impl<'s> Parser<'s> {
+    pub(super) fn parse_file(&mut self) {
+        self.items = self.items(Until::EndOfFile);
+    }
+
+    fn items(&mut self, until: Until) -> Vec<Item<'s>> {
+        let mut items = Vec::new();
+        loop {
+            match self.kind() {
+                TokenKind::Semicolon => {
+                    self.bump();
+                }
+                TokenKind::Eof => {
+                    if let Until::Brace(open) = until {
+                        self.unclosed(open, TokenKind::RBrace);
+                    }
+                    return items;
+                }
+                TokenKind::RBrace if matches!(until, Until::Brace(_)) => {
+                    self.bump();
+                    return items;
+                }
+                TokenKind::RBrace => {
+                    let message = "this `}` closes nothing";
+                    self.syntax_error(Code::NotADeclaration, message, |d| {
+                        d.help("remove it, or add the `{` it belongs to")
+                    });
+                    self.bump();
+                }
+                TokenKind::Ident if until == Until::NextNamespace && self.word(0) == "namespace" => {
+                    return items;
+                }
+                _ => items.extend(self.item()),
+            }
+        }
+    }
+
+    fn item(&mut self) -> Option<Item<'s>> {
+        let doc = self.doc_comment();
+        match self.word(0) {
+            "namespace" => self.namespace(doc).map(Item::Namespace),
+            "use" | "uses" => self.use_item().map(Item::Use),
+            "facet" => self.facet(doc, FacetKind::Plain),
+            "workflow" => self.facet(doc, FacetKind::Workflow),
+            "event" => self.event(doc),
+            "schema" => self.schema(doc),
+            "implicit" => self.implicit(doc),
+            "test" => {
+                let message = "`test` declarations are not there yet; the word is reserved";
+                self.syntax_error(Code::ReservedWord, message, |d| d);
+                self.skip_declaration();
+                None
+            }
+            _ => self.not_an_item(doc),
+        }
+    }
+
+    /// The doc comment right before the current token.
+    fn doc_comment(&self) -> Option<Span> {
+        let before = |comment: &&crate::syntax::ast::Comment| comment.span.end <= self.span().start;
+        let nearest = self.comments.iter().rev().filter(before);
+        nearest
+            .take_while(|comment| comment.span.start >= self.previous_end)
+            .find(|comment| comment.kind == CommentKind::Doc)
+            .map(|comment| comment.span)
+    }
+
+    fn namespace(&mut self, doc: Option<Span>) -> Option<Namespace<'s>> {
+        let start = self.bump().span;
+        let Some(name) = self.qualified("the name of the namespace") else {
+            self.skip_declaration();
+            return None;
+        };
+        if let Some(open) = self.eat(TokenKind::LBrace) {
+            let inner = self.nested(|parser| parser.items(Until::Brace(open.span))).unwrap_or_default();
+            let braces = self.since(open.span);
+            return Some(Namespace {
+                doc,
+                name,
+                extent: Extent::Braces(braces),
+                items: inner,
+                span: self.since(start),
+            });
+        }
+        let items = self.nested(|parser| parser.items(Until::NextNamespace)).unwrap_or_default();
+        Some(Namespace { doc, name, extent: Extent::RestOfFile, items, span: self.since(start) })
+    }
+
+    fn use_item(&mut self) -> Option<Use<'s>> {
+        let start = self.bump().span;
+        let Some(namespace) = self.qualified("the name of a namespace") else {
+            self.skip_declaration();
+            return None;
+        };
+        Some(Use { namespace, span: self.since(start) })
+    }
+
+    fn event(&mut self, doc: Option<Span>) -> Option<Item<'s>> {
+        let start = self.span();
+        if self.word(1) == "facet" {
+            self.bump();
+        } else if self.ahead[1].kind == TokenKind::Ident {
+            let name = self.word(1);
+            self.syntax_error(Code::EventWithoutFacet, "`event` is followed by `facet`", |d| {
+                d.help(format!("write `event facet {name}(…)`"))
+            });
+        } else {
+            return self.not_an_item(doc);
+        }
+        let item = self.facet(doc, FacetKind::Event)?;
+        Some(match item {
+            Item::Decl(mut decl) => {
+                decl.span = start.to(decl.span);
+                Item::Decl(decl)
+            }
+            other => other,
+        })
+    }
+
+    fn facet(&mut self, doc: Option<Span>, kind: FacetKind) -> Option<Item<'s>> {
+        let start = self.bump().span;
+        let Some(name) = self.ident("the name of the facet") else {
+            self.skip_declaration();
+            return None;
+        };
+        let params = self.params(name);
+        let returns = self.returns();
+        let mixins = self.mixins();
+        let body = self.facet_body();
+        let facet = Facet { kind, name, params, returns, mixins, body };
+        Some(Item::Decl(Box::new(Decl { doc, kind: DeclKind::Facet(facet), span: self.since(start) })))
+    }
+
+    fn schema(&mut self, doc: Option<Span>) -> Option<Item<'s>> {
+        let start = self.bump().span;
+        let Some(name) = self.ident("the name of the schema") else {
+            self.skip_declaration();
+            return None;
+        };
+        if !self.at(TokenKind::LBrace) {
+            self.expected_with("`{`", |d| d.help("write the fields in braces: `schema Point { x: Long }`"));
+            self.skip_declaration();
+            self.lost.push(name.text);
+            return None;
+        }
+        let fields = self.fields();
+        Some(Item::Decl(Box::new(Decl {
+            doc,
+            kind: DeclKind::Schema(Schema { name, fields }),
+            span: self.since(start),
+        })))
+    }
+
+    fn implicit(&mut self, doc: Option<Span>) -> Option<Item<'s>> {
+        let start = self.bump().span;
+        let name = self.ident("the name of the implicit")?;
+        if self.eat(TokenKind::Assign).is_none() {
+            self.expected("`=`");
+            self.skip_declaration();
+            return None;
+        }
+        let call = self.call();
+        Some(Item::Decl(Box::new(Decl {
+            doc,
+            kind: DeclKind::Implicit(Implicit { name, call }),
+            span: self.since(start),
+        })))
+    }
+
+    /// Reports what is no item. A misspelt keyword is taken for the right one, the rest is skipped.
+    fn not_an_item(&mut self, doc: Option<Span>) -> Option<Item<'s>> {
+        let word = self.word(0);
+        let found = self.found();
+        let close = suggest::closest(word, ITEM_WORDS);
+        let message = format!("expected a declaration, found {found}");
+        let help = match (word, close) {
+            ("import" | "include" | "from", _) => "write `use name.of.namespace` inside a namespace".to_owned(),
+            (_, Some(keyword)) => format!("did you mean `{keyword}`?"),
+            _ if self.ahead[1].kind == TokenKind::Assign => "steps stand inside `andThen { … }`".to_owned(),
+            _ => "a declaration begins with `facet`, `event facet`, `workflow`, `schema`, `implicit` or `namespace`".into(),
+        };
+        self.syntax_error(Code::NotADeclaration, message, |d| d.help(help));
+        let named = self.ahead[1].kind == TokenKind::Ident && self.ahead[2].kind == TokenKind::LParen;
+        match close {
+            Some("facet") if named => self.facet(doc, FacetKind::Plain),
+            Some("workflow") if named => self.facet(doc, FacetKind::Workflow),
+            Some("event") if self.word(1) == "facet" => self.event(doc),
+            Some("schema") if self.ahead[2].kind == TokenKind::LBrace => self.schema(doc),
+            Some("namespace") if self.ahead[1].kind == TokenKind::Ident => {
+                self.namespace(doc).map(Item::Namespace)
+            }
+            _ => {
+                self.skip_declaration();
+                None
+            }
+        }
+    }
+}

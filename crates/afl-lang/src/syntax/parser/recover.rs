@@ -1,0 +1,221 @@
+//! Reporting what is wrong, once, and finding a place to go on.
+
+use super::{Parser, is_segment};
+use crate::code::Code;
+use crate::diagnostic::Diagnostic;
+use crate::source::{Place, Span};
+use crate::syntax::token::{Token, TokenKind};
+
+impl Parser<'_> {
+    pub(super) fn place(&self, span: Span) -> Place {
+        Place { file: self.file, span }
+    }
+
+    pub(super) fn report(
+        &mut self,
+        code: Code,
+        span: Span,
+        message: impl Into<String>,
+        detail: impl FnOnce(Diagnostic) -> Diagnostic,
+    ) {
+        self.diagnostics.push(detail(Diagnostic::new(code, self.place(span), message)));
+    }
+
+    /// Reports that `what` should stand here.
+    pub(super) fn expected(&mut self, what: &str) {
+        self.expected_with(what, |d| d);
+    }
+
+    pub(super) fn expected_with(&mut self, what: &str, detail: impl FnOnce(Diagnostic) -> Diagnostic) {
+        self.missing(Code::Expected, what, detail);
+    }
+
+    /// Reports that `what` is missing: where a line ends too early, at its end rather than on the next one.
+    fn missing(&mut self, code: Code, what: &str, detail: impl FnOnce(Diagnostic) -> Diagnostic) {
+        if self.after_bad_token() {
+            return;
+        }
+        let line_ends = self.at(TokenKind::Eof) || self.on_new_line() && self.previous_end > 0;
+        let (span, on_new_line) = match self.kind() {
+            TokenKind::Eof => (self.last_character(), ""),
+            _ if line_ends => (self.last_character(), " on a new line"),
+            _ => (self.span(), ""),
+        };
+        let message = format!("expected {what}, found {}{on_new_line}", self.found());
+        self.report(code, span, message, detail);
+    }
+
+    fn last_character(&self) -> Span {
+        Span::new(self.previous_end.saturating_sub(1), self.previous_end)
+    }
+
+    /// Reports at the current token, unless what stands before it was no AFL and has been reported.
+    pub(super) fn syntax_error(
+        &mut self,
+        code: Code,
+        message: impl Into<String>,
+        detail: impl FnOnce(Diagnostic) -> Diagnostic,
+    ) {
+        if !self.after_bad_token() {
+            self.report(code, self.span(), message, detail);
+        }
+    }
+
+    /// Behind something that is no AFL; what is odd here is its fault.
+    pub(super) fn after_bad_token(&self) -> bool {
+        let here = self.previous_end..=self.span().start;
+        self.bad_tokens.iter().rev().take(self.ahead.len()).any(|end| here.contains(end))
+    }
+
+    pub(super) fn found(&self) -> String {
+        match self.kind() {
+            TokenKind::Eof => "the end of the file".to_owned(),
+            TokenKind::String | TokenKind::TextBlock | TokenKind::OpenString => "a string".to_owned(),
+            _ => format!("`{}`", self.slice(self.span())),
+        }
+    }
+
+    pub(super) fn report_bad_token(&mut self, token: Token, code: Code) {
+        let text = self.slice(token.span);
+        if code == Code::UnterminatedComment {
+            self.report(code, token.span, "this comment never ends", |d| d.help("close it with `*/`"));
+            return;
+        }
+        let message = match text.chars().next() {
+            Some(c) if !c.is_control() => format!("`{text}` is not used in AFL"),
+            _ => "this is not text".to_owned(),
+        };
+        let help = match text {
+            "#" => Some("write comments with `//`"),
+            "&" => Some("write `&&`"),
+            "|" => Some("write `||`"),
+            "'" => Some("write strings in double quotes"),
+            _ if text.chars().all(char::is_alphanumeric) => {
+                Some("names use the letters a-z and A-Z, digits and `_`")
+            }
+            _ => None,
+        };
+        if help.is_some() && text.starts_with('#') {
+            self.lexer.skip_line();
+        } else {
+            self.bad_tokens.push(token.span.end);
+        }
+        self.report(code, token.span, message, |d| match help {
+            Some(help) => d.help(help),
+            None => d,
+        });
+    }
+
+    pub(super) fn report_open_string(&mut self, span: Span) {
+        self.open_string.get_or_insert(self.lexer.suspect(span.start));
+        self.bad_tokens.push(span.end);
+        self.report(Code::UnterminatedString, span, "this string has no closing quote", |d| {
+            d.help("close it with `\"`")
+        });
+    }
+
+    /// Reports that the bracket at `open` is not closed where it should be.
+    pub(super) fn unclosed(&mut self, open: Span, close: TokenKind) {
+        let close = close.expected();
+        let opening = self.slice(open);
+        let place = self.place(open);
+        self.missing(Code::Unclosed, close, |d| {
+            d.related(place, format!("this `{opening}` is not closed")).help(format!("add {close}"))
+        });
+    }
+
+    /// Consumes one token, or a whole pair of brackets, remembering its words.
+    pub(super) fn skip_brackets(&mut self) {
+        let mut depth = 0_u32;
+        loop {
+            match self.kind() {
+                TokenKind::Eof => return,
+                TokenKind::LParen | TokenKind::LBrace | TokenKind::LBracket | TokenKind::HashBrace => {
+                    depth += 1;
+                }
+                TokenKind::RParen | TokenKind::RBrace | TokenKind::RBracket => {
+                    depth = depth.saturating_sub(1);
+                }
+                TokenKind::Ident => self.lost.push(self.slice(self.span())),
+                TokenKind::OpenString => self.report_open_string(self.span()),
+                _ => {}
+            }
+            self.bump();
+            if depth == 0 {
+                return;
+            }
+        }
+    }
+
+    /// At the first words of a declaration, wherever the parser is.
+    pub(super) fn at_declaration(&self) -> bool {
+        let named = self.ahead[1].kind == TokenKind::Ident;
+        match self.word(0) {
+            "facet" | "workflow" => named && self.ahead[2].kind == TokenKind::LParen,
+            "schema" => named && self.ahead[2].kind == TokenKind::LBrace,
+            "event" => self.word(1) == "facet",
+            "implicit" => named && self.ahead[2].kind == TokenKind::Assign,
+            "namespace" => named && matches!(self.ahead[2].kind, TokenKind::LBrace | TokenKind::Dot),
+            _ => false,
+        }
+    }
+
+    /// At something that can only begin a statement, a clause or a declaration.
+    pub(super) fn at_statement(&self) -> bool {
+        let assigned = self.at(TokenKind::Ident) && self.ahead[1].kind == TokenKind::Assign;
+        assigned && self.on_new_line()
+            || self.at_yield()
+            || self.at_declaration()
+            || self.word(0) == "andThen"
+    }
+
+    pub(super) fn at_yield(&self) -> bool {
+        self.word(0) == "yield" && self.ahead[1].kind == TokenKind::Ident
+    }
+
+    /// Skips what is left of a broken element of a list, up to its comma or the end of the list.
+    pub(super) fn skip_element(&mut self) {
+        loop {
+            match self.kind() {
+                TokenKind::Comma
+                | TokenKind::RParen
+                | TokenKind::RBracket
+                | TokenKind::RBrace
+                | TokenKind::LBrace
+                | TokenKind::Eof => return,
+                _ if self.at_statement() => return,
+                _ => self.skip_brackets(),
+            }
+        }
+    }
+
+    /// Skips what is left of a broken statement.
+    pub(super) fn skip_statement(&mut self) {
+        loop {
+            match self.kind() {
+                TokenKind::RBrace | TokenKind::Semicolon | TokenKind::Eof => return,
+                TokenKind::Ident if self.on_new_line() && self.starts_statement_line() => return,
+                _ if self.at_declaration() => return,
+                _ => self.skip_brackets(),
+            }
+        }
+    }
+
+    fn starts_statement_line(&self) -> bool {
+        self.ahead[1].kind == TokenKind::Assign || self.at_yield() || self.word(0) == "sys"
+    }
+
+    /// Skips to the next declaration or the brace that ends the namespace.
+    pub(super) fn skip_declaration(&mut self) {
+        self.skip_brackets();
+        while !self.at_declaration() && !matches!(self.kind(), TokenKind::RBrace | TokenKind::Eof) {
+            if matches!(self.word(0), "use" | "uses" | "namespace")
+                && is_segment(self.ahead[1].kind)
+                && self.on_new_line()
+            {
+                return;
+            }
+            self.skip_brackets();
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! Parameters, types, calls and mixins.
+
+use super::Parser;
+use crate::code::Code;
+use crate::source::Span;
+use crate::syntax::ast::{
+    Arg, Args, Call, Expr, ExprKind, Ident, Mixin, Param, Params, TypeExpr, TypeKind, Wholeness,
+};
+use crate::syntax::token::TokenKind;
+
+impl<'s> Parser<'s> {
+    /// The parameters of the facet `name`.
+    pub(super) fn params(&mut self, name: Ident<'s>) -> Params<'s> {
+        if self.at(TokenKind::LParen) {
+            return self.param_list();
+        }
+        let help = format!("write the parameters in parentheses, `{}()` if there are none", name.text);
+        self.expected_with("`(`", |d| d.help(help));
+        Params { list: Vec::new(), span: self.since(name.span), wholeness: Wholeness::Broken }
+    }
+
+    pub(super) fn returns(&mut self) -> Option<Params<'s>> {
+        let arrow = self.at(TokenKind::Arrow);
+        // `->` and a bare `:` are how other languages write it.
+        let foreign = self.at(TokenKind::Minus) && self.ahead[1].kind == TokenKind::Greater
+            || self.at(TokenKind::Colon);
+        if !arrow && !foreign {
+            return None;
+        }
+        if foreign {
+            self.expected_with("`=>`", |d| d.help("write the returns as `=> (name: Type)`"));
+            self.eat(TokenKind::Minus);
+        }
+        self.bump();
+        if self.at(TokenKind::LParen) {
+            return Some(self.param_list());
+        }
+        self.expected_with("`(`", |d| d.help("returns have names: write `=> (name: Type)`"));
+        let start = self.span();
+        self.type_expr();
+        Some(Params { list: Vec::new(), span: self.since(start), wholeness: Wholeness::Broken })
+    }
+
+    fn param_list(&mut self) -> Params<'s> {
+        let open = self.bump().span;
+        let mut params = Params { list: Vec::new(), span: open, wholeness: Wholeness::Whole };
+        loop {
+            if self.eat(TokenKind::RParen).is_some() {
+                break;
+            }
+            if self.at(TokenKind::Eof)
+                || self.at(TokenKind::LBrace)
+                || self.at(TokenKind::RBrace)
+                || self.at_declaration()
+            {
+                self.unclosed(open, TokenKind::RParen);
+                params.wholeness = Wholeness::Broken;
+                break;
+            }
+            if let Some(param) = self.param() {
+                params.list.push(param);
+            } else {
+                params.wholeness = Wholeness::Broken;
+                self.skip_element();
+            }
+            if !self.end_of_element(TokenKind::RParen) {
+                params.wholeness = Wholeness::Broken;
+                self.unclosed(open, TokenKind::RParen);
+                break;
+            }
+        }
+        params.span = self.since(open);
+        params
+    }
+
+    pub(super) fn fields(&mut self) -> Params<'s> {
+        let open = self.bump().span;
+        let mut fields = Params { list: Vec::new(), span: open, wholeness: Wholeness::Whole };
+        loop {
+            match self.kind() {
+                TokenKind::RBrace => {
+                    self.bump();
+                    break;
+                }
+                TokenKind::Comma | TokenKind::Semicolon => {
+                    self.bump();
+                }
+                _ if self.at(TokenKind::Eof) || self.at_declaration() => {
+                    self.unclosed(open, TokenKind::RBrace);
+                    fields.wholeness = Wholeness::Broken;
+                    break;
+                }
+                _ => {
+                    if let Some(field) = self.param() {
+                        fields.list.push(field);
+                    } else {
+                        fields.wholeness = Wholeness::Broken;
+                        self.skip_field();
+                    }
+                }
+            }
+        }
+        fields.span = self.since(open);
+        fields
+    }
+
+    fn skip_field(&mut self) {
+        loop {
+            match self.kind() {
+                TokenKind::Comma | TokenKind::Semicolon | TokenKind::RBrace | TokenKind::Eof => return,
+                TokenKind::Ident if self.ahead[1].kind == TokenKind::Colon && self.on_new_line() => return,
+                _ if self.at_declaration() => return,
+                _ => self.skip_brackets(),
+            }
+        }
+    }
+
+    fn param(&mut self) -> Option<Param<'s>> {
+        let name = self.ident("the name of a parameter")?;
+        if self.eat(TokenKind::Colon).is_none() {
+            let help = format!("write `{}: Type`", name.text);
+            self.expected_with("`:`", |d| d.help(help));
+            return None;
+        }
+        let ty = self.type_expr();
+        let default = self.eat(TokenKind::Assign).map(|_| self.expr());
+        Some(Param { name, ty, default, span: self.since(name.span) })
+    }
+
+    fn type_expr(&mut self) -> TypeExpr<'s> {
+        let start = self.span();
+        let kind = if self.at(TokenKind::LBracket) {
+            self.nested(Self::list_type).unwrap_or(TypeKind::Broken)
+        } else {
+            self.qualified("a type").map_or(TypeKind::Broken, TypeKind::Name)
+        };
+        let kind = self.foreign_type(kind);
+        let nullable = self.eat(TokenKind::Question).is_some();
+        TypeExpr { kind, nullable, span: self.since(start) }
+    }
+
+    fn list_type(&mut self) -> TypeKind<'s> {
+        let open = self.bump().span;
+        let of = self.type_expr();
+        if self.eat(TokenKind::RBracket).is_none() {
+            self.unclosed(open, TokenKind::RBracket);
+        }
+        TypeKind::List(Box::new(of))
+    }
+
+    /// Reports the list types of other languages, `List<T>` and `T[]`.
+    fn foreign_type(&mut self, kind: TypeKind<'s>) -> TypeKind<'s> {
+        match (self.kind(), self.ahead[1].kind) {
+            (TokenKind::Less, _) => {
+                let help = "write a list as `[Type]`, a map or anything else as `Json`";
+                self.syntax_error(Code::Expected, "types take no parameters", |d| d.help(help));
+                while !matches!(self.bump().kind, TokenKind::Greater | TokenKind::Eof) {}
+                TypeKind::Broken
+            }
+            (TokenKind::LBracket, TokenKind::RBracket) => {
+                self.syntax_error(
+                    Code::Expected,
+                    "a list type is written with the brackets around it",
+                    |d| d.help("write `[Type]`"),
+                );
+                self.bump();
+                self.bump();
+                TypeKind::Broken
+            }
+            _ => kind,
+        }
+    }
+
+    /// Past the comma behind an element. False where the list is not closed: the text goes on with
+    /// something that is no element.
+    pub(super) fn end_of_element(&mut self, close: TokenKind) -> bool {
+        if self.eat(TokenKind::Comma).is_some() || self.at(close) {
+            return true;
+        }
+        let begins_element = matches!(self.kind(), TokenKind::Ident | TokenKind::String | TokenKind::Int)
+            && !self.on_new_line()
+            && !self.at_statement()
+            && !matches!(self.word(0), "with" | "catch" | "as");
+        if begins_element {
+            self.syntax_error(Code::MissingComma, format!("expected `,`, found {}", self.found()), |d| {
+                d.help("separate the elements of a list with `,`")
+            });
+        }
+        begins_element
+    }
+
+    /// `Target(args) with …`. A missing target has been reported and is left empty.
+    pub(super) fn call(&mut self) -> Call<'s> {
+        let start = self.span();
+        let Some(target) = self.qualified("a call such as `Facet(name = value)`") else {
+            return self.missing_call();
+        };
+        let args = if self.at(TokenKind::LParen) {
+            self.args()
+        } else {
+            let help = format!("a step is a call: write `{}(…)`", target.text);
+            self.expected_with("`(`", |d| d.help(help));
+            Args { list: Vec::new(), span: target.span, wholeness: Wholeness::Broken }
+        };
+        let mixins = self.mixins();
+        Call { target, args, mixins, span: self.since(start) }
+    }
+
+    pub(super) fn missing_call(&self) -> Call<'s> {
+        let span = self.here();
+        let args = Args { list: Vec::new(), span, wholeness: Wholeness::Broken };
+        Call { target: self.missing_name(), args, mixins: Vec::new(), span }
+    }
+
+    pub(super) fn mixins(&mut self) -> Vec<Mixin<'s>> {
+        let mut mixins = Vec::new();
+        while self.at_keyword("with") {
+            let start = self.bump().span;
+            let Some(target) = self.qualified("the name of a facet to mix in") else { break };
+            let args = if self.at(TokenKind::LParen) {
+                self.args()
+            } else {
+                let message = format!("expected `(` behind the mixin `{}`", target.text);
+                let help = format!("write `with {}()`", target.text);
+                self.syntax_error(Code::MixinWithoutParentheses, message, |d| d.help(help));
+                Args { list: Vec::new(), span: target.span, wholeness: Wholeness::Broken }
+            };
+            let alias = if self.at_keyword("as") {
+                self.bump();
+                self.ident("an alias")
+            } else {
+                None
+            };
+            mixins.push(Mixin { target, args, alias, span: self.since(start) });
+        }
+        mixins
+    }
+
+    pub(super) fn args(&mut self) -> Args<'s> {
+        let open = self.bump().span;
+        let mut args = Args { list: Vec::new(), span: open, wholeness: Wholeness::Whole };
+        loop {
+            if self.eat(TokenKind::RParen).is_some() {
+                break;
+            }
+            if self.list_is_cut_off() {
+                self.unclosed(open, TokenKind::RParen);
+                args.wholeness = Wholeness::Broken;
+                break;
+            }
+            match self.arg(open) {
+                Some(arg) => args.list.push(arg),
+                None => args.wholeness = Wholeness::Broken,
+            }
+            if !self.end_of_element(TokenKind::RParen) {
+                args.wholeness = Wholeness::Broken;
+                if self.recover_in_list() {
+                    continue;
+                }
+                self.unclosed(open, TokenKind::RParen);
+                break;
+            }
+        }
+        args.span = self.since(open);
+        args
+    }
+
+    fn list_is_cut_off(&self) -> bool {
+        matches!(self.kind(), TokenKind::Eof | TokenKind::RBrace | TokenKind::LBrace) || self.at_declaration()
+    }
+
+    /// Behind a broken element: whether the list goes on after skipping something odd.
+    fn recover_in_list(&mut self) -> bool {
+        let odd = !self.on_new_line()
+            && !matches!(
+                self.kind(),
+                TokenKind::RBrace | TokenKind::LBrace | TokenKind::Eof | TokenKind::Ident
+            );
+        if odd {
+            let message = format!("expected `,` or `)`, found {}", self.found());
+            self.syntax_error(Code::Expected, message, |d| d);
+            self.skip_element();
+            return matches!(self.kind(), TokenKind::Comma | TokenKind::RParen) && {
+                self.eat(TokenKind::Comma);
+                true
+            };
+        }
+        false
+    }
+
+    fn arg(&mut self, open: Span) -> Option<Arg<'s>> {
+        if self.at(TokenKind::Ident) && self.ahead[1].kind == TokenKind::Assign {
+            let name = self.ident("a name")?;
+            self.bump();
+            let value = self.expr();
+            return Some(Arg { name, value: self.no_assignment(value) });
+        }
+        if self.at(TokenKind::Ident) && self.ahead[1].kind == TokenKind::Colon {
+            let name = self.ident("a name")?;
+            let help = format!("write `{} = …`", name.text);
+            self.expected_with("`=`", |d| d.help(help));
+            self.bump();
+            return Some(Arg { name, value: self.expr() });
+        }
+        let start = self.span();
+        let errors = self.diagnostics.len();
+        let reported = self.after_bad_token()
+            || self
+                .diagnostics
+                .iter()
+                .rev()
+                .take(1)
+                .any(|d| d.code == Code::PositionalArgument && d.place.span.start > open.start);
+        let value = self.expr();
+        if !reported && errors == self.diagnostics.len() {
+            let written = self.slice(value.span);
+            let help = format!("write `name = {}`", if written.contains('\n') { "…" } else { written });
+            self.report(Code::PositionalArgument, start.to(value.span), "arguments are given by name", |d| {
+                d.help(help)
+            });
+        }
+        None
+    }
+
+    /// Reports `a = b` in the place of an expression and reads it as `a == b`.
+    pub(super) fn no_assignment(&mut self, left: Expr<'s>) -> Expr<'s> {
+        if !self.at(TokenKind::Assign) {
+            return left;
+        }
+        self.syntax_error(
+            Code::AssignmentInExpression,
+            "`=` gives a name a value; it does not compare",
+            |d| d.help("compare with `==`"),
+        );
+        self.bump();
+        let right = self.expr();
+        let span = left.span.to(right.span);
+        Expr { kind: ExprKind::Broken, span }
+    }
+
+    /// A span for something that should stand at the current token.
+    pub(super) fn here(&self) -> Span {
+        Span::new(self.span().start, self.span().start)
+    }
+}

@@ -1,0 +1,85 @@
+//! Finds the end of a script body in braces.
+
+/// The length of the body behind an opening brace, up to its closing brace; `None` if it never closes.
+///
+/// Braces nest. In Python, braces in strings and comments do not count, unless counting them is the
+/// only way to find an end.
+pub(super) fn body_length(text: &str, language: Option<&str>) -> Option<usize> {
+    let aware = match language {
+        None | Some("python") => python_length(text.as_bytes()),
+        Some(_) => None,
+    };
+    aware.or_else(|| plain_length(text.as_bytes()))
+}
+
+fn plain_length(bytes: &[u8]) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, byte) in bytes.iter().enumerate() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' if depth == 0 => return Some(at),
+            b'}' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+fn python_length(bytes: &[u8]) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'{' => depth += 1,
+            b'}' if depth == 0 => return Some(at),
+            b'}' => depth -= 1,
+            b'#' => at += bytes[at..].iter().position(|byte| *byte == b'\n')?,
+            quote @ (b'"' | b'\'') => at = string_end(bytes, at, quote)?,
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// The position of the last quote of the string that begins at `start`.
+fn string_end(bytes: &[u8], start: usize, quote: u8) -> Option<usize> {
+    let triple = bytes[start..].starts_with(&[quote; 3]);
+    let mut at = start + if triple { 3 } else { 1 };
+    loop {
+        match *bytes.get(at)? {
+            b'\\' => at += 1,
+            b'\n' if !triple => return None,
+            byte if byte == quote && !triple => return Some(at),
+            byte if byte == quote && bytes[at..].starts_with(&[quote; 3]) => return Some(at + 2),
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, language: Option<&str>, body: Option<&str>) {
+        assert_eq!(body_length(text, language).map(|length| &text[..length]), body, "{text}");
+    }
+
+    #[test]
+    fn braces_nest() {
+        check(" a = {1: {2}} } tail", None, Some(" a = {1: {2}} "));
+        check(" f({) ", None, None);
+    }
+
+    #[test]
+    fn braces_in_python_strings_and_comments_do_not_count() {
+        check(
+            " x = '}' # don't }\n y = \"\"\"}\"\"\" } tail",
+            None,
+            Some(" x = '}' # don't }\n y = \"\"\"}\"\"\" "),
+        );
+        check(" # it's fine } tail", None, Some(" # it's fine "));
+        check(" let s = '{'; } }", Some("js"), Some(" let s = '{'; } "));
+    }
+}
