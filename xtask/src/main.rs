@@ -1,3 +1,44 @@
-//! Chores of the workspace.
+//! Chores of the workspace: `cargo xtask test`, `tidy`, `requirements` and `bench`.
 
-fn main() {}
+mod counts;
+mod test;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::workspace::Workspace;
+
+/// Chores of the AgentFlow workspace
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Run all tests and print how many passed, failed and were skipped
+    Test {
+        /// Hand these to the test runner, for example `-p afl-lang`; doc tests are then left out
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    run(Arguments::parse().chore).unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run(chore: Chore) -> Result<ExitCode> {
+    let workspace = Workspace::find()?;
+    match chore {
+        Chore::Test { args } => test::run(&workspace, &args),
+    }
+}
