@@ -1,7 +1,9 @@
 //! Chores of the workspace: `cargo xtask test`, `tidy`, `requirements` and `bench`.
 
 mod counts;
+mod source;
 mod test;
+mod tidy;
 mod workspace;
 
 use std::process::ExitCode;
@@ -9,6 +11,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
+use crate::tidy::Mode;
 use crate::workspace::Workspace;
 
 /// Chores of the AgentFlow workspace
@@ -27,6 +30,12 @@ enum Chore {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Check the rules that the compiler does not: direction, purity, lengths, patterns
+    Tidy {
+        /// Lower the recorded lengths in xtask/ratchet.txt to the present ones
+        #[arg(long)]
+        bless: bool,
+    },
 }
 
 fn main() -> ExitCode {
@@ -40,5 +49,6 @@ fn run(chore: Chore) -> Result<ExitCode> {
     let workspace = Workspace::find()?;
     match chore {
         Chore::Test { args } => test::run(&workspace, &args),
+        Chore::Tidy { bless } => tidy::run(&workspace, if bless { Mode::Bless } else { Mode::Check }),
     }
 }
