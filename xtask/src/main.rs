@@ -1,5 +1,6 @@
 //! Chores of the workspace: `cargo xtask test`, `tidy`, `requirements` and `bench`.
 
+mod conformance;
 mod counts;
 mod source;
 mod test;

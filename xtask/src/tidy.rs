@@ -14,6 +14,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
+use crate::conformance;
 use crate::source::Source;
 use crate::workspace::Workspace;
 
@@ -55,6 +56,7 @@ pub(crate) fn run(workspace: &Workspace, mode: Mode) -> Result<ExitCode> {
     let packages = workspace.packages()?;
     report.findings.extend(direction::check(&packages));
     report.findings.extend(purity::check(workspace, &packages)?);
+    report.add(conformance::check(workspace)?);
     Ok(report.print())
 }
 
