@@ -2,6 +2,7 @@
 
 mod conformance;
 mod counts;
+mod requirements;
 mod source;
 mod test;
 mod tidy;
@@ -12,6 +13,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
+use crate::requirements::Detail;
 use crate::tidy::Mode;
 use crate::workspace::Workspace;
 
@@ -37,6 +39,12 @@ enum Chore {
         #[arg(long)]
         bless: bool,
     },
+    /// List the requirements that no test covers
+    Requirements {
+        /// Print the counts only
+        #[arg(long)]
+        summary: bool,
+    },
 }
 
 fn main() -> ExitCode {
@@ -51,5 +59,8 @@ fn run(chore: Chore) -> Result<ExitCode> {
     match chore {
         Chore::Test { args } => test::run(&workspace, &args),
         Chore::Tidy { bless } => tidy::run(&workspace, if bless { Mode::Bless } else { Mode::Check }),
+        Chore::Requirements { summary } => {
+            requirements::run(&workspace, if summary { Detail::Counts } else { Detail::Ids })
+        }
     }
 }
