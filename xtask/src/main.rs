@@ -1,5 +1,6 @@
 //! Chores of the workspace: `cargo xtask test`, `tidy`, `requirements` and `bench`.
 
+mod bench;
 mod conformance;
 mod counts;
 mod requirements;
@@ -8,6 +9,7 @@ mod test;
 mod tidy;
 mod workspace;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -45,6 +47,14 @@ enum Chore {
         #[arg(long)]
         summary: bool,
     },
+    /// Run the benches in release
+    Bench {
+        /// Run only the benches whose `crate/name` contains this
+        filter: Option<String>,
+        /// Write the results to this file as one JSON object, by bench
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -62,5 +72,6 @@ fn run(chore: Chore) -> Result<ExitCode> {
         Chore::Requirements { summary } => {
             requirements::run(&workspace, if summary { Detail::Counts } else { Detail::Ids })
         }
+        Chore::Bench { filter, json } => bench::run(&workspace, filter.as_deref(), json.as_deref()),
     }
 }
