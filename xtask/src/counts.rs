@@ -24,7 +24,8 @@ impl Counts {
         let mut total = Self::default();
         for line in without_colour(output).lines() {
             let result = line.strip_prefix("test result: ").and_then(|result| result.split_once(". "));
-            if let Some((_, counts)) = result {
+            // A failing test shows what it printed, which may look like a result.
+            if let Some((_, counts)) = result.filter(|(_, counts)| counts.contains("; finished in ")) {
                 total += Self::parse(counts, ';');
             }
         }
@@ -103,7 +104,7 @@ mod tests {
         let output = "running 3 tests\n\
             test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\
             test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 4 filtered out; finished in 1.00s\n\
-            note: the test result: was 9 passed; 9 failed\n";
+            test result: ok. 9 passed; 9 failed;\n";
         assert_eq!(Counts::of_libtest(output).to_string(), "3 passed, 2 failed, 5 skipped");
     }
 }

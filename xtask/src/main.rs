@@ -21,7 +21,7 @@ use crate::workspace::Workspace;
 
 /// Chores of the AgentFlow workspace
 #[derive(Parser)]
-#[command(name = "cargo xtask")]
+#[command(bin_name = "cargo xtask")]
 struct Arguments {
     #[command(subcommand)]
     chore: Chore,
