@@ -6,6 +6,7 @@
 
 pub mod code;
 pub mod diagnostic;
+pub mod format;
 pub mod limits;
 pub mod program;
 pub mod source;
