@@ -5,7 +5,7 @@ use crate::code::Code;
 use crate::limits::MAX_EXPRESSION_HEIGHT;
 use crate::source::Span;
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Ident, MapEntry, MapKey, UnaryOp};
-use crate::syntax::token::TokenKind;
+use crate::syntax::token::{TokenKind, Word};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
@@ -37,6 +37,12 @@ enum Operator {
     Binary(BinaryOp),
 }
 
+#[derive(Clone, Copy)]
+enum Chain {
+    Legal,
+    Reported,
+}
+
 impl<'s> Parser<'s> {
     pub(super) fn expr(&mut self) -> Expr<'s> {
         self.binary(Level::Or)
@@ -59,9 +65,12 @@ impl<'s> Parser<'s> {
                 Operator::Binary(op) => {
                     let right = self.binary(level.next());
                     height = height.max(self.height) + 1;
-                    self.check_chain(op, level);
                     let span = left.span.to(right.span);
-                    Expr { kind: ExprKind::Binary(op, Box::new([left, right])), span }
+                    let kind = match self.check_chain(op, level) {
+                        Chain::Legal => ExprKind::Binary(op, Box::new([left, right])),
+                        Chain::Reported => ExprKind::Broken,
+                    };
+                    Expr { kind, span }
                 }
             };
             (left, height) = self.bounded(left, height);
@@ -114,19 +123,19 @@ impl<'s> Parser<'s> {
 
     fn word_operator(&self) -> Option<(BinaryOp, Level)> {
         Some(match self.word(0) {
-            "in" => (BinaryOp::In, Level::Compare),
-            "not" if self.word(1) == "in" => (BinaryOp::NotIn, Level::Compare),
-            "contains" => (BinaryOp::Contains, Level::Compare),
-            "startsWith" => (BinaryOp::StartsWith, Level::Compare),
-            "endsWith" => (BinaryOp::EndsWith, Level::Compare),
-            "and" if !self.on_new_line() => (BinaryOp::And, Level::And),
-            "or" if !self.on_new_line() => (BinaryOp::Or, Level::Or),
+            Word::In => (BinaryOp::In, Level::Compare),
+            Word::Not if self.word(1) == Word::In => (BinaryOp::NotIn, Level::Compare),
+            Word::Contains => (BinaryOp::Contains, Level::Compare),
+            Word::StartsWith => (BinaryOp::StartsWith, Level::Compare),
+            Word::EndsWith => (BinaryOp::EndsWith, Level::Compare),
+            Word::And if !self.on_new_line() => (BinaryOp::And, Level::And),
+            Word::Or if !self.on_new_line() => (BinaryOp::Or, Level::Or),
             _ => return None,
         })
     }
 
     fn bump_operator(&mut self, operator: Operator) {
-        if let ("and" | "or", Operator::Binary(op)) = (self.word(0), operator) {
+        if let (Word::And | Word::Or, Operator::Binary(op)) = (self.word(0), operator) {
             let help = format!("write `{}`", op.text());
             self.expected_with("an operator", |d| d.help(help));
         }
@@ -137,16 +146,16 @@ impl<'s> Parser<'s> {
     }
 
     /// Comparisons do not associate: `a < b < c` is a mistake.
-    fn check_chain(&mut self, first: BinaryOp, level: Level) {
+    fn check_chain(&mut self, first: BinaryOp, level: Level) -> Chain {
         if level != Level::Compare {
-            return;
+            return Chain::Legal;
         }
-        if let Some((Operator::Binary(second), Level::Compare)) = self.operator() {
-            let message = format!("`{}` and `{}` cannot be chained", first.text(), second.text());
-            self.syntax_error(Code::ComparisonChain, message, |d| {
-                d.help("compare twice and join with `&&`, or use parentheses")
-            });
-        }
+        let Some((Operator::Binary(second), Level::Compare)) = self.operator() else { return Chain::Legal };
+        let message = format!("`{}` and `{}` cannot be chained", first.text(), second.text());
+        self.syntax_error(Code::ComparisonChain, message, |d| {
+            d.help("compare twice and join with `&&`, or use parentheses")
+        });
+        Chain::Reported
     }
 
     /// Reports an expression that is too high, and lets go of it.
@@ -164,7 +173,7 @@ impl<'s> Parser<'s> {
             TokenKind::Minus => UnaryOp::Negate,
             TokenKind::Plus => UnaryOp::Plus,
             TokenKind::Bang => UnaryOp::Not,
-            TokenKind::Ident if self.word(0) == "not" && self.begins_operand(1) => {
+            TokenKind::Ident if self.word(0) == Word::Not && self.begins_operand(1) => {
                 self.expected_with("an operand", |d| d.help("write `!`"));
                 UnaryOp::Not
             }
@@ -289,7 +298,7 @@ impl<'s> Parser<'s> {
     fn input(&mut self) -> ExprKind<'s> {
         let dollar = self.bump().span;
         if self.at(TokenKind::Ident) && self.span().start == dollar.end {
-            let name = self.word(0);
+            let name = self.spelling(0);
             self.syntax_error(Code::Expected, "an input is written with a dot", |d| {
                 d.help(format!("write `$.{name}`"))
             });
