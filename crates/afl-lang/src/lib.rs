@@ -8,6 +8,7 @@ pub mod code;
 pub mod diagnostic;
 pub mod limits;
 pub mod program;
+pub mod render;
 pub mod source;
 pub mod suggest;
 pub mod syntax;
