@@ -1,0 +1,55 @@
+//! Why a command could not do its work, and what the user can do about it.
+
+use std::io::{Error, ErrorKind};
+
+use crate::exit::Exit;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("cannot read {name}: {}", reason(source))]
+    Unreadable { name: String, source: Error },
+    #[error("cannot read {name}: it is not UTF-8 text, see the byte {byte:#04x} at offset {offset}")]
+    NotText { name: String, byte: u8, offset: usize },
+    #[error("cannot write {name}: {}", reason(source))]
+    Unwritable { name: String, source: Error },
+    #[error("there is no .afl file in {folder}")]
+    NoSources { folder: String },
+    #[error("there is no code `{code}`")]
+    UnknownCode { code: String, closest: Option<&'static str> },
+}
+
+impl Failure {
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::Unreadable { .. } | Self::NotText { .. } | Self::Unwritable { .. } => Exit::Inaccessible,
+            Self::NoSources { .. } | Self::UnknownCode { .. } => Exit::WrongUse,
+        }
+    }
+
+    pub(crate) fn help(&self) -> Option<String> {
+        match self {
+            Self::Unreadable { source, .. } if source.kind() == ErrorKind::NotFound => {
+                Some("check the name; a folder stands for every .afl file in it, `-` for standard input".into())
+            }
+            Self::Unreadable { .. } => None,
+            Self::NotText { .. } => Some("save the file as UTF-8".into()),
+            Self::Unwritable { source, .. } if source.kind() == ErrorKind::NotFound => {
+                Some("create the folder first".into())
+            }
+            Self::Unwritable { .. } => None,
+            Self::NoSources { .. } => Some("name another folder, or the files themselves".into()),
+            Self::UnknownCode { closest: Some(code), .. } => Some(format!("did you mean `{code}`?")),
+            Self::UnknownCode { closest: None, .. } => Some("`afl explain` lists all codes".into()),
+        }
+    }
+}
+
+/// The error in our words where the system's are for programmers.
+fn reason(error: &Error) -> String {
+    match error.kind() {
+        ErrorKind::NotFound => "no such file".into(),
+        ErrorKind::PermissionDenied => "permission denied".into(),
+        ErrorKind::IsADirectory => "it is a folder".into(),
+        _ => error.to_string(),
+    }
+}
