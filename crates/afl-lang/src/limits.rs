@@ -16,3 +16,11 @@ pub const MAX_STATEMENTS_PER_BLOCK: usize = 100_000;
 
 /// Diagnostics reported for one text; a text with more is not AFL.
 pub const MAX_DIAGNOSTICS: usize = 1_000;
+
+/// Bytes of one compiled program as JSON. Its index has 32-bit offsets, and this is far from them.
+pub const MAX_PROGRAM_BYTES: usize = 1 << 30;
+
+/// How deep brackets may nest in a compiled program. A block takes four levels, a list or map two or
+/// three, an operator one, so that every program within [`MAX_NESTING`] and [`MAX_OPERATOR_CHAIN`] is
+/// below it; the loader recurses once a level.
+pub const MAX_PROGRAM_NESTING: usize = 1_024;

@@ -28,6 +28,38 @@ pub enum ExprKind {
     Index(Box<[Expr; 2]>),
 }
 
+impl Expr {
+    /// Shows every expression in this one, itself first, in the order they are written.
+    pub fn walk<'e>(&'e self, visit: &mut impl FnMut(&'e Self)) {
+        visit(self);
+        match &self.kind {
+            ExprKind::String(_)
+            | ExprKind::Int(_)
+            | ExprKind::Double(_)
+            | ExprKind::Boolean(_)
+            | ExprKind::Null
+            | ExprKind::Input(_)
+            | ExprKind::Step(_) => {}
+            ExprKind::Array(parts) | ExprKind::Concat(parts) => {
+                for part in parts {
+                    part.walk(visit);
+                }
+            }
+            ExprKind::Map(entries) => {
+                for (_, value) in entries {
+                    value.walk(visit);
+                }
+            }
+            ExprKind::Binary(_, parts) | ExprKind::Index(parts) => {
+                let [first, second] = &**parts;
+                first.walk(visit);
+                second.walk(visit);
+            }
+            ExprKind::Unary(_, operand) => operand.walk(visit),
+        }
+    }
+}
+
 /// `$.a.b`, or a `foreach` variable.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InputRef {

@@ -1,10 +1,23 @@
 //! The compiled program: every name resolved, every default and dependency in place.
 //!
 //! This is what a run is pinned to. The nodes follow the documents' names (`StepStmt`, `AndThenBlock`,
-//! …) so that their readers find what they know; `load` reads and `emit` writes them.
+//! …) so that their readers find what they know. [`emit`](Program::emit) writes them as JSON and
+//! [`load`] reads them; `wire` holds their form.
 
+mod emit;
 mod expr;
+mod hash;
+mod load;
 mod node;
+mod schema;
+mod validate;
+mod wire;
 
+pub use emit::{Document, Emit, Provenance};
 pub use expr::{BinaryOp, Expr, ExprKind, InputRef, InputSource, StepRef, UnaryOp};
+pub use hash::{NotAHash, ProgramHash};
+pub use load::{LoadError, load};
 pub use node::*;
+pub use schema::json_schema;
+pub use validate::Referent;
+pub use wire::{Layout, Locations};

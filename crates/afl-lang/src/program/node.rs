@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Expr;
+use crate::source::FileId;
 use crate::types::TypeRef;
 
 /// The version of the format; a loader refuses any other.
@@ -29,6 +30,7 @@ pub struct Program {
 
 /// A declaration in source order.
 #[derive(Clone, PartialEq, Debug)]
+#[expect(clippy::large_enum_variant, reason = "most declarations are facets, the largest")]
 pub enum Decl {
     Namespace(Namespace),
     Facet(FacetDecl),
@@ -43,8 +45,8 @@ pub struct Namespace {
     pub uses: Vec<Qualified>,
     pub declarations: Vec<Decl>,
     pub location: Option<Location>,
-    /// Index into [`Program::sources`].
-    pub source: Option<u32>,
+    /// An index into [`Program::sources`].
+    pub source: Option<FileId>,
 }
 
 /// `FacetDecl`, `EventFacetDecl` or `WorkflowDecl`.
@@ -63,7 +65,7 @@ pub struct FacetDecl {
     pub body: Vec<AndThenBlock>,
     pub catch: Option<CatchClause>,
     pub location: Option<Location>,
-    pub source: Option<u32>,
+    pub source: Option<FileId>,
 }
 
 pub use crate::syntax::ast::FacetKind;
@@ -75,7 +77,7 @@ pub struct SchemaDecl {
     pub doc: Option<String>,
     pub fields: Vec<Parameter>,
     pub location: Option<Location>,
-    pub source: Option<u32>,
+    pub source: Option<FileId>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -84,7 +86,7 @@ pub struct ImplicitDecl {
     pub name: String,
     pub call: CallExpr,
     pub location: Option<Location>,
-    pub source: Option<u32>,
+    pub source: Option<FileId>,
 }
 
 #[derive(Clone, PartialEq, Debug)]

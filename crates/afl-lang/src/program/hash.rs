@@ -1,0 +1,67 @@
+//! The version of a program: a hash of what it means.
+
+use std::fmt;
+use std::str::FromStr;
+
+use sha2::{Digest, Sha256};
+
+use super::Program;
+
+/// SHA-256 of the [canonical form](Program::canonical); written `sha256:` and 64 hex digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProgramHash([u8; 32]);
+
+const PREFIX: &str = "sha256:";
+
+impl Program {
+    /// The version that a run is pinned to. Where the source was changed only in layout, comments or
+    /// file names, it stays.
+    pub fn hash(&self) -> ProgramHash {
+        let mut hasher = Sha256::new();
+        for piece in self.canonical_pieces().iter() {
+            hasher.update(piece);
+        }
+        ProgramHash(hasher.finalize().into())
+    }
+}
+
+impl fmt::Display for ProgramHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(PREFIX)?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for ProgramHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("a program hash is `sha256:` and 64 lower-case hex digits")]
+pub struct NotAHash;
+
+impl FromStr for ProgramHash {
+    type Err = NotAHash;
+
+    fn from_str(text: &str) -> Result<Self, NotAHash> {
+        let digits = text.strip_prefix(PREFIX).ok_or(NotAHash)?.as_bytes();
+        let mut bytes = [0; 32];
+        if digits.len() != 2 * bytes.len() {
+            return Err(NotAHash);
+        }
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+fn nibble(digit: u8) -> Result<u8, NotAHash> {
+    match digit {
+        b'0'..=b'9' => Ok(digit - b'0'),
+        b'a'..=b'f' => Ok(digit - b'a' + 10),
+        _ => Err(NotAHash),
+    }
+}

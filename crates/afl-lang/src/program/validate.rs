@@ -1,0 +1,301 @@
+//! Checks that a loaded program holds together: every name in it leads somewhere.
+//!
+//! The compiler has checked much more; this keeps a damaged or hand-made program from failing a run
+//! half-way.
+
+use std::fmt;
+
+use rustc_hash::FxHashSet;
+
+use super::{
+    AndThenBlock, BlockContent, CallExpr, CatchClause, CatchContent, Decl, Expr, ExprKind, FacetDecl,
+    LoadError, MixinCall, NamedArg, Parameter, Program, Statement, Statements, StepRef, StepStmt, WhenBlock,
+};
+use crate::types::TypeRef;
+
+/// What a name in a program refers to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Referent {
+    Facet,
+    Schema,
+    Implicit,
+    Step,
+}
+
+impl fmt::Display for Referent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Facet => "facet",
+            Self::Schema => "schema",
+            Self::Implicit => "implicit",
+            Self::Step => "step",
+        })
+    }
+}
+
+/// The namespace whose declarations every program has without containing them.
+const PRELUDE: &str = "afl.policy.";
+
+pub(super) fn check(program: &Program) -> Result<(), LoadError> {
+    let mut names = Names::default();
+    program.declarations.iter().try_for_each(|decl| names.collect(decl))?;
+    program.declarations.iter().try_for_each(|decl| names.check_decl(decl))
+}
+
+/// The declared names.
+#[derive(Default)]
+struct Names<'p> {
+    facets: FxHashSet<&'p str>,
+    schemas: FxHashSet<&'p str>,
+    implicits: FxHashSet<&'p str>,
+}
+
+/// The steps that a statement or an expression can read.
+#[derive(Clone, Copy)]
+struct Scope<'s, 'p> {
+    /// The id of the node that is checked.
+    at: &'p str,
+    block: Option<&'s FxHashSet<&'p str>>,
+    /// Of the owner's clauses, those that come earlier.
+    clauses: &'s [FxHashSet<&'p str>],
+}
+
+impl<'p> Names<'p> {
+    fn collect(&mut self, decl: &'p Decl) -> Result<(), LoadError> {
+        let (id, is_new) = match decl {
+            Decl::Namespace(namespace) => {
+                return namespace.declarations.iter().try_for_each(|decl| self.collect(decl));
+            }
+            Decl::Facet(facet) => (&facet.id, self.facets.insert(&facet.id)),
+            Decl::Schema(schema) => (&schema.id, self.schemas.insert(&schema.id)),
+            Decl::Implicit(implicit) => (&implicit.id, self.implicits.insert(&implicit.id)),
+        };
+        let is_both = self.facets.contains(&**id) && self.schemas.contains(&**id);
+        if is_new && !is_both { Ok(()) } else { Err(inconsistent(id, "it is declared twice")) }
+    }
+
+    fn check_decl(&self, decl: &'p Decl) -> Result<(), LoadError> {
+        match decl {
+            Decl::Namespace(namespace) => {
+                namespace.declarations.iter().try_for_each(|decl| self.check_decl(decl))
+            }
+            Decl::Facet(facet) => self.check_facet(facet),
+            Decl::Schema(schema) => self.check_parameters(&schema.id, &schema.fields),
+            Decl::Implicit(implicit) => self.check_call(&implicit.call, outside(&implicit.id)),
+        }
+    }
+
+    fn check_facet(&self, facet: &'p FacetDecl) -> Result<(), LoadError> {
+        self.check_parameters(&facet.id, &facet.params)?;
+        self.check_parameters(&facet.id, &facet.returns)?;
+        self.check_mixins(&facet.mixins, outside(&facet.id))?;
+        self.check_body(&facet.id, &facet.body, facet.catch.as_ref())
+    }
+
+    fn check_parameters(&self, at: &'p str, parameters: &'p [Parameter]) -> Result<(), LoadError> {
+        for parameter in parameters {
+            if let Some(schema) = schema_of(&parameter.ty)
+                && !self.schemas.contains(schema)
+            {
+                return Err(dangling(at, Referent::Schema, schema));
+            }
+            parameter.default.iter().try_for_each(|default| check_expr(default, outside(at)))?;
+        }
+        Ok(())
+    }
+
+    /// The blocks of one owner and its `catch`, which runs when all of them have ended.
+    fn check_body(
+        &self,
+        owner: &'p str,
+        body: &'p [AndThenBlock],
+        catch: Option<&'p CatchClause>,
+    ) -> Result<(), LoadError> {
+        let clauses: Vec<_> = body.iter().map(steps_of).collect();
+        for (at, block) in body.iter().enumerate() {
+            if block.after.iter().any(|earlier| *earlier as usize >= at) {
+                return Err(inconsistent(&block.id, "it waits for a clause that is not an earlier one"));
+            }
+            self.check_block(block, &clauses[..at])?;
+        }
+        catch.map_or(Ok(()), |catch| {
+            let scope = Scope { at: owner, block: None, clauses: &clauses };
+            match &catch.content {
+                CatchContent::Steps(statements) => self.check_statements(&catch.id, statements, scope),
+                CatchContent::When(when) => self.check_when(&catch.id, when, scope),
+            }
+        })
+    }
+
+    fn check_block(&self, block: &'p AndThenBlock, clauses: &[FxHashSet<&'p str>]) -> Result<(), LoadError> {
+        let scope = Scope { at: &block.id, block: None, clauses };
+        match &block.content {
+            BlockContent::Steps(statements) => self.check_statements(&block.id, statements, scope),
+            BlockContent::Foreach(foreach, statements) => {
+                check_expr(&foreach.iterable, scope)?;
+                self.check_statements(&block.id, statements, scope)
+            }
+            BlockContent::When(when) => self.check_when(&block.id, when, scope),
+            BlockContent::Script(_) => Ok(()),
+        }
+    }
+
+    fn check_when(&self, at: &'p str, when: &'p WhenBlock, scope: Scope<'_, 'p>) -> Result<(), LoadError> {
+        let default = when.cases.iter().position(|case| case.condition.is_none());
+        if default.is_none_or(|default| default + 1 != when.cases.len()) {
+            return Err(inconsistent(at, "the last case of a `when`, and no other, has no condition"));
+        }
+        for case in &when.cases {
+            case.condition.iter().try_for_each(|condition| check_expr(condition, scope))?;
+            self.check_statements(&case.id, &case.statements, scope)?;
+        }
+        Ok(())
+    }
+
+    /// `around` is what can be read outside the block.
+    fn check_statements(
+        &self,
+        at: &'p str,
+        statements: &'p Statements,
+        around: Scope<'_, 'p>,
+    ) -> Result<(), LoadError> {
+        let steps = step_names(statements);
+        if steps.len() < statements.steps.iter().filter(|it| matches!(it, Statement::Step(_))).count() {
+            return Err(inconsistent(at, "two of its steps have one name"));
+        }
+        let scope = |at: &'p str| Scope { at, block: Some(&steps), ..around };
+        for statement in &statements.steps {
+            match statement {
+                Statement::Step(step) => self.check_step(step, scope(&step.id))?,
+                Statement::Log(log) => {
+                    check_depends_on(&log.depends_on, scope(&log.id))?;
+                    self.check_args(&log.args, scope(&log.id))?;
+                }
+                Statement::Assert(assert) => {
+                    check_depends_on(&assert.depends_on, scope(&assert.id))?;
+                    check_expr(&assert.condition, scope(&assert.id))?;
+                }
+            }
+        }
+        for yielded in &statements.yields {
+            self.check_target(&yielded.target, &yielded.id)?;
+            check_depends_on(&yielded.depends_on, scope(&yielded.id))?;
+            self.check_args(&yielded.args, scope(&yielded.id))?;
+        }
+        Ok(())
+    }
+
+    fn check_step(&self, step: &'p StepStmt, scope: Scope<'_, 'p>) -> Result<(), LoadError> {
+        check_depends_on(&step.depends_on, scope)?;
+        self.check_call(&step.call, scope)?;
+        self.check_body(&step.id, &step.body, step.catch.as_ref())
+    }
+
+    fn check_call(&self, call: &'p CallExpr, scope: Scope<'_, 'p>) -> Result<(), LoadError> {
+        self.check_target(&call.target, scope.at)?;
+        self.check_args(&call.args, scope)?;
+        self.check_mixins(&call.mixins, scope)
+    }
+
+    fn check_mixins(&self, mixins: &'p [MixinCall], scope: Scope<'_, 'p>) -> Result<(), LoadError> {
+        mixins.iter().try_for_each(|mixin| {
+            self.check_target(&mixin.target, scope.at)?;
+            self.check_args(&mixin.args, scope)
+        })
+    }
+
+    fn check_args(&self, args: &'p [NamedArg], scope: Scope<'_, 'p>) -> Result<(), LoadError> {
+        args.iter().try_for_each(|arg| {
+            if let Some(implicit) = &arg.implicit
+                && !self.implicits.contains(&**implicit)
+            {
+                return Err(dangling(scope.at, Referent::Implicit, implicit));
+            }
+            check_expr(&arg.value, scope)
+        })
+    }
+
+    fn check_target(&self, target: &'p str, at: &str) -> Result<(), LoadError> {
+        let is_declared = self.facets.contains(target) || self.schemas.contains(target);
+        if is_declared || target.starts_with(PRELUDE) {
+            Ok(())
+        } else {
+            Err(dangling(at, Referent::Facet, target))
+        }
+    }
+}
+
+/// Where no step can be read.
+fn outside<'s, 'p: 's>(at: &'p str) -> Scope<'s, 'p> {
+    Scope { at, block: None, clauses: &[] }
+}
+
+fn steps_of(block: &AndThenBlock) -> FxHashSet<&str> {
+    match &block.content {
+        BlockContent::Steps(statements) | BlockContent::Foreach(_, statements) => step_names(statements),
+        BlockContent::When(when) => when.cases.iter().flat_map(|case| step_names(&case.statements)).collect(),
+        BlockContent::Script(_) => FxHashSet::default(),
+    }
+}
+
+fn step_names(statements: &Statements) -> FxHashSet<&str> {
+    let name = |statement| match statement {
+        &Statement::Step(StepStmt { ref name, .. }) => Some(name.as_str()),
+        Statement::Log(_) | Statement::Assert(_) => None,
+    };
+    statements.steps.iter().filter_map(name).collect()
+}
+
+fn schema_of(ty: &TypeRef) -> Option<&str> {
+    match ty {
+        TypeRef::Schema(name) => Some(name),
+        TypeRef::List(of) | TypeRef::Nullable(of) => schema_of(of),
+        TypeRef::String
+        | TypeRef::Long
+        | TypeRef::Int
+        | TypeRef::Double
+        | TypeRef::Boolean
+        | TypeRef::Json => None,
+    }
+}
+
+fn check_depends_on(names: &[String], scope: Scope<'_, '_>) -> Result<(), LoadError> {
+    let is_known = |name: &str| scope.block.is_some_and(|steps| steps.contains(name));
+    match names.iter().find(|name| !is_known(name)) {
+        None => Ok(()),
+        Some(unknown) => Err(dangling(scope.at, Referent::Step, unknown)),
+    }
+}
+
+fn check_expr(expr: &Expr, scope: Scope<'_, '_>) -> Result<(), LoadError> {
+    let mut result = Ok(());
+    expr.walk(&mut |part| {
+        if let ExprKind::Step(step) = &part.kind
+            && result.is_ok()
+        {
+            result = check_reference(step, scope);
+        }
+    });
+    result
+}
+
+fn check_reference(step: &StepRef, scope: Scope<'_, '_>) -> Result<(), LoadError> {
+    let name = step.path.first().ok_or_else(|| inconsistent(scope.at, "a reference names no step"))?;
+    let steps = match step.clause {
+        None => scope.block,
+        Some(clause) => scope.clauses.get(clause as usize),
+    };
+    if steps.is_some_and(|steps| steps.contains(&**name)) {
+        Ok(())
+    } else {
+        Err(dangling(scope.at, Referent::Step, name))
+    }
+}
+
+fn dangling(at: &str, referent: Referent, name: &str) -> LoadError {
+    LoadError::Dangling { at: at.into(), referent, name: name.into() }
+}
+
+fn inconsistent(at: &str, problem: &str) -> LoadError {
+    LoadError::Inconsistent { at: at.into(), problem: problem.into() }
+}

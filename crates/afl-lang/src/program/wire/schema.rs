@@ -1,0 +1,96 @@
+//! Builds the JSON Schema of the format from the same tables that write and read it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::Wire;
+
+/// The definitions that a schema refers to, by name.
+#[derive(Default)]
+pub(crate) struct Definitions(BTreeMap<&'static str, Value>);
+
+impl Definitions {
+    /// A reference to the type `name`, described when it is first met.
+    pub(super) fn define(&mut self, name: &'static str, describe: impl FnOnce(&mut Self) -> Value) -> Value {
+        if !self.0.contains_key(name) {
+            // Nodes nest in their own kind: whoever meets this one again must find it taken.
+            self.0.insert(name, Value::Null);
+            let described = describe(self);
+            self.0.insert(name, described);
+        }
+        json!({"$ref": format!("#/$defs/{name}")})
+    }
+
+    pub(super) fn object(&mut self, name: &'static str, describe: impl FnOnce(&mut Shape<'_>)) -> Value {
+        self.define(name, |types| types.inline(describe))
+    }
+
+    pub(super) fn choice(&mut self, name: &'static str, choices: &[fn(&mut Self) -> Value]) -> Value {
+        self.define(name, |types| {
+            let choices: Vec<_> = choices.iter().map(|choice| choice(types)).collect();
+            json!({"oneOf": choices})
+        })
+    }
+
+    pub(super) fn inline(&mut self, describe: impl FnOnce(&mut Shape<'_>)) -> Value {
+        let mut shape = Shape { types: self, properties: Map::new(), required: Vec::new() };
+        describe(&mut shape);
+        let Shape { properties, required, .. } = shape;
+        json!({
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": false,
+        })
+    }
+
+    pub(crate) fn into_value(self) -> Value {
+        json!(self.0)
+    }
+}
+
+/// The keys of one object.
+pub(crate) struct Shape<'d> {
+    types: &'d mut Definitions,
+    properties: Map<String, Value>,
+    required: Vec<&'static str>,
+}
+
+impl Shape<'_> {
+    pub(super) fn tag(&mut self, name: &'static str) {
+        self.required("type", json!({"const": name}));
+    }
+
+    /// A key with the type of the field that `_field` picks.
+    pub(super) fn field<N, T: Wire>(&mut self, key: &'static str, _field: fn(&N) -> &T) {
+        self.of::<T>(key);
+    }
+
+    pub(super) fn of<T: Wire>(&mut self, key: &'static str) {
+        let schema = T::schema(self.types);
+        match T::when_absent() {
+            None => self.required(key, schema),
+            Some(_) => self.optional(key, schema),
+        }
+    }
+
+    pub(super) fn required(&mut self, key: &'static str, schema: Value) {
+        self.required.push(key);
+        self.optional(key, schema);
+    }
+
+    pub(super) fn required_list(&mut self, key: &'static str, item: impl FnOnce(&mut Definitions) -> Value) {
+        self.required.push(key);
+        self.list(key, item);
+    }
+
+    pub(super) fn list(&mut self, key: &'static str, item: impl FnOnce(&mut Definitions) -> Value) {
+        let items = item(self.types);
+        self.optional(key, json!({"type": "array", "items": items}));
+    }
+
+    pub(super) fn optional(&mut self, key: &'static str, schema: Value) {
+        self.properties.insert(key.into(), schema);
+    }
+}

@@ -1,0 +1,285 @@
+//! The JSON form of the small values that nodes are made of.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Definitions, Form, Json, Locations, Malformed, Wire, Writer};
+use crate::limits::MAX_NESTING;
+use crate::program::Location;
+use crate::source::FileId;
+use crate::types::TypeRef;
+
+impl Wire for String {
+    fn write(&self, out: &mut Writer<'_>) {
+        out.scalar(self);
+    }
+
+    fn read(json: Json<'_>) -> Result<Self, Malformed> {
+        Ok(json.text()?.into_owned())
+    }
+
+    fn schema(_: &mut Definitions) -> Value {
+        json!({"type": "string"})
+    }
+}
+
+impl Wire for Arc<str> {
+    fn write(&self, out: &mut Writer<'_>) {
+        out.scalar(&**self);
+    }
+
+    fn read(json: Json<'_>) -> Result<Self, Malformed> {
+        Ok(json.text()?.into())
+    }
+
+    fn schema(_: &mut Definitions) -> Value {
+        json!({"type": "string"})
+    }
+}
+
+impl Wire for u32 {
+    fn write(&self, out: &mut Writer<'_>) {
+        out.scalar(self);
+    }
+
+    fn read(json: Json<'_>) -> Result<Self, Malformed> {
+        json.scalar("a whole number from 0 to 4294967295")
+    }
+
+    fn schema(_: &mut Definitions) -> Value {
+        json!({"type": "integer", "minimum": 0, "maximum": u32::MAX})
+    }
+}
+
+impl Wire for i64 {
+    fn write(&self, out: &mut Writer<'_>) {
+        out.scalar(self);
+    }
+
+    fn read(json: Json<'_>) -> Result<Self, Malformed> {
+        json.scalar("a whole number of 64 bits")
+    }
+
+    fn schema(_: &mut Definitions) -> Value {
+        json!({"type": "integer", "minimum": i64::MIN, "maximum": i64::MAX})
+    }
+}
+
+impl Wire for f64 {
+    fn write(&self, out: &mut Writer<'_>) {
+        assert!(self.is_finite(), "a literal is a finite number, not {self}");
+        out.scalar(self);
+    }
+
+    fn read(json: Json<'_>) -> Result<Self, Malformed> {
+        json.scalar("a number")
+    }
+
+    fn schema(_: &mut Definitions) -> Value {
+        json!({"type": "number"})
+    }
+}
+
+impl Wire for bool {
+    fn write(&self, out: &mut Writer<'_>) {
+        out.scalar(self);
+    }
+
+    fn read(json: Json<'_>) -> Result<Self, Malformed> {
+        json.scalar("true or false")
+    }
+
+    fn schema(_: &mut Definitions) -> Value {
+        json!({"type": "boolean"})
+    }
+}
+
+impl<T: Wire> Wire for Option<T> {
+    fn write(&self, out: &mut Writer<'_>) {
+        match self {
+            Some(value) => value.write(out),
+            None => unreachable!("a key without a value is left out"),
+        }
+    }
+
+    fn read(json: Json<'_>) -> Result<Self, Malformed> {
+        T::read(json).map(Some)
+    }
+
+    fn schema(types: &mut Definitions) -> Value {
+        T::schema(types)
+    }
+
+    fn is_absent(&self, form: &Form<'_>) -> bool {
+        self.as_ref().is_none_or(|value| value.is_absent(form))
+    }
+
+    fn when_absent() -> Option<Self> {
+        Some(None)
+    }
+}
+
+impl<T: Wire> Wire for Vec<T> {
+    fn write(&self, out: &mut Writer<'_>) {
+        out.list(self, |out, item| item.write(out));
+    }
+
+    fn read(json: Json<'_>) -> Result<Self, Malformed> {
+        json.list(T::read)
+    }
+
+    fn schema(types: &mut Definitions) -> Value {
+        json!({"type": "array", "items": T::schema(types)})
+    }
+
+    fn is_absent(&self, _: &Form<'_>) -> bool {
+        self.is_empty()
+    }
+
+    fn when_absent() -> Option<Self> {
+        Some(Self::new())
+    }
+}
+
+impl Wire for Location {
+    fn write(&self, out: &mut Writer<'_>) {
+        out.object(|out| {
+            out.field("line", &self.line);
+            out.field("column", &self.column);
+            out.field("endLine", &self.end_line);
+            out.field("endColumn", &self.end_column);
+        });
+    }
+
+    fn read(json: Json<'_>) -> Result<Self, Malformed> {
+        let mut fields = json.object()?;
+        let location = Self {
+            line: fields.take("line")?,
+            column: fields.take("column")?,
+            end_line: fields.take("endLine")?,
+            end_column: fields.take("endColumn")?,
+        };
+        fields.finish()?;
+        Ok(location)
+    }
+
+    fn schema(types: &mut Definitions) -> Value {
+        types.object("Location", |shape| {
+            shape.field("line", |location: &Self| &location.line);
+            shape.field("column", |location: &Self| &location.column);
+            shape.field("endLine", |location: &Self| &location.end_line);
+            shape.field("endColumn", |location: &Self| &location.end_column);
+        })
+    }
+
+    fn is_absent(&self, form: &Form<'_>) -> bool {
+        form.locations == Locations::Strip
+    }
+}
+
+/// An entry of a map or a prompt.
+impl<T: Wire> Wire for (String, T) {
+    fn write(&self, out: &mut Writer<'_>) {
+        out.object(|out| {
+            out.field("key", &self.0);
+            out.field("value", &self.1);
+        });
+    }
+
+    fn read(json: Json<'_>) -> Result<Self, Malformed> {
+        let mut fields = json.object()?;
+        let entry = (fields.take("key")?, fields.take("value")?);
+        fields.finish()?;
+        Ok(entry)
+    }
+
+    fn schema(types: &mut Definitions) -> Value {
+        types.inline(|shape| {
+            shape.field("key", |entry: &Self| &entry.0);
+            shape.field("value", |entry: &Self| &entry.1);
+        })
+    }
+}
+
+/// `sourceId`: the name of the source text.
+impl Wire for FileId {
+    fn write(&self, out: &mut Writer<'_>) {
+        out.scalar(&out.form.sources[self.0 as usize]);
+    }
+
+    fn read(json: Json<'_>) -> Result<Self, Malformed> {
+        json.source()
+    }
+
+    fn schema(_: &mut Definitions) -> Value {
+        json!({"type": "string", "description": "the id of a source in `provenance`"})
+    }
+
+    fn is_absent(&self, form: &Form<'_>) -> bool {
+        form.sources.is_empty()
+    }
+}
+
+/// A type is its written form.
+impl Wire for TypeRef {
+    fn write(&self, out: &mut Writer<'_>) {
+        out.scalar(&self.to_string());
+    }
+
+    fn read(json: Json<'_>) -> Result<Self, Malformed> {
+        let text = json.text()?;
+        parse_type(&text).ok_or_else(|| Malformed::new(format!("`{text}` is not a type")))
+    }
+
+    fn schema(_: &mut Definitions) -> Value {
+        json!({
+            "type": "string",
+            "description": "a type as written: `Long`, `[String]?`, `shop.Item`",
+            "pattern": r"^\[*[A-Za-z_][A-Za-z0-9_.]*[\]?]*$",
+        })
+    }
+}
+
+fn parse_type(text: &str) -> Option<TypeRef> {
+    type Wrap = fn(Box<TypeRef>) -> TypeRef;
+    let mut inner = text;
+    let mut wraps: Vec<Wrap> = Vec::new();
+    while wraps.len() <= MAX_NESTING as usize {
+        if let Some(nullable) = inner.strip_suffix('?').filter(|rest| !rest.ends_with('?')) {
+            wraps.push(TypeRef::Nullable);
+            inner = nullable;
+        } else if let Some(item) = inner.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            wraps.push(TypeRef::List);
+            inner = item;
+        } else {
+            let is_name = |part: &str| {
+                !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+            };
+            let name = inner.split('.').all(is_name).then_some(inner)?;
+            let base = TypeRef::builtin(name).unwrap_or_else(|| TypeRef::Schema(name.into()));
+            return Some(wraps.into_iter().rev().fold(base, |of, wrap| wrap(Box::new(of))));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_reads_back_as_it_is_written() {
+        for text in ["Long", "[String]?", "[[shop.Item?]]", "example.4.Item"] {
+            assert_eq!(parse_type(text).expect(text).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_no_type_is_refused() {
+        let deep = format!("{}Long{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
+        for text in ["", "[", "[]", "Long??", "a..b", "[Long", "Long]", "a b", &deep] {
+            assert_eq!(parse_type(text), None);
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! A program reads back as it was written.
