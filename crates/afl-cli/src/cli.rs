@@ -3,7 +3,7 @@
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ColorChoice, Parser, Subcommand};
 
-use crate::commands::{check, completions, explain};
+use crate::commands::{check, compile, completions, explain, schema};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -23,7 +23,7 @@ const STYLES: Styles = Styles::styled()
 #[command(name = "afl", version, styles = STYLES, after_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Cli {
     /// When to use colour; `auto` means on a terminal, unless `NO_COLOR` is set
-    #[arg(long, global = true, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
+    #[arg(long, global = true, display_order = 900, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
     pub(crate) color: ColorChoice,
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -32,6 +32,8 @@ pub(crate) struct Cli {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Check(check::Options),
+    Compile(compile::Options),
     Explain(explain::Options),
+    Schema(schema::Options),
     Completions(completions::Options),
 }

@@ -2,6 +2,9 @@
 
 use std::io::{Error, ErrorKind};
 
+use afl_lang::render::Color;
+
+use crate::color::{self, paint};
 use crate::exit::Exit;
 
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +17,8 @@ pub(crate) enum Failure {
     Unwritable { name: String, source: Error },
     #[error("there is no .afl file in {folder}")]
     NoSources { folder: String },
+    #[error("standard input is formatted alone, not together with files")]
+    StdinNotAlone,
     #[error("there is no code `{code}`")]
     UnknownCode { code: String, closest: Option<&'static str> },
 }
@@ -22,22 +27,31 @@ impl Failure {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Unreadable { .. } | Self::NotText { .. } | Self::Unwritable { .. } => Exit::Inaccessible,
-            Self::NoSources { .. } | Self::UnknownCode { .. } => Exit::WrongUse,
+            Self::NoSources { .. } | Self::StdinNotAlone | Self::UnknownCode { .. } => Exit::WrongUse,
         }
     }
 
-    pub(crate) fn help(&self) -> Option<String> {
+    /// What the user reads, ending with a line break.
+    pub(crate) fn text(&self, color: Color) -> String {
+        let error = format!("{} {self}\n", paint("error:", color::ERROR, color));
+        match self.help() {
+            Some(help) => format!("{error}{} {help}\n", paint("help:", color::HELP, color)),
+            None => error,
+        }
+    }
+
+    fn help(&self) -> Option<String> {
         match self {
-            Self::Unreadable { source, .. } if source.kind() == ErrorKind::NotFound => {
-                Some("check the name; a folder stands for every .afl file in it, `-` for standard input".into())
-            }
-            Self::Unreadable { .. } => None,
+            Self::Unreadable { source, .. } if source.kind() == ErrorKind::NotFound => Some(
+                "check the name; a folder stands for every .afl file in it, `-` for standard input".into(),
+            ),
             Self::NotText { .. } => Some("save the file as UTF-8".into()),
             Self::Unwritable { source, .. } if source.kind() == ErrorKind::NotFound => {
                 Some("create the folder first".into())
             }
-            Self::Unwritable { .. } => None,
+            Self::Unreadable { .. } | Self::Unwritable { .. } => None,
             Self::NoSources { .. } => Some("name another folder, or the files themselves".into()),
+            Self::StdinNotAlone => Some("run `afl fmt` twice".into()),
             Self::UnknownCode { closest: Some(code), .. } => Some(format!("did you mean `{code}`?")),
             Self::UnknownCode { closest: None, .. } => Some("`afl explain` lists all codes".into()),
         }

@@ -103,7 +103,8 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
         let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
         if is_folder && !is_hidden {
             walk(&path, files)?;
-        } else if !is_folder && path.extension().is_some_and(|extension| extension == "afl") && path.is_file() {
+        } else if !is_folder && path.extension().is_some_and(|extension| extension == "afl") && path.is_file()
+        {
             files.push(path);
         }
     }

@@ -1,11 +1,13 @@
 //! The binary `afl`.
 
 mod cli;
+mod color;
 mod commands;
-mod console;
 mod exit;
 mod failure;
+mod front;
 mod input;
+mod output;
 #[cfg(test)]
 mod reference;
 mod report;
@@ -15,13 +17,12 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::cli::Cli;
-use crate::console::Console;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let console = Console::new(cli.color);
-    let exit = commands::run(cli.command, &console).unwrap_or_else(|failure| {
-        console.fail(&failure);
+    let color = color::choose(cli.color);
+    let exit = commands::run(cli.command, color).unwrap_or_else(|failure| {
+        output::say(&failure.text(color));
         failure.exit()
     });
     exit.into()

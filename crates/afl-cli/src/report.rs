@@ -4,12 +4,12 @@ use std::fmt;
 
 use afl_lang::code::Code;
 use afl_lang::diagnostic::{Diagnostic, Severity};
-use afl_lang::render;
+use afl_lang::render::{self, Color};
 use afl_lang::source::Sources;
 use clap::ValueEnum;
 
-use crate::console::Console;
 use crate::failure::Failure;
+use crate::output;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub(crate) enum Format {
@@ -23,21 +23,21 @@ pub(crate) enum Format {
 }
 
 pub(crate) fn show(
-    console: &Console,
+    color: Color,
     format: Format,
     sources: &Sources,
     diagnostics: &[Diagnostic],
 ) -> Result<(), Failure> {
     match format {
         Format::Human => {
-            let text = render::human(sources, diagnostics, console.color);
+            let text = render::human(sources, diagnostics, color);
             if !text.is_empty() {
-                console.say(&format!("{text}\n"));
+                output::say(&format!("{text}\n"));
             }
             Ok(())
         }
-        Format::Json => console.data(format!("{}\n", render::json(sources, diagnostics)).as_bytes()),
-        Format::Github => console.data(render::github(sources, diagnostics).as_bytes()),
+        Format::Json => output::data(&format!("{}\n", render::json(sources, diagnostics))),
+        Format::Github => output::data(&render::github(sources, diagnostics)),
     }
 }
 

@@ -62,7 +62,7 @@ struct Large {
 
 fn large() -> Vec<Large> {
     let steps = (0..=limits::MAX_STATEMENTS_PER_BLOCK).fold(String::new(), |mut steps, number| {
-        writeln!(steps, "s{number} = F()").unwrap();
+        writeln!(steps, "s{number} = F()").expect("a string takes any text");
         steps
     });
     vec![
@@ -92,14 +92,15 @@ fn split(first: &str, text: &str) -> Sources {
     for line in text.split_inclusive('\n') {
         match line.strip_prefix("//- ") {
             Some(name) => sources.push(Source::new(name.trim(), "")),
-            None => sources.last_mut().unwrap().text.push_str(line),
+            None => sources.last_mut().expect("the first is there").text.push_str(line),
         }
     }
     Sources(sources)
 }
 
 fn fixtures() -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
+    let entries =
+        fs::read_dir(folder()).expect("the folder is there").filter_map(|entry| Some(entry.ok()?.path()));
     let mut fixtures: Vec<_> = entries.filter(|path| path.extension().is_some_and(|e| e == "afl")).collect();
     fixtures.sort();
     fixtures

@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 
 use afl_lang::diagnostic::Diagnostic;
+use afl_lang::render::Color;
 use afl_lang::source::Sources;
 use afl_lang::syntax;
 use clap::Args;
 
-use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input;
+use crate::output;
 use crate::report::{self, Format, Tally};
 
 const EXAMPLES: &str = "\
@@ -40,16 +41,16 @@ pub(crate) struct Options {
     deny_warnings: bool,
 }
 
-pub(crate) fn run(options: &Options, console: &Console) -> Result<Exit, Failure> {
+pub(crate) fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
     let sources = input::program(&options.files, &[])?;
     let diagnostics = diagnose(&sources);
     let format = if options.json { Format::Json } else { options.format };
-    report::show(console, format, &sources, &diagnostics)?;
+    report::show(color, format, &sources, &diagnostics)?;
     let tally = Tally::of(&diagnostics);
     match format {
         Format::Human | Format::Github => {
-            console.say(&format!("checked {}: {tally}\n", report::count(sources.0.len(), "file")));
-            console.say(&report::explain_hint(&diagnostics));
+            output::say(&format!("checked {}: {tally}\n", report::count(sources.0.len(), "file")));
+            output::say(&report::explain_hint(&diagnostics));
         }
         // Who asks for an object counts for himself, and may read both streams as one.
         Format::Json => {}

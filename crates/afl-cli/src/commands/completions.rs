@@ -4,9 +4,9 @@ use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
 use crate::cli::Cli;
-use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::output::Target;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,10 +22,10 @@ pub(crate) struct Options {
     shell: Shell,
 }
 
-pub(crate) fn run(options: &Options, console: &Console) -> Result<Exit, Failure> {
-    let mut command = Cli::command();
+pub(crate) fn run(options: &Options) -> Result<Exit, Failure> {
+    // Into memory first, since the generator panics when its reader goes away.
     let mut script = Vec::new();
-    clap_complete::generate(options.shell, &mut command, "afl", &mut script);
-    console.data(&script)?;
+    clap_complete::generate(options.shell, &mut Cli::command(), "afl", &mut script);
+    Target::Stdout.write(|out| out.write_all(&script))?;
     Ok(Exit::Fine)
 }

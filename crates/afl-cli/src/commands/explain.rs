@@ -7,9 +7,9 @@ use afl_lang::suggest;
 use clap::Args;
 use serde::Serialize;
 
-use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::output;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,14 +29,14 @@ pub(crate) struct Options {
     json: bool,
 }
 
-pub(crate) fn run(options: &Options, console: &Console) -> Result<Exit, Failure> {
+pub(crate) fn run(options: &Options) -> Result<Exit, Failure> {
     let text = match &options.code {
         Some(text) if options.json => json(&Entry::long(find(text)?)),
         Some(text) => find(text)?.explanation().to_owned(),
         None if options.json => json(&Code::ALL.iter().copied().map(Entry::short).collect::<Vec<_>>()),
         None => table(),
     };
-    console.data(text.as_bytes())?;
+    output::data(&text)?;
     Ok(Exit::Fine)
 }
 

@@ -24,8 +24,8 @@ pub fn human(sources: &Sources, diagnostics: &[Diagnostic], color: Color) -> Str
         Color::Ansi => Renderer::styled(),
     }
     .anonymized_origin_line_numbers(true);
-    let rendered = diagnostics.iter().map(|diagnostic| one(&positions, &renderer, diagnostic) + "\n");
-    rendered.collect::<Vec<_>>().join("\n")
+    let texts = diagnostics.iter().map(|diagnostic| one(&positions, &renderer, diagnostic) + "\n");
+    texts.collect::<Vec<_>>().join("\n")
 }
 
 fn one(positions: &Positions<'_>, renderer: &Renderer, diagnostic: &Diagnostic) -> String {
