@@ -1,3 +1,77 @@
-//! Chores of the workspace.
+//! Chores of the workspace: `cargo xtask test`, `tidy`, `requirements` and `bench`.
 
-fn main() {}
+mod bench;
+mod conformance;
+mod counts;
+mod requirements;
+mod source;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::requirements::Detail;
+use crate::tidy::Mode;
+use crate::workspace::Workspace;
+
+/// Chores of the AgentFlow workspace
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Run all tests and print how many passed, failed and were skipped
+    Test {
+        /// Hand these to the test runner, for example `-p afl-lang`; doc tests are then left out
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Check the rules that the compiler does not: direction, purity, lengths, patterns
+    Tidy {
+        /// Lower the recorded lengths in xtask/ratchet.txt to the present ones
+        #[arg(long)]
+        bless: bool,
+    },
+    /// List the requirements that no test covers
+    Requirements {
+        /// Print the counts only
+        #[arg(long)]
+        summary: bool,
+    },
+    /// Run the benches in release
+    Bench {
+        /// Run only the benches whose `crate/name` contains this
+        filter: Option<String>,
+        /// Write the results to this file as one JSON object, by bench
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+    },
+}
+
+fn main() -> ExitCode {
+    run(Arguments::parse().chore).unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run(chore: Chore) -> Result<ExitCode> {
+    let workspace = Workspace::find()?;
+    match chore {
+        Chore::Test { args } => test::run(&workspace, &args),
+        Chore::Tidy { bless } => tidy::run(&workspace, if bless { Mode::Bless } else { Mode::Check }),
+        Chore::Requirements { summary } => {
+            requirements::run(&workspace, if summary { Detail::Counts } else { Detail::Ids })
+        }
+        Chore::Bench { filter, json } => bench::run(&workspace, filter.as_deref(), json.as_deref()),
+    }
+}

@@ -4,7 +4,9 @@
 //! [diagnostics](diagnostic::Diagnostic) and never with a failure. Nothing here reads a file, a clock or
 //! a random number: the same text gives the same bytes.
 
+mod check;
 pub mod code;
+mod compile;
 pub mod diagnostic;
 pub mod limits;
 pub mod program;
@@ -13,3 +15,6 @@ pub mod source;
 pub mod suggest;
 pub mod syntax;
 pub mod types;
+
+pub use check::check;
+pub use compile::{Compiled, Validation, compile};

@@ -37,6 +37,12 @@ enum Operator {
     Binary(BinaryOp),
 }
 
+#[derive(Clone, Copy)]
+enum Chain {
+    Legal,
+    Reported,
+}
+
 impl<'s> Parser<'s> {
     pub(super) fn expr(&mut self) -> Expr<'s> {
         self.binary(Level::Or)
@@ -59,9 +65,12 @@ impl<'s> Parser<'s> {
                 Operator::Binary(op) => {
                     let right = self.binary(level.next());
                     height = height.max(self.height) + 1;
-                    self.check_chain(op, level);
                     let span = left.span.to(right.span);
-                    Expr { kind: ExprKind::Binary(op, Box::new([left, right])), span }
+                    let kind = match self.check_chain(op, level) {
+                        Chain::Legal => ExprKind::Binary(op, Box::new([left, right])),
+                        Chain::Reported => ExprKind::Broken,
+                    };
+                    Expr { kind, span }
                 }
             };
             (left, height) = self.bounded(left, height);
@@ -137,16 +146,16 @@ impl<'s> Parser<'s> {
     }
 
     /// Comparisons do not associate: `a < b < c` is a mistake.
-    fn check_chain(&mut self, first: BinaryOp, level: Level) {
+    fn check_chain(&mut self, first: BinaryOp, level: Level) -> Chain {
         if level != Level::Compare {
-            return;
+            return Chain::Legal;
         }
-        if let Some((Operator::Binary(second), Level::Compare)) = self.operator() {
-            let message = format!("`{}` and `{}` cannot be chained", first.text(), second.text());
-            self.syntax_error(Code::ComparisonChain, message, |d| {
-                d.help("compare twice and join with `&&`, or use parentheses")
-            });
-        }
+        let Some((Operator::Binary(second), Level::Compare)) = self.operator() else { return Chain::Legal };
+        let message = format!("`{}` and `{}` cannot be chained", first.text(), second.text());
+        self.syntax_error(Code::ComparisonChain, message, |d| {
+            d.help("compare twice and join with `&&`, or use parentheses")
+        });
+        Chain::Reported
     }
 
     /// Reports an expression that is too high, and lets go of it.

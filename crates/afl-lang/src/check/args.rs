@@ -1,0 +1,203 @@
+//! Arguments: explicit ones, those that an implicit supplies, and those that are missing.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::Checker;
+use super::attribute::{did_you_mean, listed};
+use super::table::{DefId, NamespaceId, Sort, TOP_LEVEL, Table};
+use super::ty::Type;
+use crate::code::Code;
+use crate::program::NamedArg;
+use crate::source::{Place, Span};
+use crate::syntax::ast::{Arg, Args, QName, Wholeness};
+
+/// The parameter that a call may leave out although it has no default.
+///
+/// The documents write the result of a facet as a parameter, `facet Value(input: Long, output: Long)`,
+/// and call it as `Value(input = 1)`. So the parameter of this name, on a facet without returns, is a
+/// slot that stays empty.
+pub(super) const UNSET: &str = "output";
+
+/// Where an argument goes.
+pub(super) struct Slot<'a> {
+    pub(super) callee: &'a str,
+    pub(super) ty: Type,
+    /// A `foreach` collects: a list takes single elements too.
+    pub(super) element: Option<Type>,
+}
+
+impl Slot<'_> {
+    fn takes(&self, value: &Type, table: &Table<'_>) -> bool {
+        value.fits(&self.ty, table) || self.element.as_ref().is_some_and(|element| value.fits(element, table))
+    }
+}
+
+impl<'a> Checker<'a> {
+    /// Checks the arguments of a call and adds what an implicit supplies.
+    pub(super) fn args(
+        &mut self,
+        def: Option<DefId>,
+        target: &QName<'a>,
+        args: &'a Args<'a>,
+    ) -> Vec<NamedArg> {
+        let mut compiled = self.checked_args(args, |checker, arg| checker.param_slot(def?, arg));
+        if let Some(def) = def {
+            self.add_implicit_args(def, &mut compiled);
+            if args.wholeness == Wholeness::Whole {
+                self.check_missing(def, target.span, &compiled);
+            }
+        }
+        compiled
+    }
+
+    /// Arguments that anything may be named, such as those of `sys.log`.
+    pub(super) fn free_args(&mut self, args: &'a Args<'a>) -> Vec<NamedArg> {
+        self.checked_args(args, |_, _| None)
+    }
+
+    /// The arguments as written, each fitting its slot.
+    pub(super) fn checked_args(
+        &mut self,
+        args: &'a Args<'a>,
+        slot_of: impl Fn(&mut Self, &'a Arg<'a>) -> Option<Slot<'a>>,
+    ) -> Vec<NamedArg> {
+        let mut compiled = Vec::with_capacity(args.list.len());
+        let mut first: FxHashMap<&str, Span> = FxHashMap::default();
+        for arg in &args.list {
+            let before = *first.entry(arg.name.text).or_insert(arg.name.span);
+            if before != arg.name.span {
+                self.repeated(before, arg);
+            }
+            let slot = slot_of(self, arg);
+            let (value, ty) = self.expr(&arg.value);
+            if let Some(slot) = slot
+                && !slot.takes(&ty, &self.table)
+            {
+                let what = format!("`{}` of `{}`", arg.name.text, slot.callee);
+                self.wrong_type(arg.value.span, &ty, &slot.ty, &what);
+            }
+            compiled.push(NamedArg { name: arg.name.text.to_owned(), value, implicit: None });
+        }
+        compiled
+    }
+
+    fn repeated(&mut self, first: Span, arg: &Arg<'a>) {
+        let place = self.place(first);
+        let message = format!("`{}` is given twice", arg.name.text);
+        self.report(Code::DuplicateArgument, arg.name.span, message, |d| {
+            d.related(place, "first given here").help("remove one of the two")
+        });
+    }
+
+    /// The parameter that an argument goes to; an unknown one is reported.
+    fn param_slot(&mut self, def: DefId, arg: &Arg<'a>) -> Option<Slot<'a>> {
+        let callee = &self.table[def];
+        if let Some(param) = callee.param(arg.name.text) {
+            return Some(Slot { callee: callee.name, ty: param.ty.clone(), element: None });
+        }
+        if callee.wholeness == Wholeness::Broken {
+            return None;
+        }
+        let noun = if callee.sort == Sort::Schema { "field" } else { "parameter" };
+        let message = format!("`{}` has no {noun} `{}`", callee.name, arg.name.text);
+        let names: Vec<&str> = callee.params.iter().map(|param| param.name).collect();
+        let help = did_you_mean(arg.name.text, &names)
+            .unwrap_or_else(|| format!("`{}` takes no arguments", callee.name));
+        let place = callee.place;
+        self.report(Code::UnknownArgument, arg.name.span, message, |d| {
+            d.related(place, "declared here").help(help)
+        });
+        None
+    }
+
+    fn add_implicit_args(&mut self, def: DefId, args: &mut Vec<NamedArg>) {
+        let Some(implicit) = self.visible_implicit(def) else { return };
+        let given = |name: &str| args.iter().any(|arg| arg.name == name);
+        let supplied: Vec<NamedArg> =
+            self.implicit_args[implicit].iter().filter(|arg| !given(&arg.name)).cloned().collect();
+        args.extend(supplied);
+    }
+
+    /// The implicit for this facet: of the own namespace, else of an imported one or the top level.
+    fn visible_implicit(&self, def: DefId) -> Option<usize> {
+        let candidates = self.implicits_for.get(&def)?;
+        let of = |index: &&usize| self.table.implicits[**index].namespace;
+        let own = candidates.iter().find(|index| of(index) == self.scope.namespace);
+        let near = || candidates.iter().find(|index| self.imports(of(index)) || of(index) == TOP_LEVEL);
+        own.or_else(near).copied()
+    }
+
+    fn imports(&self, namespace: NamespaceId) -> bool {
+        self.scope.uses.iter().any(|import| import.namespace == namespace)
+    }
+
+    /// Compiles every `implicit`, before anything that may use it.
+    pub(super) fn check_implicits(&mut self) {
+        for index in 0..self.table.implicits.len() {
+            let implicit = &self.table.implicits[index];
+            let (ast, namespace, file, id) =
+                (implicit.ast, implicit.namespace, implicit.file, implicit.id.clone());
+            self.enter_file(file);
+            self.enter_scope(self.implicit_scopes[index]);
+            let def = self.resolve(&ast.call.target);
+            let mut args = self.checked_args(&ast.call.args, |checker, arg| checker.param_slot(def?, arg));
+            for arg in &mut args {
+                arg.implicit = Some(id.clone());
+            }
+            self.implicit_args.push(args);
+            self.leave_scope();
+            for mixin in &ast.call.mixins {
+                self.report(Code::MixinTarget, mixin.span, "an implicit takes no mixins", |d| {
+                    d.help("mix it in where the facet is called")
+                });
+            }
+            let Some(def) = def else { continue };
+            let others: &mut Vec<usize> = self.implicits_for.entry(def).or_default();
+            others.push(index);
+            let first =
+                others.iter().copied().find(|other| self.table.implicits[*other].namespace == namespace);
+            if let Some(first) = first.filter(|first| *first != index) {
+                self.duplicate_implicit(first, index, def);
+            }
+        }
+    }
+
+    fn duplicate_implicit(&mut self, first: usize, second: usize, def: DefId) {
+        let place = |at: usize| {
+            let implicit = &self.table.implicits[at];
+            Place { file: implicit.file, span: implicit.ast.name.span }
+        };
+        let message = format!("there is already an implicit for `{}`", self.table[def].name);
+        let (first, second) = (place(first), place(second));
+        self.report(Code::DuplicateImplicit, second.span, message, |d| {
+            d.related(first, "declared here").help("remove one of the two")
+        });
+    }
+
+    /// One error for all that is missing.
+    fn check_missing(&mut self, def: DefId, span: Span, given: &[NamedArg]) {
+        let callee = &self.table[def];
+        if callee.wholeness == Wholeness::Broken {
+            return;
+        }
+        let given: FxHashSet<&str> = given.iter().map(|arg| arg.name.as_str()).collect();
+        let missing: Vec<_> = callee
+            .params
+            .iter()
+            .filter(|param| param.default.is_none() && !given.contains(param.name))
+            .filter(|param| !self.may_stay_unset(def, param.name))
+            .collect();
+        let [first, ..] = &missing[..] else { return };
+        let names: Vec<&str> = missing.iter().map(|param| param.name).collect();
+        let message = format!("`{}` needs {}", callee.name, listed(&names));
+        let help = format!("add `{} = …` ({})", first.name, first.ty.show(&self.table));
+        let place = first.place;
+        self.report(Code::MissingArgument, span, message, |d| d.related(place, "declared here").help(help));
+    }
+
+    /// See [`UNSET`].
+    pub(super) fn may_stay_unset(&self, def: DefId, param: &str) -> bool {
+        let callee = &self.table[def];
+        matches!(callee.sort, Sort::Facet(_)) && !callee.declares_returns() && [UNSET].contains(&param)
+    }
+}

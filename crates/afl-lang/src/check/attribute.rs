@@ -1,0 +1,152 @@
+//! Attributes: what a step, an owner or a value offers behind a dot.
+
+use std::rc::Rc;
+
+use super::Checker;
+use super::scope::Instance;
+use super::table::{DefId, ParamDef, Sort};
+use super::ty::Type;
+use crate::code::Code;
+use crate::suggest;
+use crate::syntax::ast::{Ident, Wholeness};
+
+impl<'a> Checker<'a> {
+    /// The attribute of a step: its returns, then its parameters, then what its mixins bring.
+    pub(super) fn step_attribute(&self, instance: &Instance<'a>, name: &str) -> Option<Type> {
+        let Some(def) = instance.def.map(|id| &self.table[id]) else { return Some(Type::Broken) };
+        let own = def
+            .return_named(name)
+            .or_else(|| def.param(name).filter(|param| instance.unset != Some(param.name)));
+        own.map(|param| param.ty.clone())
+            .or_else(|| self.mixin_attribute(instance, name))
+            .or_else(|| (def.wholeness == Wholeness::Broken).then_some(Type::Broken))
+    }
+
+    /// What `$.name` means to the blocks of an owner: parameters, mixins, and what an event or a script
+    /// has returned before the blocks begin.
+    pub(super) fn owner_attribute(&self, instance: &Instance<'a>, name: &str) -> Option<Type> {
+        let Some(def) = instance.def.map(|id| &self.table[id]) else { return Some(Type::Broken) };
+        let returned = || def.return_named(name).filter(|_| def.is_event() || def.has_script());
+        def.param(name)
+            .or_else(returned)
+            .map(|param| param.ty.clone())
+            .or_else(|| self.mixin_attribute(instance, name))
+            .or_else(|| (def.wholeness == Wholeness::Broken).then_some(Type::Broken))
+    }
+
+    fn mixin_attribute(&self, instance: &Instance<'a>, name: &str) -> Option<Type> {
+        instance.mixins.iter().find_map(|mixin| match mixin.alias {
+            Some(alias) => (alias == name).then(|| self.record_of(mixin.def)),
+            None => self.declared(mixin.def, name).map(|param| param.ty.clone()),
+        })
+    }
+
+    fn declared(&self, def: DefId, name: &str) -> Option<&ParamDef<'a>> {
+        let def = &self.table[def];
+        def.return_named(name).or_else(|| def.param(name))
+    }
+
+    /// All attributes of a mixin, as `s.alias`.
+    fn record_of(&self, def: DefId) -> Type {
+        let def = &self.table[def];
+        let hidden = |param: &&ParamDef<'a>| def.return_named(param.name).is_none();
+        let fields = def.returns.iter().chain(def.params.iter().filter(hidden));
+        Type::Record(fields.map(|param| (param.name.to_owned(), param.ty.clone())).collect())
+    }
+
+    /// All attributes of a step, as the bare name of the step gives them.
+    pub(super) fn step_record(&self, instance: &Instance<'a>) -> Type {
+        let Some(id) = instance.def else { return Type::Broken };
+        if self.table[id].sort == Sort::Schema {
+            return Type::Schema(id);
+        }
+        if instance.mixins.is_empty() { self.record_of(id) } else { Type::Json }
+    }
+
+    /// The names that [`step_attribute`](Self::step_attribute) knows, for suggestions.
+    pub(super) fn attribute_names(&self, instance: &Instance<'a>) -> Vec<&'a str> {
+        let own = instance.def.into_iter().chain(instance.mixins.iter().map(|mixin| mixin.def));
+        let names = own.flat_map(|id| {
+            let def = &self.table[id];
+            def.returns.iter().chain(&def.params).map(|param| param.name)
+        });
+        let aliases = instance.mixins.iter().filter_map(|mixin| mixin.alias);
+        names.chain(aliases).filter(|name| instance.unset != Some(name)).collect()
+    }
+
+    /// The type at the end of a path that begins with a value of type `ty`, called `written`.
+    pub(super) fn walk(&mut self, mut ty: Type, path: &[Ident<'a>], mut written: String) -> Type {
+        for segment in path {
+            ty = match self.field(&ty, segment, &written) {
+                Some(ty) => ty,
+                None => return Type::Broken,
+            };
+            written.push('.');
+            written.push_str(segment.text);
+        }
+        ty
+    }
+
+    fn field(&mut self, ty: &Type, segment: &Ident<'a>, written: &str) -> Option<Type> {
+        match ty {
+            Type::Json | Type::Broken => Some(ty.clone()),
+            Type::Nullable(of) => self.field(of, segment, written).map(Type::nullable),
+            Type::Schema(schema) => {
+                let def = &self.table[*schema];
+                let found = def.param(segment.text).map(|field| field.ty.clone());
+                let forgiven = (def.wholeness == Wholeness::Broken).then_some(Type::Broken);
+                let names: Vec<&str> = def.params.iter().map(|field| field.name).collect();
+                found.or(forgiven).or_else(|| self.no_field(segment, written, &names))
+            }
+            Type::Record(fields) => {
+                let fields = Rc::clone(fields);
+                let found = fields.iter().find(|(name, _)| name == segment.text).map(|(_, ty)| ty.clone());
+                let names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
+                found.or_else(|| self.no_field(segment, written, &names))
+            }
+            Type::List(_) => {
+                let message = format!("`{written}` is a list; it has no field `{}`", segment.text);
+                let help = format!("take an element first: `{written}[0].{}`", segment.text);
+                self.report(Code::UnknownAttribute, segment.span, message, |d| d.help(help));
+                None
+            }
+            Type::String | Type::Long | Type::Int | Type::Double | Type::Boolean | Type::Null => {
+                let message =
+                    format!("`{written}` is {}; it has no field `{}`", ty.show(&self.table), segment.text);
+                self.report(Code::UnknownAttribute, segment.span, message, |d| d);
+                None
+            }
+        }
+    }
+
+    fn no_field(&mut self, segment: &Ident<'a>, written: &str, names: &[&str]) -> Option<Type> {
+        let message = format!("`{written}` has no field `{}`", segment.text);
+        let help = did_you_mean(segment.text, names);
+        self.report(Code::UnknownAttribute, segment.span, message, |d| match help {
+            Some(help) => d.help(help),
+            None => d,
+        });
+        None
+    }
+}
+
+/// The closest name, or all of them where they are few.
+pub(super) fn did_you_mean(word: &str, names: &[&str]) -> Option<String> {
+    match (suggest::closest(word, names.iter().copied()), names) {
+        (Some(close), _) => Some(format!("did you mean `{close}`?")),
+        (None, []) => None,
+        (None, [only]) => Some(format!("there is only `{only}`")),
+        (None, few) if few.len() <= 8 => Some(format!("there are {}", listed(few))),
+        (None, _) => None,
+    }
+}
+
+/// "`a`, `b` and `c`".
+pub(super) fn listed(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match &quoted[..] {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}

@@ -1,0 +1,160 @@
+//! The statements of a block, and how they depend on one another.
+
+use std::rc::Rc;
+
+use super::Checker;
+use super::cycle;
+use super::scope::{Instance, StepInfo};
+use super::table::Sort;
+use crate::code::Code;
+use crate::program::{AssertStmt, LogStmt, Statement, Statements, StepStmt};
+use crate::source::Place;
+use crate::syntax::ast::{self, Block, Step};
+
+impl<'a> Checker<'a> {
+    pub(super) fn statements(&mut self, block: &'a Block<'a>, id: &str) -> Statements {
+        self.enter_steps(block);
+        let mut statements = Statements::default();
+        let mut reads: Vec<Vec<u32>> = Vec::new();
+        for (at, statement) in block.statements.iter().enumerate() {
+            self.frame().block.begin_statement();
+            match statement {
+                ast::Statement::Step(step) => {
+                    // A repeated step has been reported, and is not part of the block.
+                    let Some(position) = self.position_of(step) else { continue };
+                    statements.steps.push(Statement::Step(self.step(
+                        step,
+                        position,
+                        format!("{id}/{}", step.name.text),
+                    )));
+                    reads.push(self.frame().block.reads.clone());
+                }
+                ast::Statement::Log(log) => {
+                    let location = self.location(log.span);
+                    let args = self.free_args(&log.args);
+                    let depends_on = self.frame().block.read_names();
+                    let id = format!("{id}/log.{at}");
+                    statements.steps.push(Statement::Log(LogStmt { id, args, depends_on, location }));
+                }
+                ast::Statement::Assert(assert) => {
+                    let id = format!("{id}/assert.{at}");
+                    statements.steps.push(Statement::Assert(self.assert(assert, id)));
+                }
+                ast::Statement::Yield(yielded) => self.yield_to(yielded, id, &mut statements.yields),
+            }
+        }
+        self.check_cycles(&reads);
+        statements
+    }
+
+    /// Enters the steps of a block before any is checked: references may go forward.
+    fn enter_steps(&mut self, block: &'a Block<'a>) {
+        let mut repeats: Vec<(Place, Place, &'a str)> = Vec::new();
+        for statement in &block.statements {
+            let ast::Statement::Step(step) = statement else { continue };
+            let instance = Rc::new(self.instance_of(&step.call));
+            let place = self.place(step.name.span);
+            let frame = self.frame();
+            if let Some((_, first)) = frame.block.step(step.name.text) {
+                repeats.push((first.place, place, step.name.text));
+                continue;
+            }
+            let index = frame.block.steps.len() as u32;
+            frame.block.names.insert(step.name.text, index);
+            frame.block.steps.push(StepInfo { name: step.name.text, instance, place });
+            if frame.variables.iter().any(|variable| variable.name == step.name.text) {
+                self.clash_with_variable(step);
+            }
+        }
+        for (first, second, name) in repeats {
+            let message = format!("two steps of this block are called `{name}`");
+            self.report(Code::DuplicateStep, first.span, message, |d| {
+                d.related(second, "the other one is here").help("give one of them another name")
+            });
+        }
+    }
+
+    fn clash_with_variable(&mut self, step: &Step<'a>) {
+        let message = format!("`{}` is already the variable of a `foreach`", step.name.text);
+        self.report(Code::VariableClash, step.name.span, message, |d| d.help("give the step another name"));
+    }
+
+    fn position_of(&mut self, step: &Step<'a>) -> Option<u32> {
+        let place = self.place(step.name.span);
+        let (position, info) = self.frame().block.step(step.name.text)?;
+        (info.place == place).then_some(position)
+    }
+
+    fn step(&mut self, step: &'a Step<'a>, position: u32, id: String) -> StepStmt {
+        let location = self.location(step.span);
+        let instance = Rc::clone(&self.frame().block.steps[position as usize].instance);
+        let call = self.call(&step.call, &instance, format!("{id}/call"));
+        let depends_on = self.frame().block.read_names();
+        self.check_schema_step(step, &instance);
+        self.note_calls(step, &instance);
+        // The block inside reads its own steps, not those of this one.
+        let reads = std::mem::take(&mut self.frame().block.reads);
+        let body = self.body(&instance, &step.body, &id);
+        self.frame().block.reads = reads;
+        StepStmt {
+            id,
+            name: step.name.text.to_owned(),
+            call,
+            body: body.blocks,
+            catch: body.catch,
+            depends_on,
+            location,
+        }
+    }
+
+    /// A schema is data: nothing runs when it is made.
+    fn check_schema_step(&mut self, step: &'a Step<'a>, instance: &Instance<'a>) {
+        let Some(def) = instance.def.map(|id| &self.table[id]) else { return };
+        if def.sort != Sort::Schema {
+            return;
+        }
+        let name = def.name;
+        let (what, span) = match (step.call.mixins.first(), step.body.clauses.first(), &step.body.catch) {
+            (Some(mixin), _, _) => ("a mixin", mixin.span),
+            (_, Some(clause), _) => ("a block", clause.span),
+            (_, _, Some(catch)) => ("a `catch`", catch.span),
+            (None, None, None) => return,
+        };
+        let message = format!("`{name}` is a schema; it cannot have {what}");
+        self.report(Code::SchemaWithMixin, span, message, |d| {
+            d.help("a schema only holds values; use a facet")
+        });
+    }
+
+    fn note_calls(&mut self, step: &'a Step<'a>, instance: &Instance<'a>) {
+        let place = self.place(step.call.target.span);
+        // A block of the step's own stands in for those of the facet.
+        let entered = instance.def.filter(|_| step.body.clauses.is_empty());
+        for callee in entered.into_iter().chain(instance.call_mixins.iter().flatten().copied()) {
+            self.calls.note(callee, place);
+        }
+    }
+
+    fn assert(&mut self, assert: &'a ast::Assert<'a>, id: String) -> AssertStmt {
+        let location = self.location(assert.span);
+        let condition = self.condition(&assert.condition);
+        let text = self.source_text()[assert.condition.span.range()].to_owned();
+        AssertStmt { id, condition, text, depends_on: self.frame().block.read_names(), location }
+    }
+
+    /// Reports steps that wait for one another. `reads` has what each step reads.
+    fn check_cycles(&mut self, reads: &[Vec<u32>]) {
+        for ring in cycle::rings(reads) {
+            let steps = &self.frame().block.steps;
+            let names: Vec<&str> = ring.iter().map(|step| steps[*step as usize].name).collect();
+            let place = steps[ring[0] as usize].place;
+            let message = match names[..] {
+                [one] => format!("`{one}` refers to itself"),
+                _ => format!("these steps wait for one another: {} → {}", names.join(" → "), names[0]),
+            };
+            self.report(Code::ReferenceCycle, place.span, message, |d| {
+                d.help("a step can read only steps that do not depend on it")
+            });
+        }
+    }
+}

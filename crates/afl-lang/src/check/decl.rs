@@ -1,0 +1,185 @@
+//! Declarations, in source order, to their compiled form.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::Checker;
+use super::scope::{Instance, Mode};
+use super::table::DefId;
+use crate::program::{
+    CallExpr, Decl, FacetDecl, ImplicitDecl, NamedArg, Namespace, Parameter, Program, Qualified, SchemaDecl,
+};
+use crate::source::FileId;
+use crate::syntax::ast::{self, DeclKind, Item, SyntaxTree};
+
+impl<'a> Checker<'a> {
+    pub(super) fn check_bodies(&mut self, trees: &'a [SyntaxTree<'a>]) -> Program {
+        let mut declarations = Vec::new();
+        let mut next_scope = 0;
+        self.next_implicit = 0;
+        for (file, tree) in trees.iter().enumerate() {
+            self.enter_file(FileId(file as u32));
+            declarations.extend(self.items(&tree.items, &mut next_scope));
+        }
+        let sources = self.sources.0.iter().map(|source| source.name.clone()).collect();
+        Program { declarations, sources }
+    }
+
+    /// The declarations among `items`. Scopes are numbered as the signature pass met them: a list of
+    /// items first, then the namespaces in it.
+    fn items(&mut self, items: &'a [Item<'a>], next_scope: &mut usize) -> Vec<Decl> {
+        let scope = *next_scope;
+        *next_scope += 1;
+        let mut declarations = Vec::with_capacity(items.len());
+        for item in items {
+            match item {
+                Item::Use(_) => {}
+                Item::Decl(decl) => {
+                    self.enter_scope(scope);
+                    declarations.extend(self.decl(decl));
+                    self.leave_scope();
+                }
+                Item::Namespace(namespace) => {
+                    let inner = self.items(&namespace.items, next_scope);
+                    declarations.push(Decl::Namespace(self.namespace(namespace, inner)));
+                }
+            }
+        }
+        self.enter_scope(scope);
+        self.check_imports();
+        self.leave_scope();
+        declarations
+    }
+
+    fn namespace(&mut self, namespace: &'a ast::Namespace<'a>, declarations: Vec<Decl>) -> Namespace {
+        let used = |item: &Item<'a>| match item {
+            Item::Use(import) => Some(Qualified::from(import.namespace.text.as_ref())),
+            Item::Namespace(_) | Item::Decl(_) => None,
+        };
+        Namespace {
+            name: namespace.name.text.as_ref().into(),
+            doc: self.doc_text(namespace.doc),
+            uses: namespace.items.iter().filter_map(used).collect(),
+            declarations,
+            location: self.location(namespace.span),
+            source: Some(self.file.0),
+        }
+    }
+
+    fn decl(&mut self, decl: &'a ast::Decl<'a>) -> Option<Decl> {
+        match &decl.kind {
+            DeclKind::Facet(facet) => {
+                let id = self.own(facet.name.text, facet.name.span)?;
+                Some(Decl::Facet(self.facet(decl, facet, id)))
+            }
+            DeclKind::Schema(schema) => {
+                let id = self.own(schema.name.text, schema.name.span)?;
+                let location = self.location(decl.span);
+                Some(Decl::Schema(SchemaDecl {
+                    id: Arc::clone(&self.table[id].id),
+                    name: schema.name.text.to_owned(),
+                    doc: self.doc_text(decl.doc),
+                    fields: self.parameters(id, List::Params),
+                    location,
+                    source: Some(self.file.0),
+                }))
+            }
+            DeclKind::Implicit(implicit) => Some(Decl::Implicit(self.implicit(decl, implicit))),
+        }
+    }
+
+    fn facet(&mut self, decl: &'a ast::Decl<'a>, facet: &'a ast::Facet<'a>, def: DefId) -> FacetDecl {
+        let location = self.location(decl.span);
+        let id = Arc::clone(&self.table[def].id);
+        self.calls.enter_facet(def);
+        self.check_doc(decl.doc, facet);
+        let params = self.parameters(def, List::Params);
+        let returns = self.parameters(def, List::Returns);
+        let owner = Rc::new(Instance {
+            def: Some(def),
+            mixins: self.table[def].mixins.clone(),
+            ..Instance::default()
+        });
+        let targets: Vec<Option<DefId>> =
+            facet.mixins.iter().map(|mixin| self.resolve_again(&mixin.target)).collect();
+        for (mixin, target) in facet.mixins.iter().zip(&targets) {
+            let place = self.place(mixin.target.span);
+            if let Some(target) = target {
+                self.calls.note(*target, place);
+            }
+        }
+        self.push_frame(&owner, Mode::Normal);
+        let mixins = self.mixin_calls(&facet.mixins, &targets);
+        self.pop_frame();
+        self.check_policies(Some(def), &facet.mixins, &targets);
+        let script = facet.body.script.as_ref().map(|script| self.script(script));
+        let prompt = facet.body.prompt.as_ref().map(|prompt| self.prompt(prompt, def));
+        let body = self.body(&owner, &facet.body, &id);
+        self.check_returns(facet, def, &body);
+        FacetDecl {
+            kind: facet.kind,
+            id,
+            name: facet.name.text.to_owned(),
+            doc: self.doc_text(decl.doc),
+            params,
+            returns,
+            mixins,
+            script,
+            prompt,
+            body: body.blocks,
+            catch: body.catch,
+            location,
+            source: Some(self.file.0),
+        }
+    }
+
+    fn parameters(&mut self, def: DefId, list: List) -> Vec<Parameter> {
+        let count = list.of(&self.table[def]).len();
+        let mut parameters = Vec::with_capacity(count);
+        for at in 0..count {
+            let param = &list.of(&self.table[def])[at];
+            let (name, ty, default) = (param.name, param.ty.clone(), param.default);
+            let default =
+                default.map(|value| self.expr_fitting(value, &ty, || format!("the default of `{name}`")));
+            parameters.push(Parameter { name: name.to_owned(), ty: ty.to_ref(&self.table), default });
+        }
+        parameters
+    }
+
+    fn implicit(&mut self, decl: &'a ast::Decl<'a>, implicit: &'a ast::Implicit<'a>) -> ImplicitDecl {
+        let index = self.next_implicit;
+        self.next_implicit += 1;
+        let id = Arc::clone(&self.table.implicits[index].id);
+        let without_origin = |arg: NamedArg| NamedArg { implicit: None, ..arg };
+        let args = self.implicit_args[index].iter().cloned().map(without_origin).collect();
+        let target = match self.resolve_again(&implicit.call.target) {
+            Some(def) => Arc::clone(&self.table[def].id),
+            None => implicit.call.target.text.as_ref().into(),
+        };
+        let call = CallExpr {
+            id: format!("{id}/call"),
+            target,
+            args,
+            mixins: Vec::new(),
+            location: self.location(implicit.call.span),
+        };
+        let location = self.location(decl.span);
+        ImplicitDecl { id, name: implicit.name.text.to_owned(), call, location, source: Some(self.file.0) }
+    }
+}
+
+/// Which of a declaration's lists.
+#[derive(Clone, Copy)]
+enum List {
+    Params,
+    Returns,
+}
+
+impl List {
+    fn of<'t, 'a>(self, def: &'t super::table::Def<'a>) -> &'t [super::table::ParamDef<'a>] {
+        match self {
+            Self::Params => &def.params,
+            Self::Returns => &def.returns,
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! From trees to a program: resolves every name, checks every rule, and builds the compiled form.
+//!
+//! One pass over the bodies does both, so that what was checked is what is built. Checking never fails:
+//! broken parts are left out of the program and have been reported.
+
+mod args;
+mod attribute;
+mod block;
+mod body;
+mod call;
+mod cycle;
+mod decl;
+mod docs;
+mod expr;
+mod operator;
+mod policy;
+mod prompt;
+mod reference;
+mod resolve;
+mod scope;
+mod signature;
+mod table;
+mod ty;
+mod yields;
+
+use std::sync::LazyLock;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::code::Code;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::program::{Location, NamedArg, Program};
+use crate::source::{FileId, LineIndex, Place, Role, Sources, Span};
+use crate::syntax::ast::SyntaxTree;
+use crate::syntax::parse;
+use cycle::CallGraph;
+use resolve::Scope;
+use scope::Frame;
+use table::{DefId, Table};
+
+/// The text of the policies, a file behind the last one of the program.
+const PRELUDE: &str = include_str!("prelude.afl");
+
+/// Checks the trees of a program's texts, one for each source, and builds the program.
+pub fn check<'a>(sources: &'a Sources, trees: &'a [SyntaxTree<'a>]) -> (Program, Vec<Diagnostic>) {
+    static PRELUDE_TREE: LazyLock<SyntaxTree<'static>> = LazyLock::new(|| parse(FileId(0), PRELUDE).tree);
+    let mut checker = Checker::new(sources, trees);
+    checker.declare(trees, &PRELUDE_TREE);
+    checker.check_signatures(trees, &PRELUDE_TREE);
+    checker.check_implicits();
+    let program = checker.check_bodies(trees);
+    checker.check_recursion();
+    (program, checker.diagnostics)
+}
+
+struct Checker<'a> {
+    sources: &'a Sources,
+    table: Table<'a>,
+    diagnostics: Vec<Diagnostic>,
+    /// Words of text that was skipped; what they would have declared is not reported as unknown.
+    lost: FxHashSet<&'a str>,
+    /// The arguments that each implicit of the table supplies, and which implicits a facet has.
+    implicit_args: Vec<Vec<NamedArg>>,
+    implicit_scopes: Vec<usize>,
+    implicits_for: FxHashMap<DefId, Vec<usize>>,
+    next_implicit: usize,
+    /// Facets whose empty slot has been reported.
+    unset_reported: FxHashSet<DefId>,
+    calls: CallGraph,
+    file: FileId,
+    lines: LineIndex<'a>,
+    /// The line of the last location, where the next one most likely is.
+    near_line: usize,
+    /// The scope of every list of items, in the order of the texts.
+    scopes: Vec<Scope>,
+    scope_index: usize,
+    scope: Scope,
+    /// The owners around the current statement, the innermost last; empty where only constants can stand.
+    frames: Vec<Frame<'a>>,
+}
+
+impl<'a> Checker<'a> {
+    fn new(sources: &'a Sources, trees: &'a [SyntaxTree<'a>]) -> Self {
+        Self {
+            sources,
+            table: Table::new(),
+            diagnostics: Vec::new(),
+            lost: trees.iter().flat_map(|tree| tree.lost.iter().copied()).collect(),
+            implicit_args: Vec::new(),
+            implicit_scopes: Vec::new(),
+            implicits_for: FxHashMap::default(),
+            next_implicit: 0,
+            unset_reported: FxHashSet::default(),
+            calls: CallGraph::default(),
+            file: FileId(0),
+            lines: LineIndex::new(""),
+            near_line: 0,
+            scopes: Vec::new(),
+            scope_index: 0,
+            scope: Scope::default(),
+            frames: Vec::new(),
+        }
+    }
+
+    fn declare(&mut self, trees: &'a [SyntaxTree<'a>], prelude: &'a SyntaxTree<'a>) {
+        // The prelude comes first, so that a program that declares its namespace is told so.
+        self.table.declare_prelude(FileId(trees.len() as u32), prelude);
+        for ((file, _), tree) in self.sources.iter().zip(trees) {
+            let taken = self.table.declare(file, tree);
+            self.diagnostics.extend(taken);
+        }
+    }
+
+    fn enter_file(&mut self, file: FileId) {
+        self.file = file;
+        self.lines = LineIndex::new(self.source_text());
+        self.near_line = 0;
+    }
+
+    fn source_text(&self) -> &'a str {
+        self.sources.0.get(self.file.0 as usize).map_or(PRELUDE, |source| source.text.as_str())
+    }
+
+    fn place(&self, span: Span) -> Place {
+        Place { file: self.file, span }
+    }
+
+    fn report(
+        &mut self,
+        code: Code,
+        span: Span,
+        message: impl Into<String>,
+        detail: impl FnOnce(Diagnostic) -> Diagnostic,
+    ) {
+        // Nobody can act on a warning about a library.
+        let role = self.sources.0.get(self.file.0 as usize).map_or(Role::Library, |source| source.role);
+        let in_library = role == Role::Library;
+        if !(in_library && code.severity() == Severity::Warning) {
+            self.diagnostics.push(detail(Diagnostic::new(code, self.place(span), message)));
+        }
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "nodes hold an option: a stripped program has no locations")]
+    fn location(&mut self, span: Span) -> Option<Location> {
+        let start = self.lines.position_near(self.near_line, span.start);
+        self.near_line = start.line as usize - 1;
+        let end = self.lines.position_near(self.near_line, span.end);
+        Some(Location { line: start.line, column: start.column, end_line: end.line, end_column: end.column })
+    }
+}

@@ -1,0 +1,91 @@
+//! The policies of the prelude: what their settings may be, and where they do something.
+
+use super::Checker;
+use super::table::{DefId, Sort};
+use crate::code::Code;
+use crate::syntax::ast::{ExprKind, FacetKind, Mixin, UnaryOp, Wholeness};
+use crate::syntax::literal;
+
+/// What `Effect` may be told.
+const EFFECTS: [&str; 3] = ["idempotent", "once", "pure"];
+
+/// What is wrong with a policy's settings, and what to do.
+type Misuse = Option<(String, &'static str)>;
+
+impl<'a> Checker<'a> {
+    /// Settings that are written out are checked now, the others when it runs.
+    pub(super) fn check_policy(&mut self, def: DefId, mixin: &'a Mixin<'a>) {
+        let policy = &self.table[def];
+        if policy.sort != Sort::Policy || mixin.args.wholeness == Wholeness::Broken {
+            return;
+        }
+        let misuse = match policy.name {
+            "Retry" => at_least_one(mixin, "max", "`max` counts all attempts, the first included"),
+            "Limit" => at_least_one(mixin, "concurrency", "at least one must be able to run"),
+            "Effect" => effect(mixin),
+            "Timeout" => timeout(mixin),
+            _ => None,
+        };
+        if let Some((message, help)) = misuse {
+            self.report(Code::PolicyMisuse, mixin.span, message, |d| d.help(help));
+        }
+    }
+
+    /// Policies say how work is done; a facet that nobody outside works for has none.
+    pub(super) fn check_policies(
+        &mut self,
+        callee: Option<DefId>,
+        mixins: &'a [Mixin<'a>],
+        targets: &[Option<DefId>],
+    ) {
+        let Some(callee) = callee.map(|id| &self.table[id]) else { return };
+        let works = callee.is_event()
+            || callee.sort == Sort::Facet(FacetKind::Workflow)
+            || callee.ast.is_some_and(|facet| facet.body.script.is_some() || facet.body.prompt.is_some())
+            || targets.iter().flatten().any(|id| self.table[*id].is_event());
+        if works {
+            return;
+        }
+        let name = callee.name;
+        for (mixin, target) in mixins.iter().zip(targets) {
+            if target.is_some_and(|id| self.table[id].sort == Sort::Policy) {
+                let message = format!("`{}` changes nothing: `{name}` is no event facet", mixin.target.text);
+                self.report(Code::PolicyWithoutEffect, mixin.span, message, |d| {
+                    d.help("put it on the event facets that do the work")
+                });
+            }
+        }
+    }
+}
+
+fn at_least_one(mixin: &Mixin<'_>, name: &str, help: &'static str) -> Misuse {
+    let value = &mixin.args.list.iter().find(|arg| arg.name.text == name)?.value;
+    let too_small = match &value.kind {
+        ExprKind::Int(value) => *value < 1,
+        ExprKind::Unary(UnaryOp::Negate, _) => true,
+        _ => false,
+    };
+    too_small.then(|| (format!("`{name}` must be at least 1"), help))
+}
+
+fn effect(mixin: &Mixin<'_>) -> Misuse {
+    // `kind` is the only parameter.
+    let arg = mixin.args.list.first()?;
+    let ExprKind::String(text) = &arg.value.kind else { return None };
+    let kind = literal::value(text);
+    (!EFFECTS.contains(&kind.as_ref()))
+        .then(|| (format!("there is no effect \"{kind}\""), "write \"idempotent\", \"once\" or \"pure\""))
+}
+
+fn timeout(mixin: &Mixin<'_>) -> Misuse {
+    match mixin.args.list.len() {
+        1 => None,
+        0 => {
+            Some(("`Timeout` needs a time".to_owned(), "give one of `ms`, `seconds`, `minutes` and `hours`"))
+        }
+        _ => Some((
+            "`Timeout` takes one time".to_owned(),
+            "keep one of `ms`, `seconds`, `minutes` and `hours`",
+        )),
+    }
+}

@@ -1,0 +1,206 @@
+//! References: `$.input`, `step.attribute` and foreach variables.
+
+use std::rc::Rc;
+
+use super::Checker;
+use super::attribute::did_you_mean;
+use super::scope::{Instance, Mode};
+use super::ty::Type;
+use crate::code::Code;
+use crate::program::{ExprKind, InputRef, InputSource, StepRef};
+use crate::source::Span;
+use crate::suggest;
+use crate::syntax::ast::Ident;
+
+/// Where a bare name leads.
+enum Target<'a> {
+    Variable(Type),
+    Step { index: u32, instance: Rc<Instance<'a>> },
+    EarlierStep { clause: u32, instance: Rc<Instance<'a>> },
+}
+
+impl<'a> Checker<'a> {
+    /// `$.a.b`.
+    pub(super) fn input(&mut self, path: &'a [Ident<'a>], span: Span) -> (ExprKind, Type) {
+        let source = InputSource::Owner;
+        let compiled = |source| ExprKind::Input(InputRef { path: texts(path), source });
+        if self.frames.is_empty() {
+            self.not_constant(span);
+            return (compiled(source), Type::Broken);
+        }
+        let Some((first, rest)) = path.split_first() else { return (compiled(source), Type::Json) };
+        let Some((source, ty)) = self.find_input(first.text) else {
+            self.unknown_input(first);
+            return (compiled(source), Type::Broken);
+        };
+        let ty = self.walk(ty, rest, format!("$.{}", first.text));
+        (compiled(source), ty)
+    }
+
+    fn find_input(&mut self, name: &str) -> Option<(InputSource, Type)> {
+        let owner = Rc::clone(&self.frame().owner);
+        let caught = self.frame().mode == Mode::Caught && matches!(name, "error" | "error_type");
+        if caught {
+            return Some((InputSource::Caught, Type::String));
+        }
+        let variable = self.variable(name).map(|ty| (InputSource::Foreach, ty));
+        // Of a broken owner everything is believed, a known variable first.
+        match self.owner_attribute(&owner, name) {
+            Some(Type::Broken) if variable.is_some() => variable,
+            Some(ty) => Some((InputSource::Owner, ty)),
+            None => variable,
+        }
+    }
+
+    fn variable(&mut self, name: &str) -> Option<Type> {
+        self.frame()
+            .variables
+            .iter()
+            .rev()
+            .find(|variable| variable.name == name)
+            .map(|variable| variable.ty.clone())
+    }
+
+    fn unknown_input(&mut self, name: &Ident<'a>) {
+        if self.lost.contains(name.text) {
+            return;
+        }
+        let owner = Rc::clone(&self.frame().owner);
+        let Some(def) = owner.def.map(|id| &self.table[id]) else { return };
+        let message = format!("`{}` has no input `{}`", def.name, name.text);
+        let is_step = self.frames.last().is_some_and(|frame| frame.block.step(name.text).is_some());
+        let help = if is_step {
+            Some(format!("`{0}` is a step: write `{0}`, without `$.`", name.text))
+        } else if def.return_named(name.text).is_some() {
+            Some(format!("`{}` is what the block yields; it has no value before that", name.text))
+        } else {
+            let names: Vec<&str> =
+                def.params.iter().map(|param| param.name).chain(self.variable_names()).collect();
+            did_you_mean(name.text, &names)
+        };
+        self.report(Code::UnknownInput, name.span, message, |d| match help {
+            Some(help) => d.help(help),
+            None => d,
+        });
+    }
+
+    fn variable_names(&self) -> impl Iterator<Item = &'a str> + '_ {
+        self.frames.last().into_iter().flat_map(|frame| frame.variables.iter().map(|variable| variable.name))
+    }
+
+    /// `step.a.b`, or a foreach variable.
+    pub(super) fn name(&mut self, path: &'a [Ident<'a>], span: Span) -> (ExprKind, Type) {
+        let (first, rest) = path.split_first().expect("the parser gives every name a first word");
+        let step = |clause| ExprKind::Step(StepRef { path: texts(path), clause });
+        if self.frames.is_empty() {
+            self.not_constant(span);
+            return (step(None), Type::Broken);
+        }
+        match self.find_name(first.text) {
+            Some(Target::Variable(ty)) => {
+                let ty = self.walk(ty, rest, first.text.to_owned());
+                (ExprKind::Input(InputRef { path: texts(path), source: InputSource::Foreach }), ty)
+            }
+            Some(Target::Step { index, instance }) => {
+                self.frame().block.read(index);
+                (step(None), self.step_path(&instance, first, rest))
+            }
+            Some(Target::EarlierStep { clause, instance }) => {
+                self.frame().block.wait_for(clause);
+                (step(Some(clause)), self.step_path(&instance, first, rest))
+            }
+            None => {
+                self.unknown_name(first);
+                (step(None), Type::Broken)
+            }
+        }
+    }
+
+    fn find_name(&mut self, name: &str) -> Option<Target<'a>> {
+        if let Some(ty) = self.variable(name) {
+            return Some(Target::Variable(ty));
+        }
+        let frame = self.frame();
+        if let Some((index, step)) = frame.block.step(name) {
+            return Some(Target::Step { index, instance: Rc::clone(&step.instance) });
+        }
+        let step = frame.earlier.get(name)?;
+        Some(Target::EarlierStep { clause: step.clause, instance: Rc::clone(&step.instance) })
+    }
+
+    fn step_path(&mut self, instance: &Instance<'a>, step: &Ident<'a>, path: &'a [Ident<'a>]) -> Type {
+        let Some((attribute, rest)) = path.split_first() else { return self.step_record(instance) };
+        let Some(ty) = self.step_attribute(instance, attribute.text) else {
+            self.unknown_attribute(instance, step, attribute);
+            return Type::Broken;
+        };
+        self.walk(ty, rest, format!("{}.{}", step.text, attribute.text))
+    }
+
+    fn unknown_attribute(&mut self, instance: &Instance<'a>, step: &Ident<'a>, attribute: &Ident<'a>) {
+        let Some(def) = instance.def.map(|id| &self.table[id]) else { return };
+        let (message, help) = if instance.unset == Some(attribute.text) {
+            let message =
+                format!("`{}.{}` has no value: the call does not give it one", step.text, attribute.text);
+            (message, Some(format!("add `{} = …` to the call", attribute.text)))
+        } else {
+            let message = format!("`{}` is a `{}`, which has no `{}`", step.text, def.name, attribute.text);
+            (message, did_you_mean(attribute.text, &self.attribute_names(instance)))
+        };
+        let declared = def.place;
+        self.report(Code::UnknownAttribute, attribute.span, message, |d| {
+            let d = d.related(declared, "declared here");
+            match help {
+                Some(help) => d.help(help),
+                None => d,
+            }
+        });
+    }
+
+    fn unknown_name(&mut self, name: &Ident<'a>) {
+        if self.lost.contains(name.text) {
+            return;
+        }
+        if let Some((_, ty)) = self.find_input(name.text)
+            && ty != Type::Broken
+        {
+            let message = format!("`{}` is an input, not a step", name.text);
+            self.report(Code::MissingDollar, name.span, message, |d| {
+                d.help(format!("write `$.{}`", name.text))
+            });
+            return;
+        }
+        if let Some(place) = self.step_elsewhere(name.text) {
+            let message = format!("the step `{}` is in another block and cannot be seen here", name.text);
+            self.report(Code::StepOutOfReach, name.span, message, |d| {
+                d.related(place, "it is here")
+                    .help("pass it as an argument of the step around this block, and read it as `$.…`")
+            });
+            return;
+        }
+        let frame = self.frame();
+        let names = frame.block.names.keys().chain(frame.earlier.keys()).copied();
+        let close =
+            suggest::closest(name.text, names.chain(frame.variables.iter().map(|variable| variable.name)));
+        let message = format!("there is no step `{}` in this block", name.text);
+        let help = close.map(|close| format!("did you mean `{close}`?"));
+        self.report(Code::UnknownStep, name.span, message, |d| match help {
+            Some(help) => d.help(help),
+            None => d,
+        });
+    }
+
+    /// A step of this name in a block around this one.
+    fn step_elsewhere(&self, name: &str) -> Option<crate::source::Place> {
+        self.frames.iter().rev().skip(1).find_map(|frame| frame.block.step(name).map(|(_, step)| step.place))
+    }
+
+    fn not_constant(&mut self, span: Span) {
+        let message = "only constants can stand here, not references";
+        self.report(Code::NotConstant, span, message, |d| d.help("give the value where the facet is called"));
+    }
+}
+
+fn texts(path: &[Ident<'_>]) -> Vec<String> {
+    path.iter().map(|segment| segment.text.to_owned()).collect()
+}

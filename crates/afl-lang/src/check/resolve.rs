@@ -1,0 +1,256 @@
+//! Short and qualified names to declarations.
+
+use super::Checker;
+use super::table::{DefId, NamespaceId, Sort, TOP_LEVEL};
+use super::ty::Type;
+use crate::code::Code;
+use crate::source::Span;
+use crate::suggest;
+use crate::syntax::ast::{Item, QName, TypeExpr, TypeKind, Use};
+use crate::types::TypeRef;
+
+/// Where short names are looked up: the namespace around a declaration and what it imports.
+#[derive(Clone, Debug)]
+pub(super) struct Scope {
+    pub(super) namespace: NamespaceId,
+    pub(super) uses: Vec<Import>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Import {
+    pub(super) namespace: NamespaceId,
+    span: Span,
+    used: bool,
+}
+
+impl Default for Scope {
+    fn default() -> Self {
+        Self { namespace: TOP_LEVEL, uses: Vec::new() }
+    }
+}
+
+/// What a look-up found.
+enum Found {
+    One(DefId),
+    Several(Vec<DefId>),
+    None,
+}
+
+impl<'a> Checker<'a> {
+    /// The scope of the declarations among `items`; imports of unknown namespaces are reported.
+    pub(super) fn scope_of(&mut self, namespace: &str, items: &'a [Item<'a>]) -> Scope {
+        let mut scope =
+            Scope { namespace: self.table.namespace(namespace).unwrap_or(TOP_LEVEL), uses: Vec::new() };
+        for item in items {
+            let Item::Use(Use { namespace, span }) = item else { continue };
+            match self.table.namespace(&namespace.text) {
+                Some(id) => scope.uses.push(Import { namespace: id, span: *span, used: false }),
+                None => self.unknown_namespace(namespace),
+            }
+        }
+        scope
+    }
+
+    /// Makes a known scope the current one.
+    pub(super) fn enter_scope(&mut self, index: usize) {
+        self.scope_index = index;
+        self.scope = std::mem::take(&mut self.scopes[index]);
+    }
+
+    /// Puts the current scope back, with what is now known to be used of its imports.
+    pub(super) fn leave_scope(&mut self) {
+        self.scopes[self.scope_index] = std::mem::take(&mut self.scope);
+    }
+
+    fn unknown_namespace(&mut self, name: &QName<'a>) {
+        if self.is_lost(name) {
+            return;
+        }
+        let close = suggest::closest(&name.text, self.table.namespace_names());
+        let message = format!("there is no namespace `{}`", name.text);
+        let help = match close {
+            Some(close) => format!("did you mean `{close}`?"),
+            None => "give the file that declares it to the same command".to_owned(),
+        };
+        self.report(Code::UnknownNamespace, name.span, message, |d| d.help(help));
+    }
+
+    /// Reports the imports of the current scope that nothing used.
+    pub(super) fn check_imports(&mut self) {
+        for import in self.scope.uses.clone() {
+            if !import.used {
+                let message =
+                    format!("nothing of `{}` is used here", self.table.namespace_name(import.namespace));
+                self.report(Code::UnusedImport, import.span, message, |d| d.help("remove this line"));
+            }
+        }
+    }
+
+    fn is_lost(&self, name: &QName<'_>) -> bool {
+        name.is_missing() || name.text.split('.').any(|part| self.lost.contains(part))
+    }
+
+    /// Like [`resolve`](Self::resolve), for names that have been reported before.
+    pub(super) fn resolve_again(&mut self, name: &QName<'a>) -> Option<DefId> {
+        match self.look_up(&name.text) {
+            Found::One(id) => Some(id),
+            Found::Several(_) | Found::None => None,
+        }
+    }
+
+    /// The facet or schema of this name; what is unknown or ambiguous is reported.
+    pub(super) fn resolve(&mut self, name: &QName<'a>) -> Option<DefId> {
+        match self.look_up(&name.text) {
+            Found::One(id) => Some(id),
+            Found::Several(ids) => {
+                self.ambiguous(name, &ids);
+                None
+            }
+            Found::None => {
+                self.unknown(name, Code::UnknownFacet, "facet");
+                None
+            }
+        }
+    }
+
+    fn look_up(&mut self, name: &str) -> Found {
+        if let Some((namespace, member)) = name.rsplit_once('.') {
+            let id = self.table.namespace(namespace).and_then(|id| self.table.member(id, member));
+            self.mark_used(id);
+            return id.map_or(Found::None, Found::One);
+        }
+        if let Some(id) = self.table.member(self.scope.namespace, name) {
+            return Found::One(id);
+        }
+        let mut near: Vec<DefId> = Vec::new();
+        for import in &mut self.scope.uses {
+            if let Some(id) = self.table.member(import.namespace, name) {
+                import.used = true;
+                if !near.contains(&id) {
+                    near.push(id);
+                }
+            }
+        }
+        near.extend(self.table.member(TOP_LEVEL, name));
+        if let [id] = near[..] {
+            return Found::One(id);
+        }
+        if !near.is_empty() {
+            return Found::Several(near);
+        }
+        let (policies, anywhere): (Vec<DefId>, Vec<DefId>) =
+            self.table.anywhere(name).iter().partition(|id| self.table[**id].sort == Sort::Policy);
+        match (&anywhere[..], &policies[..]) {
+            ([id], _) | ([], [id]) => Found::One(*id),
+            ([], _) => Found::None,
+            _ => Found::Several(anywhere),
+        }
+    }
+
+    /// An import of a namespace counts as used when a qualified name goes into it.
+    fn mark_used(&mut self, id: Option<DefId>) {
+        let Some(id) = id else { return };
+        let namespace = self.table[id].namespace;
+        for import in self.scope.uses.iter_mut().filter(|import| import.namespace == namespace) {
+            import.used = true;
+        }
+    }
+
+    fn ambiguous(&mut self, name: &QName<'a>, ids: &[DefId]) {
+        let names: Vec<String> = ids.iter().map(|id| format!("`{}`", self.table[*id].id)).collect();
+        let message = format!("`{}` could be {}", name.text, names.join(" or "));
+        let places: Vec<_> = ids.iter().map(|id| self.table[*id].place).collect();
+        let help = format!("write the one you mean in full, such as {}", names[0]);
+        self.report(Code::AmbiguousName, name.span, message, |mut d| {
+            for place in places {
+                d = d.related(place, "declared here");
+            }
+            d.help(help)
+        });
+    }
+
+    fn unknown(&mut self, name: &QName<'a>, code: Code, noun: &str) {
+        if self.is_lost(name) {
+            return;
+        }
+        let message = format!("there is no {noun} `{}`", name.text);
+        let help = self.suggestion(name, code);
+        self.report(code, name.span, message, |d| match help {
+            Some(help) => d.help(help),
+            None => d,
+        });
+    }
+
+    fn suggestion(&self, name: &QName<'a>, code: Code) -> Option<String> {
+        let wanted = |sort: Sort| code != Code::UnknownType || sort == Sort::Schema;
+        let defs = || self.table.defs().filter(|def| wanted(def.sort));
+        let last = name.last();
+        // The right name in the wrong place is a better guess than a similar one.
+        let elsewhere =
+            defs().find(|def| name.text.contains('.') && def.name == last).map(|def| def.id.to_string());
+        let builtins = if code == Code::UnknownType { &TypeRef::BUILTINS[..] } else { &[] };
+        let similar = || suggest::closest(last, defs().map(|def| def.name).chain(builtins.iter().copied()));
+        let close = elsewhere.or_else(|| similar().map(str::to_owned));
+        close
+            .map(|close| format!("did you mean `{close}`?"))
+            .or_else(|| common_type(code, last).map(str::to_owned))
+    }
+
+    /// The type that `written` names; what is unknown is reported.
+    pub(super) fn resolve_type(&mut self, written: &'a TypeExpr<'a>) -> Type {
+        let ty = match &written.kind {
+            TypeKind::Broken => Type::Broken,
+            TypeKind::List(of) => Type::list(self.resolve_type(of)),
+            TypeKind::Name(name) => self.named_type(name),
+        };
+        if written.nullable { Type::nullable(ty) } else { ty }
+    }
+
+    fn named_type(&mut self, name: &QName<'a>) -> Type {
+        match TypeRef::builtin(&name.text) {
+            Some(TypeRef::String) => return Type::String,
+            Some(TypeRef::Long) => return Type::Long,
+            Some(TypeRef::Int) => return Type::Int,
+            Some(TypeRef::Double) => return Type::Double,
+            Some(TypeRef::Boolean) => return Type::Boolean,
+            Some(TypeRef::Json) => return Type::Json,
+            Some(TypeRef::Schema(_) | TypeRef::List(_) | TypeRef::Nullable(_)) | None => {}
+        }
+        match self.look_up(&name.text) {
+            Found::One(id) if self.table[id].sort == Sort::Schema => Type::Schema(id),
+            Found::One(id) => {
+                let def = &self.table[id];
+                let message = format!("`{}` is a {}, not a type", name.text, def.sort.noun());
+                let place = def.place;
+                self.report(Code::NotAType, name.span, message, |d| {
+                    d.related(place, "declared here").help("a type is a builtin or a `schema`")
+                });
+                Type::Broken
+            }
+            Found::Several(ids) => {
+                self.ambiguous(name, &ids);
+                Type::Broken
+            }
+            Found::None => {
+                self.unknown(name, Code::UnknownType, "type");
+                Type::Broken
+            }
+        }
+    }
+}
+
+/// What other languages call our types.
+fn common_type(code: Code, name: &str) -> Option<&'static str> {
+    if code != Code::UnknownType {
+        return None;
+    }
+    Some(match name.to_ascii_lowercase().as_str() {
+        "str" | "text" | "char" => "write `String`",
+        "integer" | "i64" | "i32" | "number" => "write `Long`, or `Double` for fractions",
+        "float" | "f64" | "decimal" => "write `Double`",
+        "bool" => "write `Boolean`",
+        "any" | "object" | "map" | "dict" => "write `Json`",
+        "list" | "array" => "write a list as `[Type]`",
+        _ => return None,
+    })
+}

@@ -1,0 +1,169 @@
+//! Signatures: the types of parameters, returns and fields, and what is mixed in.
+
+use rustc_hash::FxHashMap;
+
+use super::Checker;
+use super::table::{DefId, MixinRef, ParamDef, Sort};
+use crate::code::Code;
+use crate::source::{FileId, Place, Span};
+use crate::syntax::ast::{Decl, DeclKind, Facet, Item, Mixin, Namespace, Param, Params, SyntaxTree};
+
+/// Who may declare namespaces of this name.
+const RESERVED_NAMESPACE: &str = "afl";
+
+impl<'a> Checker<'a> {
+    pub(super) fn check_signatures(&mut self, trees: &'a [SyntaxTree<'a>], prelude: &'a SyntaxTree<'a>) {
+        for (file, tree) in trees.iter().chain([prelude]).enumerate() {
+            self.enter_file(FileId(file as u32));
+            self.sign_items("", &tree.items);
+        }
+    }
+
+    fn sign_items(&mut self, namespace: &'a str, items: &'a [Item<'a>]) {
+        let index = self.scopes.len();
+        let scope = self.scope_of(namespace, items);
+        self.scopes.push(scope);
+        for item in items {
+            match item {
+                Item::Use(_) => {}
+                Item::Decl(decl) => {
+                    self.enter_scope(index);
+                    self.sign(decl);
+                    self.leave_scope();
+                }
+                Item::Namespace(inner) => {
+                    self.check_namespace_name(inner);
+                    self.sign_items(&inner.name.text, &inner.items);
+                }
+            }
+        }
+    }
+
+    fn check_namespace_name(&mut self, namespace: &Namespace<'a>) {
+        let in_prelude = self.file.0 as usize == self.sources.0.len();
+        let reserved = namespace.name.text.split('.').next() == Some(RESERVED_NAMESPACE);
+        if reserved && !in_prelude {
+            let message = format!("namespaces of `{RESERVED_NAMESPACE}` belong to AgentFlow");
+            self.report(Code::ReservedName, namespace.name.span, message, |d| {
+                d.help("choose another first word")
+            });
+        }
+    }
+
+    fn sign(&mut self, decl: &'a Decl<'a>) {
+        match &decl.kind {
+            DeclKind::Facet(facet) => self.sign_facet(facet),
+            DeclKind::Schema(schema) => {
+                let fields = self.params(&schema.fields, "field");
+                if let Some(id) = self.own(schema.name.text, schema.name.span) {
+                    self.table[id].set_params(fields);
+                }
+            }
+            DeclKind::Implicit(_) => self.implicit_scopes.push(self.scope_index),
+        }
+    }
+
+    fn sign_facet(&mut self, facet: &'a Facet<'a>) {
+        let params = self.params(&facet.params, "parameter");
+        let returns =
+            facet.returns.as_ref().map(|returns| self.params(returns, "return")).unwrap_or_default();
+        let Some(id) = self.own(facet.name.text, facet.name.span) else { return };
+        let targets = self.mixin_targets(&facet.mixins);
+        let mixins = self.joining(&facet.mixins, &targets);
+        let def = &mut self.table[id];
+        def.set_params(params);
+        def.returns = returns;
+        def.mixins = mixins;
+    }
+
+    /// The declaration that stands here; `None` for one whose name was taken.
+    pub(super) fn own(&self, name: &str, span: Span) -> Option<DefId> {
+        let id = self.table.member(self.scope.namespace, name)?;
+        (self.table[id].place == self.place(span)).then_some(id)
+    }
+
+    fn params(&mut self, params: &'a Params<'a>, noun: &str) -> Vec<ParamDef<'a>> {
+        let mut first: FxHashMap<&str, Place> = FxHashMap::default();
+        let mut defs = Vec::with_capacity(params.list.len());
+        for param in &params.list {
+            let place = self.place(param.name.span);
+            let before = *first.entry(param.name.text).or_insert(place);
+            if before != place {
+                let message = format!("the {noun} `{}` is declared twice", param.name.text);
+                self.report(Code::DuplicateParameter, param.name.span, message, |d| {
+                    d.related(before, "first declared here").help("rename one of the two")
+                });
+                continue;
+            }
+            self.check_param_name(param);
+            let ty = self.resolve_type(&param.ty);
+            defs.push(ParamDef { name: param.name.text, ty, default: param.default.as_ref(), place });
+        }
+        defs
+    }
+
+    fn check_param_name(&mut self, param: &Param<'a>) {
+        if param.name.text.starts_with('_') {
+            let message = format!("`{}` begins with `_`, which is kept for the runtime", param.name.text);
+            self.report(Code::ReservedName, param.name.span, message, |d| {
+                d.help("choose a name that begins with a letter")
+            });
+        }
+    }
+
+    /// The facets that are mixed in; what cannot be is reported.
+    pub(super) fn mixin_targets(&mut self, mixins: &'a [Mixin<'a>]) -> Vec<Option<DefId>> {
+        mixins.iter().map(|mixin| self.mixin_target(mixin)).collect()
+    }
+
+    fn mixin_target(&mut self, mixin: &'a Mixin<'a>) -> Option<DefId> {
+        let id = self.resolve(&mixin.target)?;
+        let def = &self.table[id];
+        match def.sort {
+            Sort::Facet(crate::syntax::ast::FacetKind::Workflow) | Sort::Schema => {
+                let message = format!("`{}` is a {}; only facets can be a mixin", def.name, def.sort.noun());
+                let place = def.place;
+                self.report(Code::MixinTarget, mixin.target.span, message, |d| {
+                    d.related(place, "declared here")
+                });
+                None
+            }
+            Sort::Facet(_) | Sort::Policy => Some(id),
+        }
+    }
+
+    /// The mixins whose attributes join: all but policies. Names that clash are reported.
+    pub(super) fn joining(
+        &mut self,
+        mixins: &'a [Mixin<'a>],
+        targets: &[Option<DefId>],
+    ) -> Vec<MixinRef<'a>> {
+        let mut joining: Vec<MixinRef<'a>> = Vec::new();
+        for (at, (mixin, target)) in mixins.iter().zip(targets).enumerate() {
+            let Some(def) = *target else { continue };
+            let alias = mixin.alias.map(|alias| alias.text);
+            let repeated = mixins[..at]
+                .iter()
+                .zip(targets)
+                .any(|(other, target)| *target == Some(def) && other.alias.map(|alias| alias.text) == alias);
+            let alias_taken = alias.is_some() && joining.iter().any(|other| other.alias == alias);
+            if repeated || alias_taken {
+                self.mixed_in_twice(mixin, def, alias);
+            } else if self.table[def].sort != Sort::Policy {
+                joining.push(MixinRef { def, alias });
+            }
+        }
+        joining
+    }
+
+    fn mixed_in_twice(&mut self, mixin: &Mixin<'a>, def: DefId, alias: Option<&str>) {
+        let (message, help) = match alias {
+            Some(alias) => (format!("the alias `{alias}` is given twice"), "choose another alias"),
+            None if self.table[def].sort == Sort::Policy => {
+                (format!("the policy `{}` is given twice", mixin.target.text), "keep one of the two")
+            }
+            None => (format!("`{}` is mixed in twice", mixin.target.text), "tell the two apart with `as`"),
+        };
+        self.report(Code::DuplicateAlias, mixin.span, message, |d| d.help(help));
+    }
+}

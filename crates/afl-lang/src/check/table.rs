@@ -1,0 +1,336 @@
+//! The symbol table: every declaration of every text, and the namespaces they stand in.
+
+use std::ops::{Index, IndexMut};
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::ty::Type;
+use crate::code::Code;
+use crate::diagnostic::Diagnostic;
+use crate::source::{FileId, Place};
+use crate::syntax::ast::{
+    Decl, DeclKind, Expr, Facet, FacetKind, Ident, Implicit, Item, Params, SyntaxTree, Wholeness,
+};
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct NamespaceId(u32);
+
+impl DefId {
+    pub(super) fn index(self) -> u32 {
+        self.0
+    }
+}
+
+/// Declarations outside of any namespace.
+pub(super) const TOP_LEVEL: NamespaceId = NamespaceId(0);
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct DefId(u32);
+
+/// What a name stands for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Sort {
+    Facet(FacetKind),
+    Schema,
+    /// A facet of `afl.policy`.
+    Policy,
+}
+
+impl Sort {
+    pub(super) fn noun(self) -> &'static str {
+        match self {
+            Self::Facet(FacetKind::Plain) => "facet",
+            Self::Facet(FacetKind::Event) => "event facet",
+            Self::Facet(FacetKind::Workflow) => "workflow",
+            Self::Schema => "schema",
+            Self::Policy => "policy",
+        }
+    }
+}
+
+/// Up to so many names a search is as fast as a map.
+const FEW: usize = 16;
+
+/// A facet or a schema.
+#[derive(Debug)]
+pub(super) struct Def<'a> {
+    pub(super) sort: Sort,
+    pub(super) name: &'a str,
+    pub(super) id: Arc<str>,
+    pub(super) namespace: NamespaceId,
+    pub(super) place: Place,
+    /// The parameters of a facet, the fields of a schema; filled by the signature pass.
+    pub(super) params: Vec<ParamDef<'a>>,
+    /// Where each parameter is; used from [`FEW`] on.
+    param_index: FxHashMap<&'a str, usize>,
+    pub(super) returns: Vec<ParamDef<'a>>,
+    pub(super) mixins: Vec<MixinRef<'a>>,
+    pub(super) ast: Option<&'a Facet<'a>>,
+    /// Broken: an argument it does not seem to take may be one that was lost.
+    pub(super) wholeness: Wholeness,
+}
+
+impl<'a> Def<'a> {
+    pub(super) fn param(&self, name: &str) -> Option<&ParamDef<'a>> {
+        if self.params.len() <= FEW {
+            return self.params.iter().find(|param| param.name == name);
+        }
+        self.param_index.get(name).map(|at| &self.params[*at])
+    }
+
+    pub(super) fn set_params(&mut self, params: Vec<ParamDef<'a>>) {
+        if params.len() > FEW {
+            self.param_index = params.iter().enumerate().map(|(at, param)| (param.name, at)).collect();
+        }
+        self.params = params;
+    }
+
+    pub(super) fn return_named(&self, name: &str) -> Option<&ParamDef<'a>> {
+        self.returns.iter().find(|param| param.name == name)
+    }
+
+    pub(super) fn declares_returns(&self) -> bool {
+        self.ast.is_some_and(|facet| facet.returns.is_some())
+    }
+
+    pub(super) fn is_event(&self) -> bool {
+        self.sort == Sort::Facet(FacetKind::Event)
+    }
+
+    pub(super) fn has_script(&self) -> bool {
+        self.ast.is_some_and(|facet| facet.body.script.is_some())
+    }
+
+    /// What can be yielded to it: its returns, or its parameters where it declares no returns.
+    pub(super) fn yieldable(&self) -> &[ParamDef<'a>] {
+        if self.declares_returns() { &self.returns } else { &self.params }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct ParamDef<'a> {
+    pub(super) name: &'a str,
+    pub(super) ty: Type,
+    pub(super) default: Option<&'a Expr<'a>>,
+    pub(super) place: Place,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MixinRef<'a> {
+    pub(super) def: DefId,
+    pub(super) alias: Option<&'a str>,
+}
+
+/// An `implicit` and where it counts.
+#[derive(Debug)]
+pub(super) struct ImplicitDef<'a> {
+    pub(super) namespace: NamespaceId,
+    pub(super) id: Arc<str>,
+    pub(super) ast: &'a Implicit<'a>,
+    pub(super) file: FileId,
+}
+
+#[derive(Debug)]
+pub(super) struct Table<'a> {
+    namespaces: Vec<&'a str>,
+    namespace_ids: FxHashMap<&'a str, NamespaceId>,
+    defs: Vec<Def<'a>>,
+    members: FxHashMap<(NamespaceId, &'a str), DefId>,
+    anywhere: FxHashMap<&'a str, Vec<DefId>>,
+    pub(super) implicits: Vec<ImplicitDef<'a>>,
+}
+
+impl<'a> Index<DefId> for Table<'a> {
+    type Output = Def<'a>;
+
+    fn index(&self, id: DefId) -> &Def<'a> {
+        &self.defs[id.0 as usize]
+    }
+}
+
+impl IndexMut<DefId> for Table<'_> {
+    fn index_mut(&mut self, id: DefId) -> &mut Self::Output {
+        &mut self.defs[id.0 as usize]
+    }
+}
+
+impl<'a> Table<'a> {
+    pub(super) fn new() -> Self {
+        let mut table = Self {
+            namespaces: Vec::new(),
+            namespace_ids: FxHashMap::default(),
+            defs: Vec::new(),
+            members: FxHashMap::default(),
+            anywhere: FxHashMap::default(),
+            implicits: Vec::new(),
+        };
+        table.intern("");
+        table
+    }
+
+    fn intern(&mut self, name: &'a str) -> NamespaceId {
+        let next = NamespaceId(self.namespaces.len() as u32);
+        let id = *self.namespace_ids.entry(name).or_insert(next);
+        if id == next {
+            self.namespaces.push(name);
+        }
+        id
+    }
+
+    pub(super) fn namespace(&self, name: &str) -> Option<NamespaceId> {
+        self.namespace_ids.get(name).copied()
+    }
+
+    pub(super) fn namespace_name(&self, id: NamespaceId) -> &'a str {
+        self.namespaces[id.0 as usize]
+    }
+
+    /// The names of all namespaces, for suggestions.
+    pub(super) fn namespace_names(&self) -> impl Iterator<Item = &'a str> {
+        self.namespaces.iter().copied().filter(|name| !name.is_empty())
+    }
+
+    pub(super) fn member(&self, namespace: NamespaceId, name: &str) -> Option<DefId> {
+        self.members.get(&(namespace, name)).copied()
+    }
+
+    /// Every declaration of this short name, wherever it stands.
+    pub(super) fn anywhere(&self, name: &str) -> &[DefId] {
+        self.anywhere.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = DefId> + use<> {
+        (0..self.defs.len() as u32).map(DefId)
+    }
+
+    pub(super) fn defs(&self) -> impl Iterator<Item = &Def<'a>> {
+        self.defs.iter()
+    }
+
+    /// Enters all declarations of a text; reports names that are taken.
+    pub(super) fn declare(&mut self, file: FileId, tree: &'a SyntaxTree<'a>) -> Vec<Diagnostic> {
+        let mut diagnostics = Vec::new();
+        self.declare_items(file, TOP_LEVEL, &tree.items, &mut diagnostics);
+        diagnostics
+    }
+
+    /// Enters the policies.
+    pub(super) fn declare_prelude(&mut self, file: FileId, tree: &'a SyntaxTree<'a>) {
+        let taken = self.declare(file, tree);
+        assert!(taken.is_empty(), "the prelude declares every name once");
+        for def in &mut self.defs {
+            def.sort = Sort::Policy;
+        }
+    }
+
+    fn declare_items(
+        &mut self,
+        file: FileId,
+        namespace: NamespaceId,
+        items: &'a [Item<'a>],
+        diagnostics: &mut Vec<Diagnostic>,
+    ) {
+        for item in items {
+            match item {
+                Item::Use(_) => {}
+                Item::Namespace(inner) => {
+                    let id = self.intern(&inner.name.text);
+                    self.declare_items(file, id, &inner.items, diagnostics);
+                }
+                Item::Decl(decl) => diagnostics.extend(self.declare_one(file, namespace, decl)),
+            }
+        }
+    }
+
+    fn declare_one(
+        &mut self,
+        file: FileId,
+        namespace: NamespaceId,
+        decl: &'a Decl<'a>,
+    ) -> Option<Diagnostic> {
+        let (sort, name, ast) = match &decl.kind {
+            DeclKind::Facet(facet) => (Sort::Facet(facet.kind), facet.name, Some(facet)),
+            DeclKind::Schema(schema) => (Sort::Schema, schema.name, None),
+            DeclKind::Implicit(ast) => {
+                let id = self.qualified(namespace, ast.name.text);
+                self.implicits.push(ImplicitDef { namespace, id, ast, file });
+                return None;
+            }
+        };
+        let place = Place { file, span: name.span };
+        if let Some(taken) = self.member(namespace, name.text) {
+            return Some(self.duplicate(name, place, taken));
+        }
+        let wholeness = match &decl.kind {
+            DeclKind::Facet(facet) => worst(&facet.params, facet.returns.as_ref()),
+            DeclKind::Schema(schema) => schema.fields.wholeness,
+            DeclKind::Implicit(_) => Wholeness::Whole,
+        };
+        let def = Def {
+            sort,
+            name: name.text,
+            id: self.qualified(namespace, name.text),
+            namespace,
+            place,
+            params: Vec::new(),
+            param_index: FxHashMap::default(),
+            returns: Vec::new(),
+            mixins: Vec::new(),
+            ast,
+            wholeness,
+        };
+        self.enter(def);
+        None
+    }
+
+    fn enter(&mut self, def: Def<'a>) {
+        let id = DefId(self.defs.len() as u32);
+        self.members.insert((def.namespace, def.name), id);
+        self.anywhere.entry(def.name).or_default().push(id);
+        self.defs.push(def);
+    }
+
+    fn duplicate(&self, name: Ident<'a>, place: Place, taken: DefId) -> Diagnostic {
+        let first = &self[taken];
+        let message = format!("`{}` is already the name of a {}", first.id, first.sort.noun());
+        Diagnostic::new(Code::DuplicateDeclaration, place, message)
+            .related(first.place, "declared here")
+            .help(format!("give `{}` another name, or put it into another namespace", name.text))
+    }
+
+    fn qualified(&self, namespace: NamespaceId, name: &str) -> Arc<str> {
+        if namespace == TOP_LEVEL {
+            return name.into();
+        }
+        format!("{}.{name}", self.namespace_name(namespace)).into()
+    }
+
+    /// Why a map of these fields is no instance of the schema; `None` where it is one.
+    pub(super) fn misfit(&self, fields: &[(String, Type)], schema: DefId) -> Option<String> {
+        let def = &self[schema];
+        if def.wholeness == Wholeness::Broken {
+            return None;
+        }
+        for (name, ty) in fields {
+            match def.param(name) {
+                None => return Some(format!("`{}` has no field `{name}`", def.name)),
+                Some(field) if !ty.fits(&field.ty, self) => {
+                    let (wanted, found) = (field.ty.show(self), ty.show(self));
+                    return Some(format!("its field `{name}` must be {wanted}, but is {found}"));
+                }
+                Some(_) => {}
+            }
+        }
+        let given = |name: &str| fields.iter().any(|(field, _)| field == name);
+        let missing = def.params.iter().find(|field| field.default.is_none() && !given(field.name))?;
+        Some(format!("it lacks the field `{}`", missing.name))
+    }
+}
+
+fn worst(params: &Params<'_>, returns: Option<&Params<'_>>) -> Wholeness {
+    match returns {
+        Some(returns) if returns.wholeness == Wholeness::Broken => Wholeness::Broken,
+        _ => params.wholeness,
+    }
+}

@@ -1,0 +1,134 @@
+//! Types while checking: those of the language, and what is known of literals and broken parts.
+
+use std::fmt;
+use std::rc::Rc;
+
+use super::table::{DefId, Table};
+use crate::types::TypeRef;
+
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Type {
+    String,
+    Long,
+    Int,
+    Double,
+    Boolean,
+    Json,
+    Null,
+    Schema(DefId),
+    List(Rc<Type>),
+    Nullable(Rc<Type>),
+    /// A map literal, or all attributes of a step.
+    Record(Rc<[(String, Type)]>),
+    /// Something already reported; it fits everywhere.
+    Broken,
+}
+
+/// What operators tell apart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Number,
+    Text,
+    Boolean,
+    List,
+    Record,
+    Null,
+    /// Known only when it runs.
+    Any,
+}
+
+impl Type {
+    pub(super) fn list(of: Self) -> Self {
+        Self::List(Rc::new(of))
+    }
+
+    pub(super) fn nullable(of: Self) -> Self {
+        match of {
+            Self::Nullable(_) | Self::Json | Self::Null | Self::Broken => of,
+            other => Self::Nullable(Rc::new(other)),
+        }
+    }
+
+    /// Without a `?`. Values of `T?` are checked for null when it runs: the language has no test for it.
+    pub(super) fn solid(&self) -> &Self {
+        match self {
+            Self::Nullable(of) => of,
+            other => other,
+        }
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        match self {
+            Self::Long | Self::Int | Self::Double => Kind::Number,
+            Self::String => Kind::Text,
+            Self::Boolean => Kind::Boolean,
+            Self::List(_) => Kind::List,
+            Self::Schema(_) | Self::Record(_) => Kind::Record,
+            Self::Null => Kind::Null,
+            Self::Json | Self::Broken => Kind::Any,
+            Self::Nullable(of) => of.kind(),
+        }
+    }
+
+    /// The type of a list whose elements have these two types.
+    pub(super) fn join(self, other: Self, table: &Table<'_>) -> Self {
+        if other.fits(&self, table) && self != Self::Json {
+            self
+        } else if self.fits(&other, table) {
+            other
+        } else {
+            Self::Json
+        }
+    }
+
+    /// Whether a value of this type may stand where `slot` is wanted.
+    pub(super) fn fits(&self, slot: &Self, table: &Table<'_>) -> bool {
+        match (self, slot) {
+            (Self::Broken | Self::Json, _)
+            | (_, Self::Broken | Self::Json)
+            | (Self::Int, Self::Int | Self::Long | Self::Double)
+            | (Self::Long, Self::Long | Self::Double) => true,
+            (Self::Null, slot) => matches!(slot, Self::Nullable(_) | Self::Null),
+            (Self::Nullable(value), _) => value.fits(slot.solid(), table),
+            (_, Self::Nullable(slot)) => self.fits(slot, table),
+            (Self::List(value), Self::List(slot)) => value.fits(slot, table),
+            (Self::Record(fields), Self::Schema(schema)) => table.misfit(fields, *schema).is_none(),
+            (value, slot) => value == slot,
+        }
+    }
+
+    pub(super) fn show<'t>(&'t self, table: &'t Table<'_>) -> Shown<'t> {
+        Shown(self, table)
+    }
+
+    pub(super) fn to_ref(&self, table: &Table<'_>) -> TypeRef {
+        match self {
+            Self::String => TypeRef::String,
+            Self::Long => TypeRef::Long,
+            Self::Int => TypeRef::Int,
+            Self::Double => TypeRef::Double,
+            Self::Boolean => TypeRef::Boolean,
+            Self::Schema(schema) => TypeRef::Schema(table[*schema].id.clone()),
+            Self::List(of) => TypeRef::List(Box::new(of.to_ref(table))),
+            Self::Nullable(of) => TypeRef::Nullable(Box::new(of.to_ref(table))),
+            Self::Json | Self::Null | Self::Record(_) | Self::Broken => TypeRef::Json,
+        }
+    }
+}
+
+/// A type as messages write it.
+pub(super) struct Shown<'t>(&'t Type, &'t Table<'t>);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Type::Null => f.write_str("null"),
+            Type::Record(_) => f.write_str("a map"),
+            Type::List(of) if **of == Type::Broken => f.write_str("a list"),
+            Type::List(of) => write!(f, "[{}]", of.show(self.1)),
+            Type::Nullable(of) => write!(f, "{}?", of.show(self.1)),
+            Type::Schema(schema) => f.write_str(self.1[*schema].name),
+            other => write!(f, "{}", other.to_ref(self.1)),
+        }
+    }
+}

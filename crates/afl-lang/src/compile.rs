@@ -1,0 +1,38 @@
+//! The whole way: texts in, a program and diagnostics out.
+
+use crate::check::check;
+use crate::diagnostic::{self, Diagnostic};
+use crate::program::Program;
+use crate::source::Sources;
+use crate::syntax::parse;
+
+/// Whether a program with mistakes is given out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Validation {
+    #[default]
+    Require,
+    /// Mistakes in names and types are reported, but do not withhold the program.
+    Skip,
+}
+
+#[derive(Debug)]
+pub struct Compiled {
+    /// `None` where errors withhold it.
+    pub program: Option<Program>,
+    /// Errors and warnings, in source order.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Compiles all texts of a program.
+pub fn compile(sources: &Sources, validation: Validation) -> Compiled {
+    let parsed: Vec<_> = sources.iter().map(|(file, source)| parse(file, &source.text)).collect();
+    let (trees, syntax): (Vec<_>, Vec<_>) = parsed.into_iter().map(|one| (one.tree, one.diagnostics)).unzip();
+    let mut diagnostics: Vec<Diagnostic> = syntax.into_iter().flatten().collect();
+    let broken = diagnostics.iter().any(Diagnostic::is_error);
+    let (program, found) = check(sources, &trees);
+    let wrong = found.iter().any(Diagnostic::is_error);
+    diagnostics.extend(found);
+    diagnostic::sort(&mut diagnostics);
+    let withheld = broken || wrong && validation == Validation::Require;
+    Compiled { program: (!withheld).then_some(program), diagnostics }
+}
