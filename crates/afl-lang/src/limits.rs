@@ -20,7 +20,7 @@ pub const MAX_DIAGNOSTICS: usize = 1_000;
 /// Bytes of one compiled program as JSON. Its index has 32-bit offsets, and this is far from them.
 pub const MAX_PROGRAM_BYTES: usize = 1 << 30;
 
-/// How deep brackets may nest in a compiled program. A block takes four levels, a list or map two or
-/// three, an operator one, so that every program within [`MAX_NESTING`] and [`MAX_OPERATOR_CHAIN`] is
-/// below it; the loader recurses once a level.
-pub const MAX_PROGRAM_NESTING: usize = 1_024;
+/// How deep brackets may nest in a compiled program as JSON. A block takes four levels (`body`, the
+/// block, `steps`, the step) and a list or a map fewer; an operator takes one; a few are around them. So
+/// every program within the other limits can be loaded. The loader recurses once a level.
+pub const MAX_PROGRAM_NESTING: usize = (4 * MAX_NESTING + MAX_EXPRESSION_HEIGHT + 32) as usize;

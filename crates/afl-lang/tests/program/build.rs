@@ -239,9 +239,9 @@ fn dependencies<'e>(exprs: impl IntoIterator<Item = &'e Expr>) -> Vec<String> {
     for expr in exprs {
         expr.walk(&mut |part| {
             if let ExprKind::Step(StepRef { path, clause: None }) = &part.kind
-                && !names.contains(&path[0])
+                && let Some(name) = path.first().filter(|name| !names.contains(name))
             {
-                names.push(path[0].clone());
+                names.push(name.clone());
             }
         });
     }

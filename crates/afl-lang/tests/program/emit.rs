@@ -1,16 +1,15 @@
 //! What a program looks like as JSON, and what its hash covers.
 
-use afl_lang::program::{Decl, Emit, Layout, Location, Locations, Program, Provenance};
+use afl_lang::program::{Decl, Emit, FacetDecl, Layout, Location, Locations, Program, Provenance};
 use afl_lang::source::FileId;
 
-use crate::build::{facet, int, program, shop};
-use afl_lang::program::FacetKind;
+use crate::build::{int, program, shop};
 
 const PRETTY: Emit =
     Emit { layout: Layout::Pretty, locations: Locations::Keep, provenance: Provenance::Include };
 
 fn text(program: &Program, how: Emit) -> String {
-    String::from_utf8(program.emit(how).to_vec()).unwrap()
+    String::from_utf8(program.emit(how).to_vec()).expect("UTF-8")
 }
 
 #[test]
@@ -64,7 +63,7 @@ fn hash_after(change: impl FnOnce(&mut Program)) -> String {
 
 #[test]
 fn the_hash_covers_what_runs_and_not_where_it_stands() {
-    let top = |program: &mut Program, change: fn(&mut afl_lang::program::FacetDecl)| {
+    let top = |program: &mut Program, change: fn(&mut FacetDecl)| {
         let Some(Decl::Facet(facet)) = program.declarations.last_mut() else { panic!("a facet") };
         change(facet);
     };
@@ -94,12 +93,4 @@ fn a_program_stands_in_other_json() {
     assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), record);
     let value = serde_json::to_value(&record).unwrap();
     assert_eq!(serde_json::from_value::<Record>(value).unwrap(), record);
-}
-
-#[test]
-fn repeating_declarations_costs_no_memory() {
-    let many = (0..1_000).map(|at| Decl::Facet(facet(FacetKind::Plain, &format!("F{at}"), &[], &[], vec![])));
-    let program = program(many.collect());
-    let once = program.canonical().len();
-    assert!(program.emit(PRETTY).to_vec().len() > 2 * once);
 }

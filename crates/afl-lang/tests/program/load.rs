@@ -1,21 +1,21 @@
 //! What the loader refuses, and what it says.
 
-use afl_lang::limits::MAX_PROGRAM_NESTING;
+use afl_lang::limits::{MAX_EXPRESSION_HEIGHT, MAX_NESTING, MAX_PROGRAM_NESTING};
 use afl_lang::program::{
-    AndThenBlock, Decl, Emit, ExprKind, FacetDecl, FacetKind, LoadError, Program, Statement, UnaryOp, load,
+    AndThenBlock, BinaryOp, Decl, Emit, FacetDecl, FacetKind, LoadError, Namespace, Program, Statement, load,
 };
 use serde_json::{Value, json};
 
 use crate::build::{
-    block, catch, expr, facet, foreach, input, int, mixin, name_body, program, read, read_clause, shop, step,
-    step_stmt, when, yields,
+    binary, block, catch, facet, foreach, input, int, mixin, name_body, program, read, read_clause, shop,
+    step, step_stmt, when, yields,
 };
 
 /// Loads the shop's document after a change.
 fn load_changed(change: impl FnOnce(&mut Value)) -> Result<Program, LoadError> {
-    let mut document = serde_json::to_value(shop()).unwrap();
+    let mut document = serde_json::to_value(shop()).expect("JSON");
     change(&mut document);
-    load(&serde_json::to_vec(&document).unwrap())
+    load(document.to_string().as_bytes())
 }
 
 fn message(result: Result<Program, LoadError>) -> String {
@@ -45,14 +45,26 @@ fn a_document_may_nest_to_the_limit() {
 }
 
 #[test]
-fn a_program_as_deep_as_the_limit_loads_on_a_small_stack() {
-    // The default stands five levels deep.
-    let negate = |inner, _| expr(ExprKind::Unary(UnaryOp::Negate, Box::new(inner)));
-    let deep = (0..MAX_PROGRAM_NESTING - 6).fold(int(1), negate);
-    let mut value = facet(FacetKind::Plain, "Value", &["input: Long"], &[], vec![]);
-    value.params[0].default = Some(deep);
-    let program = program(vec![Decl::Facet(value)]);
+fn the_deepest_program_that_compiles_can_be_loaded() {
+    let add = |inner, _| binary(int(1), BinaryOp::Add, inner);
+    let high = (0..MAX_EXPRESSION_HEIGHT).fold(int(1), add);
+    let nest = |inner, _| {
+        let mut outer = step_stmt("a", "W", &[]);
+        outer.body = vec![block(vec![Statement::Step(inner)], vec![])];
+        outer
+    };
+    let deep = (0..MAX_NESTING).fold(step_stmt("a", "W", &[("x", high)]), nest);
+    let namespace = Namespace {
+        name: "n".into(),
+        doc: None,
+        uses: vec![],
+        declarations: vec![Decl::Facet(workflow(&[], vec![block(vec![Statement::Step(deep)], vec![])]))],
+        location: None,
+        source: None,
+    };
+    let program = program(vec![Decl::Namespace(namespace)]);
     let json = program.emit(Emit::WHOLE).to_vec();
+    // Not `assert_eq`: the message would not fit anywhere.
     assert!(load(&json).unwrap() == program);
 }
 
@@ -85,32 +97,30 @@ fn provenance_may_say_more() {
 
 #[test]
 fn a_malformed_node_is_named_by_its_path() {
-    type Change = fn(&mut Value);
-    let changes: [Change; 16] = [
-        |it| *it = json!([]),
-        |it| it["type"] = json!("Module"),
-        |it| drop(it.as_object_mut().unwrap().remove("formatVersion")),
-        |it| it["formatVersion"] = json!("one"),
-        |it| it["hash"] = json!("sha256:12"),
-        |it| it["extra"] = json!(1),
-        |it| drop(it.as_object_mut().unwrap().remove("declarations")),
-        |it| it["declarations"][1]["type"] = json!("FunctionDecl"),
-        |it| it["declarations"][1]["params"] = json!({}),
-        |it| it["declarations"][1]["params"][0]["type"] = json!("List<Long>"),
-        |it| it["declarations"][0]["sourceId"] = json!("elsewhere.afl"),
-        |it| it["declarations"][0]["declarations"][5]["body"][0]["steps"][1]["call"]["target"] = json!(7),
-        |it| {
-            it["declarations"][0]["declarations"][5]["body"][0]["steps"][2]["condition"]["operator"] =
-                json!("=")
-        },
-        |it| {
-            it["declarations"][0]["declarations"][5]["body"][0]["steps"][2]["condition"]["right"]["value"] =
-                json!(1.5)
-        },
-        |it| it["declarations"][0]["declarations"][5]["body"][1]["when"] = json!({}),
-        |it| it["declarations"][0]["declarations"][5]["body"][1]["foreach"]["in"] = json!(null),
+    let block = "/declarations/0/declarations/5/body/0";
+    let each = "/declarations/0/declarations/5/body/1";
+    let changes = [
+        ("", "type", json!("Module")),
+        ("", "formatVersion", json!("one")),
+        ("", "hash", json!("sha256:12")),
+        ("", "extra", json!(1)),
+        ("", "declarations", json!(null)),
+        ("/declarations/0", "sourceId", json!("elsewhere.afl")),
+        ("/declarations/1", "type", json!("FunctionDecl")),
+        ("/declarations/1", "params", json!({})),
+        ("/declarations/1/params/0", "type", json!("List<Long>")),
+        (&format!("{block}/steps/1/call"), "target", json!(7)),
+        (&format!("{block}/steps/2/condition"), "operator", json!("=")),
+        (&format!("{block}/steps/2/condition/right"), "value", json!(1.5)),
+        (each, "when", json!({"type": "WhenBlock"})),
+        (&format!("{each}/foreach"), "in", json!([])),
     ];
-    let messages: Vec<String> = changes.into_iter().map(|change| message(load_changed(change))).collect();
+    let message_after = |(node, key, value): (&str, &str, Value)| {
+        message(load_changed(|document| document.pointer_mut(node).expect(node)[key] = value))
+    };
+    let mut messages: Vec<String> = changes.into_iter().map(message_after).collect();
+    messages.push(message(load(b"[]")));
+    messages.push(message(load(br#"{"type": "Program"}"#)));
     insta::assert_snapshot!(messages.join("\n"));
 }
 

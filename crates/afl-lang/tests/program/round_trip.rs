@@ -1,1 +1,47 @@
 //! A program reads back as it was written.
+
+use afl_lang::program::{Emit, Layout, LoadError, Locations, Provenance, load};
+use proptest::prelude::*;
+
+use crate::random;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_written_reads_back_the_same(program in random::program()) {
+        for layout in [Layout::Pretty, Layout::Compact] {
+            let json = program.emit(Emit { layout, ..Emit::WHOLE }).to_vec();
+            prop_assert_eq!(&load(&json).map_err(|error| fail(&error))?, &program);
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_is_all_that_is_lost(program in random::program()) {
+        let bare = Emit { layout: Layout::Compact, locations: Locations::Strip, provenance: Provenance::Omit };
+        let json = program.emit(bare).to_vec();
+        let loaded = load(&json).map_err(|error| fail(&error))?;
+        prop_assert_eq!(loaded.hash(), program.hash());
+        prop_assert_eq!(loaded.emit(Emit::WHOLE).to_vec(), json);
+    }
+
+    #[test]
+    fn the_order_of_keys_does_not_matter(program in random::program()) {
+        let sorted = serde_json::to_value(&program).expect("JSON").to_string();
+        prop_assert_eq!(&load(sorted.as_bytes()).map_err(|error| fail(&error))?, &program);
+    }
+
+    #[test]
+    fn damage_is_refused_or_harmless(program in random::program(), at: prop::sample::Index, byte: u8) {
+        let mut json = program.emit(Emit::WHOLE).to_vec();
+        let at = at.index(json.len());
+        json[at] = byte;
+        if let Ok(loaded) = load(&json) {
+            prop_assert_eq!(loaded.hash(), program.hash());
+        }
+    }
+}
+
+fn fail(error: &LoadError) -> TestCaseError {
+    TestCaseError::fail(error.to_string())
+}

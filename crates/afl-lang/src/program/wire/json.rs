@@ -51,8 +51,10 @@ impl<'j> Json<'j> {
         let mut items = Vec::new();
         let mut slot = self.slot + 1;
         while slot < self.index.behind(self.slot) {
-            let item = read(Self { slot, ..self });
-            items.push(item.map_err(|error| error.inside(Segment::Item(items.len())))?);
+            match read(Self { slot, ..self }) {
+                Ok(item) => items.push(item),
+                Err(error) => return Err(error.inside(Segment::Item(items.len()))),
+            }
             slot = self.index.behind(slot);
         }
         Ok(items)

@@ -72,16 +72,7 @@ impl Wire for AndThenBlock {
         fields.tag("AndThenBlock")?;
         let id = fields.take("id")?;
         let after = fields.take("after")?;
-        let foreach: Option<ForeachClause> = fields.take("foreach")?;
-        let content = if let Some(foreach) = foreach {
-            BlockContent::Foreach(foreach, read_statements(&mut fields)?)
-        } else if let Some(when) = fields.take("when")? {
-            BlockContent::When(when)
-        } else if let Some(script) = fields.take("script")? {
-            BlockContent::Script(script)
-        } else {
-            BlockContent::Steps(read_statements(&mut fields)?)
-        };
+        let content = read_content(&mut fields)?;
         let block = Self { id, content, after, location: fields.take("location")? };
         fields.finish()?;
         Ok(block)
@@ -99,6 +90,21 @@ impl Wire for AndThenBlock {
             shape.field("location", |block: &Self| &block.location);
         })
     }
+}
+
+fn read_content(fields: &mut Fields<'_>) -> Result<BlockContent, Malformed> {
+    if let Some(when) = fields.take("when")? {
+        return Ok(BlockContent::When(when));
+    }
+    if let Some(script) = fields.take("script")? {
+        return Ok(BlockContent::Script(script));
+    }
+    let foreach: Option<ForeachClause> = fields.take("foreach")?;
+    let statements = read_statements(fields)?;
+    Ok(match foreach {
+        Some(foreach) => BlockContent::Foreach(foreach, statements),
+        None => BlockContent::Steps(statements),
+    })
 }
 
 impl Wire for WhenCase {
