@@ -9,11 +9,11 @@ use crate::exit::Exit;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    #[error("cannot read {name}: {}", reason(source))]
+    #[error("cannot read {name}: {}", reason(source, "file"))]
     Unreadable { name: String, source: Error },
     #[error("cannot read {name}: it is not UTF-8 text, see the byte {byte:#04x} at offset {offset}")]
     NotText { name: String, byte: u8, offset: usize },
-    #[error("cannot write {name}: {}", reason(source))]
+    #[error("cannot write {name}: {}", reason(source, "folder"))]
     Unwritable { name: String, source: Error },
     #[error("there is no .afl file in {folder}")]
     NoSources { folder: String },
@@ -58,10 +58,10 @@ impl Failure {
     }
 }
 
-/// The error in our words where the system's are for programmers.
-fn reason(error: &Error) -> String {
+/// The error in our words where the system's are for programmers; `missing` is what may not be there.
+fn reason(error: &Error, missing: &str) -> String {
     match error.kind() {
-        ErrorKind::NotFound => "no such file".into(),
+        ErrorKind::NotFound => format!("no such {missing}"),
         ErrorKind::PermissionDenied => "permission denied".into(),
         ErrorKind::IsADirectory => "it is a folder".into(),
         _ => error.to_string(),

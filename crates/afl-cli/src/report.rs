@@ -73,9 +73,9 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// The code that is most worth an explanation, as a line of its own: that of the first error.
+/// Where to read more, as a line of its own: about the first error, or else the first warning.
 pub(crate) fn explain_hint(diagnostics: &[Diagnostic]) -> String {
     let first = diagnostics.iter().find(|diagnostic| diagnostic.is_error()).or(diagnostics.first());
-    let hint = |code: Code| format!("run `afl explain {}` to read more about it\n", code.text());
+    let hint = |code: Code| format!("for more about a message, run `afl explain {}`\n", code.text());
     first.map(|diagnostic| hint(diagnostic.code)).unwrap_or_default()
 }

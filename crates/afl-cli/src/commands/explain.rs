@@ -41,7 +41,9 @@ pub(crate) fn run(options: &Options) -> Result<Exit, Failure> {
 }
 
 fn find(text: &str) -> Result<Code, Failure> {
-    Code::parse(text).ok_or_else(|| {
+    // The number alone is enough.
+    let by_number = || Code::parse(&format!("AFL{text:0>4}"));
+    Code::parse(text).or_else(by_number).ok_or_else(|| {
         let closest = suggest::closest(text, Code::ALL.iter().map(|code| code.text()));
         Failure::UnknownCode { code: text.to_owned(), closest }
     })
