@@ -21,6 +21,7 @@ mod scope;
 mod signature;
 mod table;
 mod ty;
+mod written;
 mod yields;
 
 use std::sync::LazyLock;
