@@ -60,7 +60,7 @@ impl<'d> Mark<'d> {
 impl<'d> Excerpt<'d> {
     /// `marks` are all in the file of `text` and near one another; there is at least one.
     pub(super) fn new(text: &str, index: &LineIndex<'_>, marks: Vec<Mark<'d>>) -> Self {
-        let spans: Vec<Span> = marks.iter().map(|mark| shown_span(mark.place.span, index)).collect();
+        let spans: Vec<Span> = marks.iter().map(|mark| shown_span(text, mark.place.span, index)).collect();
         let all = spans.iter().copied().reduce(Span::to).expect("an excerpt shows at least one mark");
         let (first_line, last_line) = (index.position(all.start).line, index.position(all.end).line);
         let mut excerpt = String::new();
@@ -115,10 +115,13 @@ fn find(lines: &[Line], offset: u32) -> usize {
     line.at + (offset.clamp(line.shown.start, line.shown.end) - line.shown.start) as usize
 }
 
-fn shown_span(span: Span, index: &LineIndex<'_>) -> Span {
+/// What of a span is marked: no line break at its end, which would be drawn as one more line.
+fn shown_span(text: &str, span: Span, index: &LineIndex<'_>) -> Span {
+    let length = text[span.range()].trim_end_matches(['\r', '\n']).len();
+    let end = span.start + length as u32;
     let first = index.position(span.start).line;
-    if index.position(span.end).line - first < MAX_MARKED_LINES {
-        return span;
+    if index.position(end).line - first < MAX_MARKED_LINES {
+        return Span::new(span.start, end);
     }
     Span::new(span.start, index.line(first).end.max(span.start))
 }

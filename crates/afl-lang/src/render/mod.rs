@@ -6,6 +6,8 @@ mod excerpt;
 mod github;
 mod human;
 mod json;
+#[cfg(test)]
+mod tests;
 
 use std::cell::OnceCell;
 
