@@ -1,6 +1,6 @@
 //! Text to tokens, one at a time: the parser decides when braces hold a script instead of AFL.
 
-use super::token::{Token, TokenKind};
+use super::token::{Token, TokenKind, Word};
 use crate::source::Span;
 
 #[derive(Clone, Debug)]
@@ -38,7 +38,11 @@ impl<'s> Lexer<'s> {
         self.skip_blanks();
         let start = self.at;
         let kind = self.scan();
-        Token { kind, span: Span::new(start as u32, self.at as u32) }
+        let word = match kind {
+            TokenKind::Ident => Word::of(&self.text[start..self.at]),
+            _ => Word::Other,
+        };
+        Token { kind, word, span: Span::new(start as u32, self.at as u32) }
     }
 
     fn skip_blanks(&mut self) {
@@ -55,7 +59,7 @@ impl<'s> Lexer<'s> {
     fn scan(&mut self) -> TokenKind {
         let Some(first) = self.bytes.get(self.at).copied() else { return TokenKind::Eof };
         match first {
-            b'a'..=b'z' | b'A'..=b'Z' | b'_' => self.word(),
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' => self.name(),
             b'0'..=b'9' => self.number(),
             b'"' => self.string(),
             b'\'' => self.single_quoted(),
@@ -65,7 +69,7 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    fn word(&mut self) -> TokenKind {
+    fn name(&mut self) -> TokenKind {
         self.skip_word();
         TokenKind::Ident
     }

@@ -71,8 +71,69 @@ impl TokenKind {
     }
 }
 
+macro_rules! words {
+    ($($name:ident = $text:literal,)*) => {
+        /// The words that the grammar knows. Each is an ordinary name wherever the grammar expects one.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Word {
+            $($name,)*
+            /// Any other name, or no name at all.
+            Other,
+        }
+
+        impl Word {
+            pub(super) fn of(text: &str) -> Self {
+                match text {
+                    $($text => Self::$name,)*
+                    _ => Self::Other,
+                }
+            }
+        }
+    };
+}
+
+words! {
+    Namespace = "namespace",
+    Use = "use",
+    Uses = "uses",
+    Facet = "facet",
+    Event = "event",
+    Workflow = "workflow",
+    Schema = "schema",
+    Implicit = "implicit",
+    Test = "test",
+    With = "with",
+    As = "as",
+    AndThen = "andThen",
+    Foreach = "foreach",
+    In = "in",
+    When = "when",
+    Case = "case",
+    Script = "script",
+    Prompt = "prompt",
+    Catch = "catch",
+    Yield = "yield",
+    Sys = "sys",
+    Log = "log",
+    Assert = "assert",
+    Not = "not",
+    Contains = "contains",
+    StartsWith = "startsWith",
+    EndsWith = "endsWith",
+    True = "true",
+    False = "false",
+    Null = "null",
+    Underscore = "_",
+    // Not of AFL; known so that they can be told from names.
+    And = "and",
+    Or = "or",
+    Default = "default",
+    Else = "else",
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Token {
     pub kind: TokenKind,
+    pub word: Word,
     pub span: Span,
 }

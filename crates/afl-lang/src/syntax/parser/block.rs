@@ -5,7 +5,7 @@ use crate::code::Code;
 use crate::limits::MAX_STATEMENTS_PER_BLOCK;
 use crate::source::Span;
 use crate::syntax::ast::{Assert, Block, Body, Log, Statement, Step, Yield};
-use crate::syntax::token::TokenKind;
+use crate::syntax::token::{TokenKind, Word};
 
 impl<'s> Parser<'s> {
     /// A block in braces; the parser stands at the opening one.
@@ -48,8 +48,8 @@ impl<'s> Parser<'s> {
             return self.step().map(Statement::Step);
         }
         match self.word(0) {
-            "yield" => self.yield_statement().map(Statement::Yield),
-            "sys" if self.ahead[1].kind == TokenKind::Dot => self.sys(),
+            Word::Yield => self.yield_statement().map(Statement::Yield),
+            Word::Sys if self.ahead[1].kind == TokenKind::Dot => self.sys(),
             _ => {
                 self.not_a_statement();
                 None
@@ -60,7 +60,7 @@ impl<'s> Parser<'s> {
     fn step(&mut self) -> Option<Step<'s>> {
         let name = self.ident("the name of the step")?;
         self.bump();
-        if !self.at(TokenKind::Ident) || matches!(self.word(0), "true" | "false" | "null") {
+        if !self.at(TokenKind::Ident) || matches!(self.word(0), Word::True | Word::False | Word::Null) {
             self.syntax_error(
                 Code::NotAStatement,
                 format!("`{}` is not a call; a step calls a facet", name.text),
@@ -102,13 +102,13 @@ impl<'s> Parser<'s> {
         let start = self.bump().span;
         self.bump();
         let word = self.word(0);
-        if !matches!(word, "log" | "assert") || self.ahead[1].kind != TokenKind::LParen {
+        if !matches!(word, Word::Log | Word::Assert) || self.ahead[1].kind != TokenKind::LParen {
             self.expected_with("`log(…)` or `assert(…)` behind `sys.`", |d| d);
             self.skip_statement();
             return None;
         }
         self.bump();
-        if let "log" = word {
+        if word == Word::Log {
             let args = self.args();
             return Some(Statement::Log(Log { args, span: self.since(start) }));
         }
@@ -123,7 +123,7 @@ impl<'s> Parser<'s> {
     }
 
     fn not_a_statement(&mut self) {
-        let word = self.word(0);
+        let word = self.spelling(0);
         let help = match (word, self.ahead[1].kind) {
             ("let" | "var" | "const" | "val", _) => {
                 "leave the word out: a step is `name = Facet(…)`".to_owned()

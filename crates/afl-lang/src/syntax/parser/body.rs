@@ -8,14 +8,14 @@ use crate::syntax::ast::{
     ScriptBody, When,
 };
 use crate::syntax::script;
-use crate::syntax::token::TokenKind;
+use crate::syntax::token::{TokenKind, Word};
 
 impl<'s> Parser<'s> {
     pub(super) fn facet_body(&mut self) -> Body<'s> {
         let mut body = Body::default();
-        if self.word(0) == "script" {
+        if self.word(0) == Word::Script {
             body.script = self.script();
-        } else if self.word(0) == "prompt" {
+        } else if self.word(0) == Word::Prompt {
             body.prompt = self.prompt();
         }
         self.clauses(&mut body);
@@ -40,37 +40,40 @@ impl<'s> Parser<'s> {
         while self.at_and_then() {
             body.clauses.extend(self.clause());
         }
-        if self.at_keyword("catch") {
+        if self.at_keyword(Word::Catch) {
             body.catch = self.catch();
         }
     }
 
     fn at_and_then(&mut self) -> bool {
-        let word = self.word(0);
-        if word == "andThen" {
-            return self.at_keyword("andThen");
+        if self.word(0) == Word::AndThen {
+            return self.at_keyword(Word::AndThen);
         }
-        let misspelt = word.eq_ignore_ascii_case("andThen")
+        let spelling = self.spelling(0);
+        let bare = match self.word(0) {
+            Word::Foreach => self.ahead[1].kind == TokenKind::Ident,
+            Word::When => self.ahead[1].kind == TokenKind::LBrace,
+            _ => false,
+        };
+        let misspelt = spelling.eq_ignore_ascii_case("andThen")
             && matches!(self.ahead[1].kind, TokenKind::LBrace | TokenKind::Ident);
-        let bare = matches!(word, "foreach") && self.ahead[1].kind == TokenKind::Ident
-            || word == "when" && self.ahead[1].kind == TokenKind::LBrace;
-        if misspelt || bare {
-            let help =
-                if bare { format!("write `andThen {word} …`") } else { "write `andThen`".to_owned() };
-            self.expected_with("`andThen`", |d| d.help(help));
+        if misspelt {
+            self.expected_with("`andThen`", |d| d.help("write `andThen`"));
+        } else if bare {
+            self.expected_with("`andThen`", |d| d.help(format!("write `andThen {spelling} …`")));
         }
         misspelt || bare
     }
 
     fn clause(&mut self) -> Option<Clause<'s>> {
         let start = self.span();
-        if !matches!(self.word(0), "foreach" | "when") {
+        if !matches!(self.word(0), Word::Foreach | Word::When) {
             self.bump();
         }
         let kind = match self.word(0) {
-            "foreach" => ClauseKind::Foreach(self.foreach()?),
-            "when" => ClauseKind::When(self.when()?),
-            "script" => ClauseKind::Script(self.script()?),
+            Word::Foreach => ClauseKind::Foreach(self.foreach()?),
+            Word::When => ClauseKind::When(self.when()?),
+            Word::Script => ClauseKind::Script(self.script()?),
             _ if self.at(TokenKind::LBrace) => ClauseKind::Block(self.block()),
             _ => {
                 self.expected_with("`{`, `foreach`, `when` or `script` behind `andThen`", |d| d);
@@ -83,7 +86,7 @@ impl<'s> Parser<'s> {
     fn foreach(&mut self) -> Option<Foreach<'s>> {
         self.bump();
         let variable = self.ident("a variable behind `foreach`")?;
-        if self.word(0) == "in" {
+        if self.word(0) == Word::In {
             self.bump();
         } else {
             let help = format!("write `foreach {} in $.list {{ … }}`", variable.text);
@@ -126,7 +129,7 @@ impl<'s> Parser<'s> {
                 TokenKind::Semicolon | TokenKind::Comma => {
                     self.bump();
                 }
-                TokenKind::Ident if matches!(self.word(0), "case" | "default" | "else") => {
+                TokenKind::Ident if matches!(self.word(0), Word::Case | Word::Default | Word::Else) => {
                     cases.extend(self.case());
                 }
                 _ if self.at(TokenKind::Eof) || self.at_declaration() => {
@@ -136,7 +139,7 @@ impl<'s> Parser<'s> {
                 _ => {
                     self.expected_with("`case`", |d| d.help("write `case condition => { … }`"));
                     while !matches!(self.kind(), TokenKind::RBrace | TokenKind::Eof)
-                        && self.word(0) != "case"
+                        && self.word(0) != Word::Case
                         && !self.at_declaration()
                     {
                         self.skip_brackets();
@@ -148,14 +151,14 @@ impl<'s> Parser<'s> {
 
     fn case(&mut self) -> Option<Case<'s>> {
         let start = self.span();
-        if matches!(self.word(0), "default" | "else") {
+        if matches!(self.word(0), Word::Default | Word::Else) {
             self.expected_with("`case`", |d| d.help("write `case _ => { … }`"));
         }
-        let otherwise =
-            self.word(0) != "case" || self.word(1) == "_" && self.ahead[2].kind == TokenKind::Arrow;
+        let otherwise = self.word(0) != Word::Case
+            || self.word(1) == Word::Underscore && self.ahead[2].kind == TokenKind::Arrow;
         let word = self.bump().span;
         let condition = if otherwise {
-            Condition::Otherwise(if self.word(0) == "_" { self.bump().span } else { word })
+            Condition::Otherwise(if self.word(0) == Word::Underscore { self.bump().span } else { word })
         } else {
             let condition = self.expr();
             Condition::If(self.no_assignment(condition))
@@ -192,7 +195,7 @@ impl<'s> Parser<'s> {
 
     fn catch(&mut self) -> Option<Catch<'s>> {
         let start = self.bump().span;
-        let kind = if self.word(0) == "when" {
+        let kind = if self.word(0) == Word::When {
             CatchKind::When(self.when()?)
         } else {
             CatchKind::Block(self.required_block()?)

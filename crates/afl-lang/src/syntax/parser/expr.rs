@@ -5,7 +5,7 @@ use crate::code::Code;
 use crate::limits::MAX_EXPRESSION_HEIGHT;
 use crate::source::Span;
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Ident, MapEntry, MapKey, UnaryOp};
-use crate::syntax::token::TokenKind;
+use crate::syntax::token::{TokenKind, Word};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
@@ -123,19 +123,19 @@ impl<'s> Parser<'s> {
 
     fn word_operator(&self) -> Option<(BinaryOp, Level)> {
         Some(match self.word(0) {
-            "in" => (BinaryOp::In, Level::Compare),
-            "not" if self.word(1) == "in" => (BinaryOp::NotIn, Level::Compare),
-            "contains" => (BinaryOp::Contains, Level::Compare),
-            "startsWith" => (BinaryOp::StartsWith, Level::Compare),
-            "endsWith" => (BinaryOp::EndsWith, Level::Compare),
-            "and" if !self.on_new_line() => (BinaryOp::And, Level::And),
-            "or" if !self.on_new_line() => (BinaryOp::Or, Level::Or),
+            Word::In => (BinaryOp::In, Level::Compare),
+            Word::Not if self.word(1) == Word::In => (BinaryOp::NotIn, Level::Compare),
+            Word::Contains => (BinaryOp::Contains, Level::Compare),
+            Word::StartsWith => (BinaryOp::StartsWith, Level::Compare),
+            Word::EndsWith => (BinaryOp::EndsWith, Level::Compare),
+            Word::And if !self.on_new_line() => (BinaryOp::And, Level::And),
+            Word::Or if !self.on_new_line() => (BinaryOp::Or, Level::Or),
             _ => return None,
         })
     }
 
     fn bump_operator(&mut self, operator: Operator) {
-        if let ("and" | "or", Operator::Binary(op)) = (self.word(0), operator) {
+        if let (Word::And | Word::Or, Operator::Binary(op)) = (self.word(0), operator) {
             let help = format!("write `{}`", op.text());
             self.expected_with("an operator", |d| d.help(help));
         }
@@ -173,7 +173,7 @@ impl<'s> Parser<'s> {
             TokenKind::Minus => UnaryOp::Negate,
             TokenKind::Plus => UnaryOp::Plus,
             TokenKind::Bang => UnaryOp::Not,
-            TokenKind::Ident if self.word(0) == "not" && self.begins_operand(1) => {
+            TokenKind::Ident if self.word(0) == Word::Not && self.begins_operand(1) => {
                 self.expected_with("an operand", |d| d.help("write `!`"));
                 UnaryOp::Not
             }
@@ -298,7 +298,7 @@ impl<'s> Parser<'s> {
     fn input(&mut self) -> ExprKind<'s> {
         let dollar = self.bump().span;
         if self.at(TokenKind::Ident) && self.span().start == dollar.end {
-            let name = self.word(0);
+            let name = self.spelling(0);
             self.syntax_error(Code::Expected, "an input is written with a dot", |d| {
                 d.help(format!("write `$.{name}`"))
             });

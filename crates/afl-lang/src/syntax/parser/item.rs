@@ -7,7 +7,7 @@ use crate::suggest;
 use crate::syntax::ast::{
     CommentKind, Decl, DeclKind, Extent, Facet, FacetKind, Implicit, Item, Namespace, Schema, Use,
 };
-use crate::syntax::token::TokenKind;
+use crate::syntax::token::{TokenKind, Word};
 
 /// The words that begin an item, for suggestions.
 const ITEM_WORDS: [&str; 8] =
@@ -55,7 +55,7 @@ impl<'s> Parser<'s> {
                     });
                     self.bump();
                 }
-                TokenKind::Ident if until == Until::NextNamespace && self.word(0) == "namespace" => {
+                TokenKind::Ident if until == Until::NextNamespace && self.word(0) == Word::Namespace => {
                     return items;
                 }
                 _ => items.extend(self.item()),
@@ -66,14 +66,14 @@ impl<'s> Parser<'s> {
     fn item(&mut self) -> Option<Item<'s>> {
         let doc = self.doc_comment();
         match self.word(0) {
-            "namespace" => self.namespace(doc).map(Item::Namespace),
-            "use" | "uses" => self.use_item().map(Item::Use),
-            "facet" => self.facet(doc, FacetKind::Plain),
-            "workflow" => self.facet(doc, FacetKind::Workflow),
-            "event" => self.event(doc),
-            "schema" => self.schema(doc),
-            "implicit" => self.implicit(doc),
-            "test" => {
+            Word::Namespace => self.namespace(doc).map(Item::Namespace),
+            Word::Use | Word::Uses => self.use_item().map(Item::Use),
+            Word::Facet => self.facet(doc, FacetKind::Plain),
+            Word::Workflow => self.facet(doc, FacetKind::Workflow),
+            Word::Event => self.event(doc),
+            Word::Schema => self.schema(doc),
+            Word::Implicit => self.implicit(doc),
+            Word::Test => {
                 let message = "`test` declarations are not there yet; the word is reserved";
                 self.syntax_error(Code::ReservedWord, message, |d| d);
                 self.skip_declaration();
@@ -125,10 +125,10 @@ impl<'s> Parser<'s> {
 
     fn event(&mut self, doc: Option<Span>) -> Option<Item<'s>> {
         let start = self.span();
-        if self.word(1) == "facet" {
+        if self.word(1) == Word::Facet {
             self.bump();
         } else if self.ahead[1].kind == TokenKind::Ident {
-            let name = self.word(1);
+            let name = self.spelling(1);
             self.syntax_error(Code::EventWithoutFacet, "`event` is followed by `facet`", |d| {
                 d.help(format!("write `event facet {name}(…)`"))
             });
@@ -197,7 +197,7 @@ impl<'s> Parser<'s> {
 
     /// Reports what is no item. A misspelt keyword is taken for the right one, the rest is skipped.
     fn not_an_item(&mut self, doc: Option<Span>) -> Option<Item<'s>> {
-        let word = self.word(0);
+        let word = self.spelling(0);
         let found = self.found();
         let close = suggest::closest(word, ITEM_WORDS);
         let message = format!("expected a declaration, found {found}");
@@ -212,7 +212,7 @@ impl<'s> Parser<'s> {
         match close {
             Some("facet") if named => self.facet(doc, FacetKind::Plain),
             Some("workflow") if named => self.facet(doc, FacetKind::Workflow),
-            Some("event") if self.word(1) == "facet" => self.event(doc),
+            Some("event") if self.word(1) == Word::Facet => self.event(doc),
             Some("schema") if self.ahead[2].kind == TokenKind::LBrace => self.schema(doc),
             Some("namespace") if self.ahead[1].kind == TokenKind::Ident => {
                 self.namespace(doc).map(Item::Namespace)

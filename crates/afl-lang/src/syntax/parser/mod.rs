@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use super::ast::{Comment, CommentKind, Ident, Item, QName, StringLit, SyntaxTree};
 use super::lexer::Lexer;
 use super::literal::{self, Fault};
-use super::token::{Token, TokenKind};
+use super::token::{Token, TokenKind, Word};
 use crate::code::Code;
 use crate::diagnostic::{self, Diagnostic};
 use crate::limits::{MAX_DIAGNOSTICS, MAX_NESTING, MAX_SOURCE_BYTES};
@@ -75,7 +75,7 @@ struct Parser<'s> {
 
 impl<'s> Parser<'s> {
     fn new(file: FileId, text: &'s str, open_string: Option<u32>) -> Self {
-        let nothing = Token { kind: TokenKind::Eof, span: Span::new(0, 0) };
+        let nothing = Token { kind: TokenKind::Eof, word: Word::Other, span: Span::new(0, 0) };
         let mut parser = Self {
             file,
             text,
@@ -153,8 +153,12 @@ impl<'s> Parser<'s> {
         &self.text[span.range()]
     }
 
-    /// The word at `ahead`; empty where there is no word.
-    fn word(&self, ahead: usize) -> &'s str {
+    fn word(&self, ahead: usize) -> Word {
+        self.ahead[ahead].word
+    }
+
+    /// The name at `ahead` as written; empty where there is no name.
+    fn spelling(&self, ahead: usize) -> &'s str {
         match self.ahead[ahead].kind {
             TokenKind::Ident => self.slice(self.ahead[ahead].span),
             _ => "",
@@ -166,7 +170,7 @@ impl<'s> Parser<'s> {
     }
 
     /// At this word used as a keyword: a name would be followed by `=` or `:`.
-    fn at_keyword(&self, keyword: &str) -> bool {
+    fn at_keyword(&self, keyword: Word) -> bool {
         self.word(0) == keyword && !matches!(self.ahead[1].kind, TokenKind::Assign | TokenKind::Colon)
     }
 

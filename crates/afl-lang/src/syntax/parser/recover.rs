@@ -4,7 +4,7 @@ use super::{Parser, is_segment};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::{Place, Span};
-use crate::syntax::token::{Token, TokenKind};
+use crate::syntax::token::{Token, TokenKind, Word};
 
 impl Parser<'_> {
     pub(super) fn place(&self, span: Span) -> Place {
@@ -151,11 +151,11 @@ impl Parser<'_> {
     pub(super) fn at_declaration(&self) -> bool {
         let named = self.ahead[1].kind == TokenKind::Ident;
         match self.word(0) {
-            "facet" | "workflow" => named && self.ahead[2].kind == TokenKind::LParen,
-            "schema" => named && self.ahead[2].kind == TokenKind::LBrace,
-            "event" => self.word(1) == "facet",
-            "implicit" => named && self.ahead[2].kind == TokenKind::Assign,
-            "namespace" => named && matches!(self.ahead[2].kind, TokenKind::LBrace | TokenKind::Dot),
+            Word::Facet | Word::Workflow => named && self.ahead[2].kind == TokenKind::LParen,
+            Word::Schema => named && self.ahead[2].kind == TokenKind::LBrace,
+            Word::Event => self.word(1) == Word::Facet,
+            Word::Implicit => named && self.ahead[2].kind == TokenKind::Assign,
+            Word::Namespace => named && matches!(self.ahead[2].kind, TokenKind::LBrace | TokenKind::Dot),
             _ => false,
         }
     }
@@ -166,11 +166,11 @@ impl Parser<'_> {
         assigned && self.on_new_line()
             || self.at_yield()
             || self.at_declaration()
-            || self.word(0) == "andThen"
+            || self.word(0) == Word::AndThen
     }
 
     pub(super) fn at_yield(&self) -> bool {
-        self.word(0) == "yield" && self.ahead[1].kind == TokenKind::Ident
+        self.word(0) == Word::Yield && self.ahead[1].kind == TokenKind::Ident
     }
 
     /// Skips what is left of a broken element of a list, up to its comma or the end of the list.
@@ -202,14 +202,14 @@ impl Parser<'_> {
     }
 
     fn starts_statement_line(&self) -> bool {
-        self.ahead[1].kind == TokenKind::Assign || self.at_yield() || self.word(0) == "sys"
+        self.ahead[1].kind == TokenKind::Assign || self.at_yield() || self.word(0) == Word::Sys
     }
 
     /// Skips to the next declaration or the brace that ends the namespace.
     pub(super) fn skip_declaration(&mut self) {
         self.skip_brackets();
         while !self.at_declaration() && !matches!(self.kind(), TokenKind::RBrace | TokenKind::Eof) {
-            if matches!(self.word(0), "use" | "uses" | "namespace")
+            if matches!(self.word(0), Word::Use | Word::Uses | Word::Namespace)
                 && is_segment(self.ahead[1].kind)
                 && self.on_new_line()
             {

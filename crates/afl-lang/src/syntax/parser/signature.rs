@@ -6,7 +6,7 @@ use crate::source::Span;
 use crate::syntax::ast::{
     Arg, Args, Call, Expr, ExprKind, Ident, Mixin, Param, Params, TypeExpr, TypeKind, Wholeness,
 };
-use crate::syntax::token::TokenKind;
+use crate::syntax::token::{TokenKind, Word};
 
 impl<'s> Parser<'s> {
     /// The parameters of the facet `name`.
@@ -180,7 +180,7 @@ impl<'s> Parser<'s> {
         let begins_element = matches!(self.kind(), TokenKind::Ident | TokenKind::String | TokenKind::Int)
             && !self.on_new_line()
             && !self.at_statement()
-            && !matches!(self.word(0), "with" | "catch" | "as");
+            && !matches!(self.word(0), Word::With | Word::Catch | Word::As);
         if begins_element {
             self.syntax_error(Code::MissingComma, format!("expected `,`, found {}", self.found()), |d| {
                 d.help("separate the elements of a list with `,`")
@@ -214,7 +214,7 @@ impl<'s> Parser<'s> {
 
     pub(super) fn mixins(&mut self) -> Vec<Mixin<'s>> {
         let mut mixins = Vec::new();
-        while self.at_keyword("with") {
+        while self.at_keyword(Word::With) {
             let start = self.bump().span;
             let Some(target) = self.qualified("the name of a facet to mix in") else { break };
             let args = if self.at(TokenKind::LParen) {
@@ -225,7 +225,7 @@ impl<'s> Parser<'s> {
                 self.syntax_error(Code::MixinWithoutParentheses, message, |d| d.help(help));
                 Args { list: Vec::new(), span: target.span, wholeness: Wholeness::Broken }
             };
-            let alias = if self.at_keyword("as") {
+            let alias = if self.at_keyword(Word::As) {
                 self.bump();
                 self.ident("an alias")
             } else {
