@@ -5,7 +5,6 @@ mod color;
 mod commands;
 mod exit;
 mod failure;
-mod front;
 mod input;
 mod output;
 #[cfg(test)]

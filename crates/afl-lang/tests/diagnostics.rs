@@ -2,17 +2,19 @@
 //!
 //! A fixture is one file; a line `//- name.afl` in it begins another source of the same program.
 
+#![expect(clippy::disallowed_methods, reason = "the crate reads no file, its tests read fixtures")]
+
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use afl_lang::Validation;
 use afl_lang::code::Code;
 use afl_lang::diagnostic::Diagnostic;
 use afl_lang::limits;
 use afl_lang::render::{self, Color};
 use afl_lang::source::{Source, Sources};
-use afl_lang::syntax;
 
 #[test]
 fn a_mistake_is_shown_with_its_source() {
@@ -49,7 +51,7 @@ fn every_code_has_a_fixture() {
 }
 
 fn diagnostics(sources: &Sources) -> Vec<Diagnostic> {
-    sources.iter().flat_map(|(file, source)| syntax::parse(file, &source.text).diagnostics).collect()
+    afl_lang::compile(sources, Validation::Require).diagnostics
 }
 
 /// A program too large for a file of its own.

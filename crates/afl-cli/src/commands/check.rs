@@ -2,10 +2,8 @@
 
 use std::path::PathBuf;
 
-use afl_lang::diagnostic::Diagnostic;
+use afl_lang::Validation;
 use afl_lang::render::Color;
-use afl_lang::source::Sources;
-use afl_lang::syntax;
 use clap::Args;
 
 use crate::exit::Exit;
@@ -43,7 +41,7 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
     let sources = input::program(&options.files, &[])?;
-    let diagnostics = diagnose(&sources);
+    let diagnostics = afl_lang::compile(&sources, Validation::Require).diagnostics;
     let format = if options.json { Format::Json } else { options.format };
     report::show(color, format, &sources, &diagnostics)?;
     let tally = Tally::of(&diagnostics);
@@ -57,8 +55,4 @@ pub(crate) fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
     }
     let failed = tally.errors > 0 || (options.deny_warnings && tally.warnings > 0);
     Ok(if failed { Exit::Mistakes } else { Exit::Fine })
-}
-
-fn diagnose(sources: &Sources) -> Vec<Diagnostic> {
-    sources.iter().flat_map(|(file, source)| syntax::parse(file, &source.text).diagnostics).collect()
 }

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
+use afl_lang::Validation;
 use afl_lang::program::{Emit, Layout, Locations, Provenance};
 use afl_lang::render::Color;
 use clap::Args;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::front::{Validation, compile};
 use crate::input;
 use crate::output::{self, Target};
 use crate::report::{self, Format, Tally};
@@ -63,7 +63,7 @@ pub(crate) fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
     let primary: Vec<PathBuf> = options.files.iter().chain(&options.primary).cloned().collect();
     let sources = input::program(&primary, &options.library)?;
     let validation = if options.no_validate { Validation::Skip } else { Validation::Require };
-    let compiled = compile(&sources, validation);
+    let compiled = afl_lang::compile(&sources, validation);
     report::show(color, Format::Human, &sources, &compiled.diagnostics)?;
     let tally = Tally::of(&compiled.diagnostics);
     let Some(program) = compiled.program else {
@@ -71,6 +71,9 @@ pub(crate) fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
         output::say(&report::explain_hint(&compiled.diagnostics));
         return Ok(Exit::Mistakes);
     };
+    if tally.errors > 0 {
+        output::say(&format!("the program is written with its mistakes: {tally}\n"));
+    }
     let document = program.emit(options.shape.emit());
     Target::new(options.output.as_deref()).write(|mut out| {
         document.write_to(&mut out)?;

@@ -62,7 +62,7 @@ impl<'a> Checker<'a> {
             uses: namespace.items.iter().filter_map(used).collect(),
             declarations,
             location: self.location(namespace.span),
-            source: Some(self.file.0),
+            source: Some(self.file),
         }
     }
 
@@ -81,7 +81,7 @@ impl<'a> Checker<'a> {
                     doc: self.doc_text(decl.doc),
                     fields: self.parameters(id, List::Params),
                     location,
-                    source: Some(self.file.0),
+                    source: Some(self.file),
                 }))
             }
             DeclKind::Implicit(implicit) => Some(Decl::Implicit(self.implicit(decl, implicit))),
@@ -129,7 +129,7 @@ impl<'a> Checker<'a> {
             body: body.blocks,
             catch: body.catch,
             location,
-            source: Some(self.file.0),
+            source: Some(self.file),
         }
     }
 
@@ -164,7 +164,7 @@ impl<'a> Checker<'a> {
             location: self.location(implicit.call.span),
         };
         let location = self.location(decl.span);
-        ImplicitDecl { id, name: implicit.name.text.to_owned(), call, location, source: Some(self.file.0) }
+        ImplicitDecl { id, name: implicit.name.text.to_owned(), call, location, source: Some(self.file) }
     }
 }
 
