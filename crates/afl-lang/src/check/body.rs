@@ -15,6 +15,7 @@ use crate::syntax::ast::{
 };
 
 /// A checked body, and what it yields to its owner.
+#[derive(Default)]
 pub(super) struct CheckedBody<'a> {
     pub(super) blocks: Vec<AndThenBlock>,
     pub(super) catch: Option<CatchClause>,
@@ -26,7 +27,11 @@ pub(super) struct CheckedBody<'a> {
 impl<'a> Checker<'a> {
     /// The clauses and the `catch` of `owner`, whose id is `id`.
     pub(super) fn body(&mut self, owner: &Rc<Instance<'a>>, body: &'a Body<'a>, id: &str) -> CheckedBody<'a> {
+        if body.clauses.is_empty() && body.catch.is_none() {
+            return CheckedBody::default();
+        }
         self.push_frame(owner, Mode::Normal);
+        self.frame().clauses = &body.clauses;
         let mut blocks = Vec::with_capacity(body.clauses.len());
         for (position, clause) in body.clauses.iter().enumerate() {
             blocks.push(self.clause(clause, position as u32, format!("{id}/{position}")));

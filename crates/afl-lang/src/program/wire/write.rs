@@ -189,9 +189,9 @@ impl<'p> Writer<'p> {
 
     #[inline]
     pub(super) fn text(&mut self, text: &str) {
-        let is_plain = |byte: u8| (byte >= b' ') & (byte != b'"') & (byte != b'\\');
-        // Without an early exit this takes many bytes at a time.
-        if text.bytes().fold(true, |plain, byte| plain & is_plain(byte)) {
+        let needs_escape = |byte: &u8| matches!(byte, 0..=0x1f | b'"' | b'\\');
+        // Counting has no early exit, so it takes many bytes at a time.
+        if text.as_bytes().iter().filter(|byte| needs_escape(byte)).count() == 0 {
             self.bytes.push(b'"');
             self.bytes.extend_from_slice(text.as_bytes());
             self.bytes.push(b'"');
