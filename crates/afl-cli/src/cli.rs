@@ -3,7 +3,7 @@
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ColorChoice, Parser, Subcommand};
 
-use crate::commands::{check, compile, completions, explain, schema};
+use crate::commands::{check, compile, completions, explain, fmt, schema};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -33,6 +33,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Check(check::Options),
     Compile(compile::Options),
+    Fmt(fmt::Options),
     Explain(explain::Options),
     Schema(schema::Options),
     Completions(completions::Options),

@@ -31,3 +31,5 @@ pub(crate) fn paint(text: &str, style: Style, color: Color) -> String {
 
 pub(crate) const ERROR: Style = AnsiColor::BrightRed.on_default().bold();
 pub(crate) const HELP: Style = AnsiColor::BrightCyan.on_default().bold();
+pub(crate) const REMOVED: Style = AnsiColor::Red.on_default();
+pub(crate) const ADDED: Style = AnsiColor::Green.on_default();

@@ -18,8 +18,10 @@ pub(crate) fn program(primary: &[PathBuf], library: &[PathBuf]) -> Result<Source
     Ok(Sources(primary.chain(library).collect::<Result<_, Failure>>()?))
 }
 
-/// Stands for standard input wherever a file is read.
-const STDIN: &str = "-";
+/// Stands for standard input wherever a file is read, and for standard output where one is written.
+pub(crate) const STANDARD: &str = "-";
+
+const EXTENSION: &str = "afl";
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Input {
@@ -63,7 +65,7 @@ impl Finder {
     pub(crate) fn find(&mut self, arguments: &[PathBuf]) -> Result<Vec<Input>, Failure> {
         let mut inputs = Vec::new();
         for argument in arguments {
-            if argument.as_os_str() == STDIN {
+            if argument.as_os_str() == STANDARD {
                 inputs.extend(self.seen.insert(argument.clone()).then_some(Input::Stdin));
             } else if metadata(argument)?.is_dir() {
                 for file in sources_in(argument)? {
@@ -103,7 +105,9 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
         let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
         if is_folder && !is_hidden {
             walk(&path, files)?;
-        } else if !is_folder && path.extension().is_some_and(|extension| extension == "afl") && path.is_file()
+        } else if !is_folder
+            && path.extension().is_some_and(|extension| extension == EXTENSION)
+            && path.is_file()
         {
             files.push(path);
         }

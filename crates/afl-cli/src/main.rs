@@ -3,6 +3,7 @@
 mod cli;
 mod color;
 mod commands;
+mod diff;
 mod exit;
 mod failure;
 mod input;

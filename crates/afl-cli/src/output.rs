@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
+use crate::input::STANDARD;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Target {
@@ -18,7 +19,7 @@ impl Target {
     /// What `-o` asks for.
     pub(crate) fn new(output: Option<&Path>) -> Self {
         match output {
-            Some(path) if path.as_os_str() != "-" => Self::File(path.to_owned()),
+            Some(path) if path.as_os_str() != STANDARD => Self::File(path.to_owned()),
             Some(_) | None => Self::Stdout,
         }
     }

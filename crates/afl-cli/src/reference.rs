@@ -16,6 +16,9 @@ standard error, and `-` stands for standard input wherever a file is read.
 This page is generated: `UPDATE_DOCS=1 cargo test -p afl-cli reference` writes it.
 ";
 
+/// The command that clap adds; it has no options of its own.
+const HELP: &str = "help";
+
 #[test]
 fn the_reference_page_says_what_the_help_says() {
     let page = page();
@@ -33,7 +36,7 @@ fn the_reference_page_says_what_the_help_says() {
 fn page() -> String {
     let mut root = Cli::command().term_width(100);
     root.build();
-    let commands = root.get_subcommands().filter(|command| command.get_name() != "help");
+    let commands = root.get_subcommands().filter(|command| command.get_name() != HELP);
     let sections = commands.map(|command| section(command.clone()));
     let own = section(root.clone());
     sections.fold(format!("{INTRODUCTION}{own}"), |page, section| page + &section)
