@@ -198,7 +198,9 @@ impl<'t> Printer<'t> {
     }
 
     fn assert(&mut self, assert: &'t Assert<'t>) {
-        self.layout.text("sys.assert(");
+        self.layout.text("sys.assert");
+        self.reach_bracket(assert.span.start, '(', assert.condition.span.start);
+        self.layout.text("(");
         self.enclosed(&assert.condition, assert.span.end - 1);
         self.layout.text(")");
     }
