@@ -11,6 +11,7 @@ pub mod diagnostic;
 pub mod format;
 pub mod limits;
 pub mod program;
+pub mod render;
 pub mod source;
 pub mod suggest;
 pub mod syntax;

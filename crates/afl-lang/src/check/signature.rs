@@ -64,6 +64,9 @@ impl<'a> Checker<'a> {
     }
 
     fn sign_facet(&mut self, facet: &'a Facet<'a>) {
+        for param in &facet.params.list {
+            self.check_param_name(param);
+        }
         let params = self.params(&facet.params, "parameter");
         let returns =
             facet.returns.as_ref().map(|returns| self.params(returns, "return")).unwrap_or_default();
@@ -95,7 +98,6 @@ impl<'a> Checker<'a> {
                 });
                 continue;
             }
-            self.check_param_name(param);
             let ty = self.resolve_type(&param.ty);
             defs.push(ParamDef { name: param.name.text, ty, default: param.default.as_ref(), place });
         }

@@ -5,3 +5,4 @@ mod emit;
 mod load;
 mod random;
 mod round_trip;
+mod schema;

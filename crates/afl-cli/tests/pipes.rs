@@ -1,0 +1,33 @@
+//! What happens when nobody reads: a closed pipe is no failure.
+
+use std::io::{PipeWriter, pipe};
+use std::process::{Command, Stdio};
+
+fn closed() -> PipeWriter {
+    let (reader, writer) = pipe().expect("a pipe can be made");
+    drop(reader);
+    writer
+}
+
+fn afl(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_afl"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+#[test]
+fn a_reader_of_data_may_stop_early() {
+    for arguments in
+        [&["explain"][..], &["schema", "program"], &["completions", "bash"], &["check", "--json", "-"]]
+    {
+        let output = afl(arguments).stdout(closed()).stderr(Stdio::piped()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_reader_of_messages_may_stop_early() {
+    let status = afl(&["check", "missing.afl"]).stderr(closed()).status().unwrap();
+    assert_eq!(status.code(), Some(3));
+}
