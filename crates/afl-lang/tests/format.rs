@@ -1,21 +1,22 @@
 //! The formatter: what it prints, and that it changes nothing else.
+#![expect(clippy::disallowed_methods, reason = "the crate reads no file, its tests read fixtures")]
 
-use std::fs;
-use std::path::{Path, PathBuf};
+mod fixture;
 
 use afl_lang::format::format;
 use afl_lang::limits::MAX_NESTING;
-use afl_lang::source::FileId;
+use afl_lang::program::ProgramHash;
+use afl_lang::source::{FileId, Sources};
 use afl_lang::syntax::lexer::Lexer;
 use afl_lang::syntax::parse;
 use afl_lang::syntax::token::TokenKind;
+use afl_lang::{Validation, compile};
+use fixture::Fixture;
 use proptest::prelude::*;
 
 #[test]
 fn fixtures_look_as_they_should() {
-    for path in programs("tests/format") {
-        let text = fs::read_to_string(&path).unwrap();
-        let name = path.file_stem().unwrap().to_str().unwrap();
+    for Fixture { name, text } in fixture::read("tests/format", "afl") {
         insta::with_settings!({
             snapshot_path => "format",
             prepend_module_to_snapshot => false,
@@ -28,9 +29,11 @@ fn fixtures_look_as_they_should() {
 
 #[test]
 fn formatting_changes_only_the_layout() {
-    for path in all_programs() {
-        let text = fs::read_to_string(&path).unwrap();
+    for Fixture { text, .. } in programs() {
         check_filled(&text, &[]);
+        if let Ok(formatted) = format(&text) {
+            assert_eq!(hash(&text), hash(&formatted), "another hash\n{text}\n=>\n{formatted}");
+        }
         check_filled(&text.replace('\n', " "), &[]);
         let line_ends: Vec<_> = gaps(&text).into_iter().map(|gap| (gap, "\n")).collect();
         check_filled(&text, &line_ends);
@@ -40,8 +43,7 @@ fn formatting_changes_only_the_layout() {
 #[test]
 fn a_comment_may_stand_in_any_gap() {
     let mut fillers = FILLERS.iter().cycle();
-    for path in programs("../../conformance") {
-        let text = fs::read_to_string(&path).unwrap();
+    for Fixture { text, .. } in fixture::read("../../conformance", "afl") {
         for gap in gaps(&text) {
             check_filled(&text, &[(gap, fillers.next().unwrap())]);
         }
@@ -81,12 +83,12 @@ proptest! {
         program in any::<prop::sample::Index>(),
         fillings in prop::collection::vec((any::<prop::sample::Index>(), prop::sample::select(&FILLERS)), 1..12),
     ) {
-        let programs = all_programs();
-        let text = fs::read_to_string(program.get(&programs)).unwrap();
-        let gaps = gaps(&text);
+        let programs = programs();
+        let text = &program.get(&programs).text;
+        let gaps = gaps(text);
         let mut fillings: Vec<_> = fillings.iter().map(|(gap, filler)| (*gap.get(&gaps), *filler)).collect();
         fillings.sort_by_key(|(gap, _)| *gap);
-        check_filled(&text, &fillings);
+        check_filled(text, &fillings);
     }
 }
 
@@ -143,6 +145,11 @@ fn shape(text: &str) -> String {
     parts.fold(first, |shape, part| shape + part.split_once('}').map_or(part, |(_, rest)| rest))
 }
 
+fn hash(text: &str) -> ProgramHash {
+    let compiled = compile(&Sources::one("program.afl", text), Validation::Skip);
+    compiled.program.expect("the text is valid").hash()
+}
+
 /// The comments without the blanks around their lines.
 fn comments(text: &str) -> Vec<Vec<&str>> {
     let tree = parse(FileId::default(), text).tree;
@@ -162,17 +169,7 @@ fn gaps(text: &str) -> Vec<usize> {
     }
 }
 
-fn all_programs() -> Vec<PathBuf> {
-    let mut all = programs("tests/format");
-    all.extend(programs("../../conformance"));
-    all
-}
-
-fn programs(folder: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    let entries = fs::read_dir(folder).expect("the folder is there");
-    let mut paths: Vec<_> = entries.map(|entry| entry.expect("the folder can be read").path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "afl"));
-    paths.sort();
-    paths
+fn programs() -> Vec<Fixture> {
+    let folders = ["tests/format", "tests/documents", "tests/compile", "../../conformance"];
+    folders.iter().flat_map(|folder| fixture::read(folder, "afl")).collect()
 }

@@ -1,7 +1,6 @@
 //! What follows a signature or a call: mixins, scripts, prompts, clauses and their blocks.
 
 use super::layout::Break;
-use super::list::PARENTHESES;
 use super::printer::Printer;
 use crate::source::Span;
 use crate::syntax::ast::{
@@ -16,7 +15,7 @@ pub(super) static NO_BODY: Body<'static> =
 impl<'t> Printer<'t> {
     pub(super) fn call(&mut self, call: &'t Call<'t>, body: &'t Body<'t>) {
         self.qname(&call.target);
-        self.list(PARENTHESES, &call.args.list, call.args.span);
+        self.args(&call.args);
         self.tail(&call.mixins, body);
     }
 
@@ -61,7 +60,7 @@ impl<'t> Printer<'t> {
         self.line_end_before(mixin.span.start);
         self.layout.text("with ");
         self.qname(&mixin.target);
-        self.list(PARENTHESES, &mixin.args.list, mixin.args.span);
+        self.args(&mixin.args);
         if let Some(alias) = &mixin.alias {
             self.token(alias.span.start, " as ");
             self.layout.text(alias.text);
@@ -187,7 +186,7 @@ impl<'t> Printer<'t> {
             }
             Statement::Log(log) => {
                 self.layout.text("sys.log");
-                self.list(PARENTHESES, &log.args.list, log.args.span);
+                self.args(&log.args);
             }
             Statement::Assert(assert) => self.assert(assert),
             Statement::Yield(yielded) => {
@@ -198,7 +197,9 @@ impl<'t> Printer<'t> {
     }
 
     fn assert(&mut self, assert: &'t Assert<'t>) {
-        self.layout.text("sys.assert(");
+        self.layout.text("sys.assert");
+        self.reach_bracket(assert.span.start, '(', assert.condition.span.start);
+        self.layout.text("(");
         self.enclosed(&assert.condition, assert.span.end - 1);
         self.layout.text(")");
     }

@@ -1,6 +1,5 @@
 //! Expressions, types and parameters.
 
-use super::comments::Stand;
 use super::layout::Break;
 use super::list::{MAP, SQUARE};
 use super::printer::Printer;
@@ -39,6 +38,7 @@ impl<'t> Printer<'t> {
             ExprKind::Index(parts) => {
                 let [base, index] = parts.as_ref();
                 self.expr(base);
+                self.reach_bracket(base.span.end, '[', index.span.start);
                 self.layout.text("[");
                 self.enclosed(index, expr.span.end - 1);
                 self.layout.text("]");
@@ -141,8 +141,8 @@ impl<'t> Printer<'t> {
         while let Some(comment) = self.comments.peek_before(right_start) {
             let between = self.comments.slice(Span::new(at, comment.span.start));
             is_behind_operator |= !between.trim().is_empty();
-            let stand = self.comments.stand(comment);
-            if is_behind_operator && matches!(stand, Stand::Leading | Stand::Between) {
+            // What shares its line with the right operand stays with it.
+            if is_behind_operator && !self.comments.is_line_end_between(comment, right_start) {
                 break;
             }
             at = comment.span.end;

@@ -3,10 +3,9 @@
 use super::block::NO_BODY;
 use super::entries::Position;
 use super::layout::{Break, Mark};
-use super::list::PARENTHESES;
 use super::printer::Printer;
 use crate::syntax::ast::{
-    Decl, DeclKind, Extent, Facet, FacetKind, Item, Namespace, Params, Schema, SyntaxTree,
+    Decl, DeclKind, Extent, Facet, FacetKind, Item, Namespace, Params, Schema, SyntaxTree, Wholeness,
 };
 
 /// Whether an item needs a blank line around it.
@@ -101,7 +100,7 @@ impl<'t> Printer<'t> {
             FacetKind::Workflow => "workflow ",
         });
         self.ident(&facet.name);
-        let params = self.list(PARENTHESES, &facet.params.list, facet.params.span);
+        let params = self.params(&facet.params);
         if let Some(returns) = &facet.returns {
             self.returns(returns, params);
         }
@@ -112,7 +111,7 @@ impl<'t> Printer<'t> {
         let begin = self.layout.mark();
         self.hanging(returns.span.start, |printer| {
             printer.layout.text(" => ");
-            printer.list(PARENTHESES, &returns.list, returns.span);
+            printer.params(returns);
         });
         // Returns that fit behind the last line of the parameters are better kept together.
         let width = self.layout.width_since(begin);
@@ -126,6 +125,7 @@ impl<'t> Printer<'t> {
         self.ident(&schema.name);
         self.layout.text(" ");
         let fields = &schema.fields;
+        assert_eq!(fields.wholeness, Wholeness::Whole, "fields were lost without an error");
         if fields.list.is_empty() || !self.is_on_one_line(fields.span) {
             return self.braces(fields.span, &fields.list, |field| field.span.start, Self::param);
         }

@@ -4,7 +4,9 @@ use super::comments::Stand;
 use super::layout::{Break, Mark};
 use super::printer::Printer;
 use crate::source::Span;
-use crate::syntax::ast::{Arg, CommentKind, Expr, ExprKind, MapEntry, MapKey, Param};
+use crate::syntax::ast::{
+    Arg, Args, CommentKind, Expr, ExprKind, MapEntry, MapKey, Param, Params, Wholeness,
+};
 
 /// What can stand in a list.
 pub(super) trait Element<'t> {
@@ -22,11 +24,22 @@ pub(super) struct Brackets {
     close: &'static str,
 }
 
-pub(super) const PARENTHESES: Brackets = Brackets { open: "(", close: ")" };
+const PARENTHESES: Brackets = Brackets { open: "(", close: ")" };
 pub(super) const SQUARE: Brackets = Brackets { open: "[", close: "]" };
 pub(super) const MAP: Brackets = Brackets { open: "#{", close: "}" };
 
 impl<'t> Printer<'t> {
+    pub(super) fn args(&mut self, args: &'t Args<'t>) {
+        assert_eq!(args.wholeness, Wholeness::Whole, "arguments were lost without an error");
+        self.list(PARENTHESES, &args.list, args.span);
+    }
+
+    /// Parameters or returns. Gives their group.
+    pub(super) fn params(&mut self, params: &'t Params<'t>) -> Mark {
+        assert_eq!(params.wholeness, Wholeness::Whole, "parameters were lost without an error");
+        self.list(PARENTHESES, &params.list, params.span)
+    }
+
     /// A list whose span covers the brackets. Gives its group.
     pub(super) fn list<E: Element<'t>>(&mut self, brackets: Brackets, elements: &'t [E], span: Span) -> Mark {
         self.token(span.start, brackets.open);

@@ -36,6 +36,18 @@ impl<'t> Printer<'t> {
         }
     }
 
+    /// Prints the comments before an opening bracket that the tree does not tell the place of. It is
+    /// somewhere behind `from`, and `inner` is what it encloses.
+    pub(super) fn reach_bracket(&mut self, mut from: u32, bracket: char, inner: u32) {
+        while let Some(comment) = self.comments.peek_before(inner) {
+            if self.text[Span::new(from, comment.span.start).range()].contains(bracket) {
+                return;
+            }
+            from = comment.span.end;
+            self.reach(comment.span.start + 1);
+        }
+    }
+
     /// Prints the next comment here.
     pub(super) fn comment(&mut self, comment: Comment) {
         self.comments.pop();
