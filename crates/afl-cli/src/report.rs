@@ -47,6 +47,19 @@ pub(crate) fn show(
     }
 }
 
+/// Says why nothing came of a program; `done` is what would have been done with it.
+pub(crate) fn refuse(
+    color: Color,
+    done: &str,
+    sources: &Sources,
+    diagnostics: &[Diagnostic],
+) -> Result<(), Failure> {
+    show(color, Format::Human, sources, diagnostics)?;
+    output::say(&format!("nothing is {done}: {}\n", Tally::of(diagnostics)));
+    output::say(&explain_hint(diagnostics));
+    Ok(())
+}
+
 /// How many mistakes there are; shown as `2 errors, 1 warning`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Tally {
