@@ -86,9 +86,11 @@ impl<'a> Checker<'a> {
         });
     }
 
+    /// The bare name would mean the variable, and the step could never be read.
     fn clash_with_variable(&mut self, step: &Step<'a>) {
-        let message = format!("`{}` is already the variable of a `foreach`", step.name.text);
-        self.report(Code::VariableClash, step.name.span, message, |d| d.help("give the step another name"));
+        let message =
+            format!("the step `{0}` and the variable `{0}` of a `foreach` have one name", step.name.text);
+        self.report(Code::DuplicateStep, step.name.span, message, |d| d.help("give the step another name"));
     }
 
     fn position_of(&mut self, step: &Step<'a>) -> Option<u32> {

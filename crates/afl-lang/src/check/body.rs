@@ -109,20 +109,19 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A variable can be read as `$.v` and as `v`, so neither may mean something else.
+    /// A variable can be read as `$.v` and as `v`; where `$.v` is something else, only `v` is left.
     fn check_variable(&mut self, variable: &Ident<'a>) {
         let owner = Rc::clone(&self.frame().owner);
-        let input = owner.def.is_some()
-            && self.owner_attribute(&owner, variable.text).is_some_and(|ty| ty != Type::Broken);
+        let input = self.owner_attribute(&owner, variable.text).is_some_and(|ty| ty != Type::Broken);
         let shadowed = self.frame().variables.iter().any(|other| other.name == variable.text);
-        let taken = if input {
-            "an input"
+        let name = variable.text;
+        let message = if input {
+            format!("`$.{name}` is still the input `{name}`; only `{name}` is the element")
         } else if shadowed {
-            "the variable of a `foreach` around this one"
+            format!("`{name}` hides the variable of the `foreach` around this one")
         } else {
             return;
         };
-        let message = format!("`{}` is already the name of {taken}", variable.text);
         self.report(Code::VariableClash, variable.span, message, |d| {
             d.help("choose another name for the variable")
         });

@@ -225,7 +225,7 @@ impl<'a> Checker<'a> {
             Found::One(id) if self.table[id].sort == Sort::Schema => Type::Schema(id),
             Found::One(id) => {
                 let def = &self.table[id];
-                let message = format!("`{}` is a {}, not a type", name.text, def.sort.noun());
+                let message = format!("`{}` is {}, not a type", name.text, def.sort.described());
                 let place = def.place;
                 self.report(Code::NotAType, name.span, message, |d| {
                     d.related(place, "declared here").help("a type is a builtin or a `schema`")

@@ -123,7 +123,8 @@ impl<'a> Checker<'a> {
         let def = &self.table[id];
         match def.sort {
             Sort::Facet(crate::syntax::ast::FacetKind::Workflow) | Sort::Schema => {
-                let message = format!("`{}` is a {}; only facets can be a mixin", def.name, def.sort.noun());
+                let message =
+                    format!("`{}` is {}; only facets can be a mixin", def.name, def.sort.described());
                 let place = def.place;
                 self.report(Code::MixinTarget, mixin.target.span, message, |d| {
                     d.related(place, "declared here")

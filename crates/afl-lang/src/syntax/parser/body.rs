@@ -227,7 +227,8 @@ impl<'s> Parser<'s> {
             self.lexer.seek(start);
             self.lexer.skip_line();
             self.refill();
-            return None;
+            // A script there is, whatever its text: what it returns is not missing.
+            return Some(ScriptBody::Braces(self.slice(open), open));
         };
         let span = Span::new(start, start + length as u32);
         self.lexer.seek(span.end);
