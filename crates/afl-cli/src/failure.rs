@@ -64,6 +64,8 @@ fn reason(error: &Error, missing: &str) -> String {
         ErrorKind::NotFound => format!("no such {missing}"),
         ErrorKind::PermissionDenied => "permission denied".into(),
         ErrorKind::IsADirectory => "it is a folder".into(),
+        ErrorKind::NotADirectory => "a part of the path is no folder".into(),
+        ErrorKind::StorageFull => "no space is left".into(),
         _ => error.to_string(),
     }
 }

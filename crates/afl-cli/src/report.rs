@@ -22,6 +22,9 @@ pub(crate) enum Format {
     Github,
 }
 
+/// Nobody reads more, and `--json` gives all of them. Above the limit of one text, which has its own message.
+const MAX_SHOWN: usize = 2_000;
+
 pub(crate) fn show(
     color: Color,
     format: Format,
@@ -30,15 +33,31 @@ pub(crate) fn show(
 ) -> Result<(), Failure> {
     match format {
         Format::Human => {
-            let text = render::human(sources, diagnostics, color);
-            if !text.is_empty() {
-                output::say(&format!("{text}\n"));
+            let (shown, hidden) = diagnostics.split_at(diagnostics.len().min(MAX_SHOWN));
+            if !shown.is_empty() {
+                output::say(&format!("{}\n", render::human(sources, shown, color)));
+            }
+            if !hidden.is_empty() {
+                output::say(&format!("{} more are not shown\n", hidden.len()));
             }
             Ok(())
         }
         Format::Json => output::data(&format!("{}\n", render::json(sources, diagnostics))),
         Format::Github => output::data(&render::github(sources, diagnostics)),
     }
+}
+
+/// Says why nothing came of a program; `done` is what would have been done with it.
+pub(crate) fn refuse(
+    color: Color,
+    done: &str,
+    sources: &Sources,
+    diagnostics: &[Diagnostic],
+) -> Result<(), Failure> {
+    show(color, Format::Human, sources, diagnostics)?;
+    output::say(&format!("nothing is {done}: {}\n", Tally::of(diagnostics)));
+    output::say(&explain_hint(diagnostics));
+    Ok(())
 }
 
 /// How many mistakes there are; shown as `2 errors, 1 warning`.

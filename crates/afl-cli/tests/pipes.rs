@@ -31,3 +31,15 @@ fn a_reader_of_messages_may_stop_early() {
     let status = afl(&["check", "missing.afl"]).stderr(closed()).status().unwrap();
     assert_eq!(status.code(), Some(3));
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn data_that_is_lost_is_a_failure() {
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = afl(&["explain"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "error: cannot write standard output: no space is left\n"
+    );
+}

@@ -64,13 +64,12 @@ pub(crate) fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
     let sources = input::program(&primary, &options.library)?;
     let validation = if options.no_validate { Validation::Skip } else { Validation::Require };
     let compiled = afl_lang::compile(&sources, validation);
-    report::show(color, Format::Human, &sources, &compiled.diagnostics)?;
-    let tally = Tally::of(&compiled.diagnostics);
     let Some(program) = compiled.program else {
-        output::say(&format!("nothing is written: {tally}\n"));
-        output::say(&report::explain_hint(&compiled.diagnostics));
+        report::refuse(color, "written", &sources, &compiled.diagnostics)?;
         return Ok(Exit::Mistakes);
     };
+    report::show(color, Format::Human, &sources, &compiled.diagnostics)?;
+    let tally = Tally::of(&compiled.diagnostics);
     if tally.errors > 0 {
         output::say(&format!("the program is written with its mistakes: {tally}\n"));
     }

@@ -1,9 +1,11 @@
 //! A few lines of one text with places marked in them, cut to what a screen can show.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use annotate_snippets::{Annotation, AnnotationKind, Snippet};
 
+use super::shortened;
 use crate::diagnostic::{Diagnostic, Label};
 use crate::source::{LineIndex, Place, Span};
 
@@ -31,17 +33,22 @@ pub(super) struct Excerpt<'d> {
 
 pub(super) struct Mark<'d> {
     pub(super) place: Place,
-    label: &'d str,
+    label: Cow<'d, str>,
     kind: AnnotationKind,
 }
 
 impl<'d> Mark<'d> {
     pub(super) fn primary(diagnostic: &'d Diagnostic) -> Self {
-        Self { place: diagnostic.place, label: &diagnostic.label, kind: AnnotationKind::Primary }
+        Self { place: diagnostic.place, label: shortened(&diagnostic.label), kind: AnnotationKind::Primary }
     }
 
     pub(super) fn related(label: &'d Label) -> Self {
-        Self { place: label.place, label: &label.message, kind: AnnotationKind::Context }
+        Self { place: label.place, label: shortened(&label.message), kind: AnnotationKind::Context }
+    }
+
+    fn annotation(&self, range: &Range<usize>) -> Annotation<'_> {
+        let label = (!self.label.is_empty()).then_some(&*self.label);
+        self.kind.span(range.clone()).label(label)
     }
 
     /// Whether one excerpt can show both; `index` is of the text that this mark is in.
@@ -92,12 +99,9 @@ impl<'d> Excerpt<'d> {
     }
 
     pub(super) fn snippet(&self) -> Snippet<'_, Annotation<'_>> {
-        let annotation = |(mark, range): (&Mark<'d>, &Range<usize>)| {
-            mark.kind.span(range.clone()).label((!mark.label.is_empty()).then_some(mark.label))
-        };
         Snippet::source(&self.text)
             .line_start(self.first_line as usize)
-            .annotations(self.marks.iter().zip(&self.ranges).map(annotation))
+            .annotations(self.marks.iter().zip(&self.ranges).map(|(mark, range)| mark.annotation(range)))
     }
 }
 

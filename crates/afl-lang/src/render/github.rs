@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::Positions;
+use super::{Positions, shortened};
 use crate::diagnostic::Diagnostic;
 use crate::source::Sources;
 
@@ -28,8 +28,8 @@ fn command(positions: &Positions<'_>, diagnostic: &Diagnostic) -> String {
     };
     range.expect("a string takes any text");
     let message = match &diagnostic.help {
-        Some(help) => format!("{}\nhelp: {help}", diagnostic.message),
-        None => diagnostic.message.clone(),
+        Some(help) => format!("{}\nhelp: {}", shortened(&diagnostic.message), shortened(help)),
+        None => shortened(&diagnostic.message).into_owned(),
     };
     text + &format!(",title={}::{}\n", diagnostic.code.text(), data(&message))
 }

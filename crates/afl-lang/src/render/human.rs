@@ -1,11 +1,9 @@
 //! Diagnostics for people: the sentence, the lines it is about, and what to do.
 
-use std::borrow::Cow;
-
 use annotate_snippets::{Group, Level, Renderer};
 
-use super::Positions;
 use super::excerpt::{Excerpt, Mark};
+use super::{Positions, shortened};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::source::{LineColumn, Sources};
 
@@ -81,9 +79,9 @@ fn excerpts<'d>(positions: &Positions<'_>, diagnostic: &'d Diagnostic) -> Vec<Ex
 }
 
 /// The text without what would act on the terminal: it may quote the source or a file name.
-fn printable(text: &str) -> Cow<'_, str> {
+fn printable(text: &str) -> String {
     let acts = |c: char| {
         (c.is_control() && c != '\n') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
-    if text.contains(acts) { Cow::Owned(text.replace(acts, "\u{fffd}")) } else { Cow::Borrowed(text) }
+    shortened(text).replace(acts, "\u{fffd}")
 }

@@ -9,6 +9,7 @@ mod json;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 
 pub use github::github;
@@ -44,4 +45,19 @@ impl<'s> Positions<'s> {
     fn end(&self, place: Place) -> LineColumn {
         self.index(place.file).position(place.span.end)
     }
+}
+
+/// A message of more bytes than this quotes something that nobody reads to its end.
+const MAX_MESSAGE_BYTES: usize = 400;
+const HEAD_BYTES: usize = 200;
+const TAIL_BYTES: usize = 100;
+
+/// The message, cut in the middle where it is too long: what is wrong often stands at its end.
+fn shortened(message: &str) -> Cow<'_, str> {
+    if message.len() <= MAX_MESSAGE_BYTES {
+        return Cow::Borrowed(message);
+    }
+    let head = &message[..message.floor_char_boundary(HEAD_BYTES)];
+    let tail = &message[message.ceil_char_boundary(message.len() - TAIL_BYTES)..];
+    Cow::Owned(format!("{head}...{tail}"))
 }

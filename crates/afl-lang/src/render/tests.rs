@@ -128,6 +128,17 @@ fn a_long_line_is_cut_around_the_marks() {
 }
 
 #[test]
+fn a_long_message_is_cut_in_its_middle() {
+    let sources = Sources::one("a.afl", "x");
+    let name = "日本".repeat(100_000);
+    let diagnostic =
+        Diagnostic::new(Code::UnknownFacet, place(0, 0..1), format!("there is no `{name}` here"));
+    let diagnostic = diagnostic.label(&name).help(format!("did you mean `{name}x`?"));
+    let longest = human(&sources, &[diagnostic], Color::Plain).lines().map(str::len).max();
+    assert!(longest < Some(400), "{longest:?}");
+}
+
+#[test]
 fn a_place_of_many_lines_is_marked_on_its_first() {
     let sources = Sources::one("a.afl", "x = {\n".to_owned() + &"  y\n".repeat(20) + "}\n");
     assert_snapshot!(shown(&sources, wrong(place(0, 4..87))), @"
