@@ -4,8 +4,7 @@ use afl_lang::program::{Emit, json_schema};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::build::shop;
-use crate::random;
+use crate::{random, shop};
 
 #[test]
 fn the_schema_is_published_as_it_stands_here() {
@@ -18,9 +17,9 @@ fn the_schema_refuses_what_the_loader_refuses() {
         ("", "type", Value::from("Module")),
         ("", "formatVersion", Value::from(2)),
         ("", "extra", Value::from(1)),
-        ("/declarations/1", "params", Value::from("none")),
-        ("/declarations/0/declarations/5/body/0/steps/1", "call", Value::Null),
-        ("/declarations/0/declarations/5/body/0/steps/2/condition", "operator", Value::from("=")),
+        ("/declarations/0", "fields", Value::from("none")),
+        ("/declarations/1/declarations/5/body/0/steps/1", "call", Value::Null),
+        ("/declarations/1/declarations/5/body/0/steps/2/condition", "operator", Value::from("=")),
     ];
     let schema = json_schema();
     let mut document = serde_json::to_value(shop()).expect("JSON");
