@@ -1,5 +1,7 @@
 //! Finds the end of a script body in braces.
 
+use super::token::Word;
+
 /// The length of the body behind an opening brace, up to its closing brace; `None` if it never closes.
 ///
 /// Braces nest. In Python, braces in strings and comments do not count, unless counting them is the
@@ -10,6 +12,29 @@ pub(super) fn body_length(text: &str, language: Option<&str>) -> Option<usize> {
         Some(_) => None,
     };
     aware.or_else(|| plain_length(text.as_bytes()))
+}
+
+/// How far a body without an end most likely goes: to the first line that begins a declaration.
+pub(super) fn until_declaration(text: &str) -> usize {
+    let mut lines = text.split_inclusive('\n');
+    let mut length = lines.next().map_or(0, str::len);
+    for line in lines {
+        if begins_declaration(line.trim_start()) {
+            break;
+        }
+        length += line.len();
+    }
+    length
+}
+
+fn begins_declaration(line: &str) -> bool {
+    let Some((word, rest)) = line.split_once(' ') else { return false };
+    let declares = match Word::of(word) {
+        Word::Namespace | Word::Facet | Word::Workflow | Word::Schema | Word::Implicit => true,
+        Word::Event => rest.starts_with("facet "),
+        _ => false,
+    };
+    declares && rest.starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
 fn plain_length(bytes: &[u8]) -> Option<usize> {
@@ -70,6 +95,15 @@ mod tests {
     fn braces_nest() {
         check(" a = {1: {2}} } tail", None, Some(" a = {1: {2}} "));
         check(" f({) ", None, None);
+    }
+
+    #[test]
+    fn a_body_without_an_end_goes_to_the_next_declaration() {
+        let body = "\n  event = 1\n  facet = 2\n";
+        for next in ["event facet F()", "workflow W()", "  namespace a {"] {
+            assert_eq!(until_declaration(&format!("{body}{next}\n")), body.len(), "{next}");
+        }
+        assert_eq!(until_declaration(body), body.len());
     }
 
     #[test]

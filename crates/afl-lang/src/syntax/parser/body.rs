@@ -220,14 +220,15 @@ impl<'s> Parser<'s> {
         let start = open.end;
         self.comments.retain(|comment| comment.span.start < start);
         self.diagnostics.retain(|diagnostic| diagnostic.place.span.start < start);
-        let Some(length) = script::body_length(&self.text[start as usize..], language) else {
+        let rest = &self.text[start as usize..];
+        let Some(length) = script::body_length(rest, language) else {
             self.report(Code::UnterminatedScript, open, "this script never ends", |d| {
                 d.help("close it with `}`")
             });
-            self.lexer.seek(start);
-            self.lexer.skip_line();
+            let body = Span::new(start, start + script::until_declaration(rest) as u32);
+            self.lexer.seek(body.end);
             self.refill();
-            return None;
+            return Some(ScriptBody::Braces(self.slice(body), body));
         };
         let span = Span::new(start, start + length as u32);
         self.lexer.seek(span.end);
