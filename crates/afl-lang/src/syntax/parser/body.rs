@@ -207,7 +207,7 @@ impl<'s> Parser<'s> {
         let start = self.bump().span;
         let language = if self.at(TokenKind::Ident) { self.ident("a language") } else { None };
         let body = if self.at(TokenKind::LBrace) {
-            self.script_braces(language.map(|name| name.text))?
+            self.script_braces(language.map(|name| name.text))
         } else {
             ScriptBody::Text(self.string()?)
         };
@@ -215,7 +215,7 @@ impl<'s> Parser<'s> {
     }
 
     /// The raw text between braces; the lexer goes on behind them.
-    fn script_braces(&mut self, language: Option<&str>) -> Option<ScriptBody<'s>> {
+    fn script_braces(&mut self, language: Option<&str>) -> ScriptBody<'s> {
         let open = self.span();
         let start = open.end;
         self.comments.retain(|comment| comment.span.start < start);
@@ -228,13 +228,13 @@ impl<'s> Parser<'s> {
             let body = Span::new(start, start + script::until_declaration(rest) as u32);
             self.lexer.seek(body.end);
             self.refill();
-            return Some(ScriptBody::Braces(self.slice(body), body));
+            return ScriptBody::Braces(self.slice(body), body);
         };
         let span = Span::new(start, start + length as u32);
         self.lexer.seek(span.end);
         self.refill();
         self.bump();
-        Some(ScriptBody::Braces(self.slice(span), span))
+        ScriptBody::Braces(self.slice(span), span)
     }
 
     fn prompt(&mut self) -> Option<Prompt<'s>> {
