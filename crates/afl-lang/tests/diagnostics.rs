@@ -4,15 +4,15 @@
 
 #![expect(clippy::disallowed_methods, reason = "the crate reads no file, its tests read fixtures")]
 
+mod large;
+
 use std::collections::BTreeSet;
-use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use afl_lang::Validation;
 use afl_lang::code::Code;
 use afl_lang::diagnostic::Diagnostic;
-use afl_lang::limits;
 use afl_lang::render::{self, Color};
 use afl_lang::source::{Source, Sources};
 
@@ -29,7 +29,7 @@ fn a_mistake_is_shown_with_its_source() {
 
 #[test]
 fn a_limit_is_named_where_it_is_passed() {
-    for large in large() {
+    for large in large::programs() {
         let sources = Sources::one(format!("{}.afl", large.name), large.text);
         let mut diagnostics = diagnostics(&sources);
         diagnostics.retain(|diagnostic| diagnostic.code == large.code);
@@ -40,7 +40,7 @@ fn a_limit_is_named_where_it_is_passed() {
 
 #[test]
 fn every_code_has_a_fixture() {
-    let mut seen: BTreeSet<Code> = large().iter().map(|large| large.code).collect();
+    let mut seen: BTreeSet<Code> = large::programs().iter().map(|large| large.code).collect();
     for fixture in fixtures() {
         let sources = split("fixture.afl", &fs::read_to_string(fixture).unwrap());
         seen.extend(diagnostics(&sources).iter().map(|diagnostic| diagnostic.code));
@@ -52,41 +52,6 @@ fn every_code_has_a_fixture() {
 
 fn diagnostics(sources: &Sources) -> Vec<Diagnostic> {
     afl_lang::compile(sources, Validation::Require).diagnostics
-}
-
-/// A program too large for a file of its own.
-struct Large {
-    name: &'static str,
-    code: Code,
-    what: &'static str,
-    text: String,
-}
-
-fn large() -> Vec<Large> {
-    let steps = (0..=limits::MAX_STATEMENTS_PER_BLOCK).fold(String::new(), |mut steps, number| {
-        writeln!(steps, "s{number} = F()").expect("a string takes any text");
-        steps
-    });
-    vec![
-        Large {
-            name: "afl0008_source_too_large",
-            code: Code::SourceTooLarge,
-            what: "one space more than a source may have bytes",
-            text: " ".repeat(limits::MAX_SOURCE_BYTES + 1),
-        },
-        Large {
-            name: "afl0115_too_many_diagnostics",
-            code: Code::TooManyDiagnostics,
-            what: "one `§` more than mistakes are shown, each on a line of its own",
-            text: "§\n".repeat(limits::MAX_DIAGNOSTICS + 1),
-        },
-        Large {
-            name: "afl0116_too_many_statements",
-            code: Code::TooManyStatements,
-            what: "a workflow with one step more than a block may have",
-            text: format!("workflow W() andThen {{\n{steps}}}\n"),
-        },
-    ]
 }
 
 fn split(first: &str, text: &str) -> Sources {

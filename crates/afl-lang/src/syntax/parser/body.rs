@@ -222,17 +222,17 @@ impl<'s> Parser<'s> {
         let open = self.span();
         let start = open.end;
         self.forget_lookahead(start);
-        let searched = if self.open_scripts < MAX_OPEN_SCRIPTS { &self.text[start as usize..] } else { "" };
+        let rest = &self.text[start as usize..];
+        let searched = if self.open_scripts < MAX_OPEN_SCRIPTS { rest } else { "" };
         let Some(length) = script::body_length(searched, language) else {
             self.open_scripts += 1;
             self.report(Code::UnterminatedScript, open, "this script never ends", |d| {
                 d.help("close it with `}`")
             });
-            self.lexer.seek(start);
-            self.lexer.skip_line();
+            let body = Span::new(start, start + script::until_declaration(rest) as u32);
+            self.lexer.seek(body.end);
             self.refill();
-            // A script there is, whatever its text: what it returns is not missing.
-            return ScriptBody::Braces(self.slice(open), open);
+            return ScriptBody::Braces(self.slice(body), body);
         };
         let span = Span::new(start, start + length as u32);
         self.lexer.seek(span.end);
