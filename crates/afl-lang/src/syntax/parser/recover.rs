@@ -35,7 +35,7 @@ impl Parser<'_> {
     }
 
     /// Reports that `what` is missing: where a line ends too early, at its end rather than on the next one.
-    fn missing(&mut self, code: Code, what: &str, detail: impl FnOnce(Diagnostic) -> Diagnostic) {
+    pub(super) fn missing(&mut self, code: Code, what: &str, detail: impl FnOnce(Diagnostic) -> Diagnostic) {
         if self.after_bad_token() {
             return;
         }

@@ -179,15 +179,30 @@ impl<'s> Parser<'s> {
             return true;
         }
         let begins_element = matches!(self.kind(), TokenKind::Ident | TokenKind::String | TokenKind::Int)
-            && !self.on_new_line()
-            && !self.at_statement()
-            && !matches!(self.word(0), Word::With | Word::Catch | Word::As);
+            && !matches!(self.word(0), Word::With | Word::Catch | Word::As)
+            && if self.on_new_line() { self.line_begins_element() } else { !self.at_statement() };
         if begins_element {
-            self.syntax_error(Code::MissingComma, format!("expected `,`, found {}", self.found()), |d| {
-                d.help("separate the elements of a list with `,`")
-            });
+            self.missing(Code::MissingComma, "`,`", |d| d.help("separate the elements of a list with `,`"));
         }
         begins_element
+    }
+
+    /// Whether a line goes on with the list that it stands in: `name: …`, or `name = …` that is no step.
+    fn line_begins_element(&self) -> bool {
+        match (self.kind(), self.ahead[1].kind) {
+            (TokenKind::Ident, TokenKind::Colon) => true,
+            (TokenKind::Ident, TokenKind::Assign) => !self.assigns_call(),
+            (TokenKind::Ident, _) => false,
+            _ => true,
+        }
+    }
+
+    /// At `name = Target(`. Looks at the text, because a qualified name is longer than the tokens ahead.
+    fn assigns_call(&self) -> bool {
+        let value = self.ahead[2];
+        let rest = &self.text[value.span.end as usize..];
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+        value.kind == TokenKind::Ident && rest.trim_start_matches(is_name).trim_start().starts_with('(')
     }
 
     /// `Target(args) with …`. A missing target has been reported and is left empty.
@@ -221,9 +236,11 @@ impl<'s> Parser<'s> {
             let args = if self.at(TokenKind::LParen) {
                 self.args()
             } else {
-                let message = format!("expected `(` behind the mixin `{}`", target.text);
-                let help = format!("write `with {}()`", target.text);
-                self.syntax_error(Code::MixinWithoutParentheses, message, |d| d.help(help));
+                if !self.after_bad_token() {
+                    let message = format!("expected `(` behind the mixin `{}`", target.text);
+                    let help = format!("write `with {}()`", target.text);
+                    self.report(Code::MixinWithoutParentheses, target.span, message, |d| d.help(help));
+                }
                 Args { list: Vec::new(), span: target.span, wholeness: Wholeness::Broken }
             };
             let alias = if self.at_keyword(Word::As) {
@@ -315,7 +332,8 @@ impl<'s> Parser<'s> {
         let value = self.expr();
         if !reported && !self.diagnostics[known..].iter().any(Diagnostic::is_error) {
             let written = self.slice(value.span);
-            let help = format!("write `name = {}`", if written.contains('\n') { "…" } else { written });
+            let written = if written.contains('\n') { "…" } else { written };
+            let help = format!("put the name of the parameter before it: `parameter = {written}`");
             self.report(Code::PositionalArgument, start.to(value.span), "arguments are given by name", |d| {
                 d.help(help)
             });
