@@ -117,11 +117,12 @@ mod tests {
     #[test]
     fn braces_in_python_strings_and_comments_do_not_count() {
         check(
-            " x = '}' # don't }\n y = \"\"\"}\"\"\" } tail",
+            "\n x = '}' # don't }\n y = \"\"\"}\"\"\" } tail",
             None,
-            Some(" x = '}' # don't }\n y = \"\"\"}\"\"\" "),
+            Some("\n x = '}' # don't }\n y = \"\"\"}\"\"\" "),
         );
         check(" # it's fine } tail", None, Some(" # it's fine "));
+        check(" x # note }\n // it's AFL\n facet F() andThen { }", None, Some(" x # note "));
         check(" let s = '{'; } }", Some("js"), Some(" let s = '{'; } "));
     }
 }
