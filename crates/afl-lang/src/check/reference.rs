@@ -110,7 +110,7 @@ impl<'a> Checker<'a> {
                 (step(Some(clause)), self.step_path(&instance, first, rest))
             }
             None => {
-                self.unknown_name(first);
+                self.unknown_name(first, rest);
                 (step(None), Type::Broken)
             }
         }
@@ -157,7 +157,7 @@ impl<'a> Checker<'a> {
         });
     }
 
-    fn unknown_name(&mut self, name: &Ident<'a>) {
+    fn unknown_name(&mut self, name: &Ident<'a>, rest: &[Ident<'a>]) {
         if self.lost.contains(name.text) {
             return;
         }
@@ -178,15 +178,17 @@ impl<'a> Checker<'a> {
             return;
         }
         let frame = self.frame();
-        let names = frame.block.names.keys().chain(frame.earlier.keys()).copied();
-        let close =
-            suggest::closest(name.text, names.chain(frame.variables.iter().map(|variable| variable.name)));
+        let steps = frame.block.steps.iter().map(|step| step.name);
+        let names: Vec<&str> = steps.chain(frame.variables.iter().map(|variable| variable.name)).collect();
+        let close = suggest::closest(name.text, names.iter().chain(frame.earlier.keys()).copied());
+        let help = match (close, did_you_mean(name.text, &names)) {
+            (Some(close), _) => format!("did you mean `{close}`?"),
+            // A name with nothing behind it is more likely no step at all.
+            (None, Some(steps)) if !rest.is_empty() => steps,
+            (None, _) => format!("a text is written `\"{0}\"`, an input `$.{0}`", name.text),
+        };
         let message = format!("there is no step `{}` in this block", name.text);
-        let help = close.map(|close| format!("did you mean `{close}`?"));
-        self.report(Code::UnknownStep, name.span, message, |d| match help {
-            Some(help) => d.help(help),
-            None => d,
-        });
+        self.report(Code::UnknownStep, name.span, message, |d| d.help(help));
     }
 
     /// A step of this name in a block around this one or beside it, and how to get at it.
