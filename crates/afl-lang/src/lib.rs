@@ -8,6 +8,7 @@ mod check;
 pub mod code;
 mod compile;
 pub mod diagnostic;
+pub mod graph;
 pub mod limits;
 pub mod program;
 pub mod source;
