@@ -33,6 +33,7 @@ pub fn compile(sources: &Sources, validation: Validation) -> Compiled {
     let wrong = found.iter().any(Diagnostic::is_error);
     diagnostics.extend(found);
     diagnostic::sort(&mut diagnostics);
+    diagnostic::limit(&mut diagnostics);
     let withheld = broken || wrong && validation == Validation::Require;
     Compiled { program: (!withheld).then_some(program), diagnostics }
 }

@@ -112,6 +112,7 @@ impl<'a> Checker<'a> {
 
     fn add_implicit_args(&mut self, def: DefId, args: &mut Vec<NamedArg>) {
         let Some(implicit) = self.visible_implicit(def) else { return };
+        self.mark_used(self.table.implicits[implicit].namespace);
         let given = |name: &str| args.iter().any(|arg| arg.name == name);
         let supplied: Vec<NamedArg> =
             self.implicit_args[implicit].iter().filter(|arg| !given(&arg.name)).cloned().collect();

@@ -69,7 +69,8 @@ struct Checker<'a> {
     unset_reported: FxHashSet<DefId>,
     calls: CallGraph,
     file: FileId,
-    lines: LineIndex<'a>,
+    /// Of every text, the prelude last.
+    lines: Vec<LineIndex<'a>>,
     /// The line of the last location, where the next one most likely is.
     near_line: usize,
     /// The scope of every list of items, in the order of the texts.
@@ -82,6 +83,7 @@ struct Checker<'a> {
 
 impl<'a> Checker<'a> {
     fn new(sources: &'a Sources, trees: &'a [SyntaxTree<'a>]) -> Self {
+        let texts = sources.0.iter().map(|source| source.text.as_str());
         Self {
             sources,
             table: Table::new(),
@@ -94,7 +96,7 @@ impl<'a> Checker<'a> {
             unset_reported: FxHashSet::default(),
             calls: CallGraph::default(),
             file: FileId(0),
-            lines: LineIndex::new(""),
+            lines: texts.chain([PRELUDE]).map(LineIndex::new).collect(),
             near_line: 0,
             scopes: Vec::new(),
             scope_index: 0,
@@ -114,7 +116,6 @@ impl<'a> Checker<'a> {
 
     fn enter_file(&mut self, file: FileId) {
         self.file = file;
-        self.lines = LineIndex::new(self.source_text());
         self.near_line = 0;
     }
 
@@ -143,9 +144,10 @@ impl<'a> Checker<'a> {
 
     #[expect(clippy::unnecessary_wraps, reason = "nodes hold an option: a stripped program has no locations")]
     fn location(&mut self, span: Span) -> Option<Location> {
-        let start = self.lines.position_near(self.near_line, span.start);
+        let lines = &self.lines[self.file.0 as usize];
+        let start = lines.position_near(self.near_line, span.start);
         self.near_line = start.line as usize - 1;
-        let end = self.lines.position_near(self.near_line, span.end);
+        let end = lines.position_near(self.near_line, span.end);
         Some(Location { line: start.line, column: start.column, end_line: end.line, end_column: end.column })
     }
 }

@@ -39,6 +39,10 @@ impl<'a> Checker<'a> {
         targets: &[Option<DefId>],
     ) {
         let Some(callee) = callee.map(|id| &self.table[id]) else { return };
+        if callee.sort == Sort::Schema {
+            // That a schema has a mixin at all has been reported.
+            return;
+        }
         let works = callee.is_event()
             || callee.sort == Sort::Facet(FacetKind::Workflow)
             || callee.ast.is_some_and(|facet| facet.body.script.is_some() || facet.body.prompt.is_some())

@@ -7,7 +7,7 @@ use crate::code::Code;
 use crate::program::{PromptBlock, ScriptBlock};
 use crate::source::Span;
 use crate::suggest;
-use crate::syntax::ast::{Prompt, PromptEntry, Script, ScriptBody, Wholeness};
+use crate::syntax::ast::{Ident, Prompt, PromptEntry, Script, ScriptBody, Wholeness};
 use crate::syntax::literal;
 
 const TEMPLATE: &str = "template";
@@ -54,15 +54,17 @@ impl<'a> Checker<'a> {
         }
         let raw = entry.value.raw;
         for (start, name) in placeholders(raw) {
-            let first = name.split('.').next().unwrap_or(name);
+            let (first, rest) = name.split_once('.').unwrap_or((name, ""));
             let def = &self.table[owner];
-            if def.param(first).is_some() {
+            let at = entry.value.span.start + start as u32;
+            if let Some(param) = def.param(first) {
+                let ty = param.ty.clone();
+                self.walk(ty, &path(rest, at + first.len() as u32 + 2), first.to_owned());
                 continue;
             }
             let names: Vec<&str> = def.params.iter().map(|param| param.name).collect();
             let message = format!("`{{{name}}}` is no parameter of `{}`", def.name);
             let help = did_you_mean(first, &names);
-            let at = entry.value.span.start + start as u32;
             self.report(Code::UnknownPlaceholder, Span::new(at, at + name.len() as u32 + 2), message, |d| {
                 match help {
                     Some(help) => d.help(help),
@@ -85,6 +87,17 @@ impl<'a> Checker<'a> {
         let language = script.language.map_or(DEFAULT_LANGUAGE, |language| language.text).to_owned();
         ScriptBlock { language, code, location: self.location(script.span) }
     }
+}
+
+/// The words of a path that begins at `start`.
+fn path(text: &str, start: u32) -> Vec<Ident<'_>> {
+    let mut at = start;
+    let mut word = |text| {
+        let span = Span::new(at, at + str::len(text) as u32);
+        at = span.end + 1;
+        Ident { text, span }
+    };
+    text.split('.').filter(|text| !text.is_empty()).map(&mut word).collect()
 }
 
 /// The placeholders of a template, each with the position of its brace.

@@ -8,9 +8,9 @@ use super::scope::{Instance, Mode};
 use super::ty::Type;
 use crate::code::Code;
 use crate::program::{ExprKind, InputRef, InputSource, StepRef};
-use crate::source::Span;
+use crate::source::{Place, Span};
 use crate::suggest;
-use crate::syntax::ast::Ident;
+use crate::syntax::ast::{Block, Clause, ClauseKind, Ident, Statement};
 
 /// Where a bare name leads.
 enum Target<'a> {
@@ -170,11 +170,10 @@ impl<'a> Checker<'a> {
             });
             return;
         }
-        if let Some(place) = self.step_elsewhere(name.text) {
+        if let Some((place, help)) = self.step_elsewhere(name.text) {
             let message = format!("the step `{}` is in another block and cannot be seen here", name.text);
             self.report(Code::StepOutOfReach, name.span, message, |d| {
-                d.related(place, "it is here")
-                    .help("pass it as an argument of the step around this block, and read it as `$.…`")
+                d.related(place, "it is here").help(help)
             });
             return;
         }
@@ -190,9 +189,36 @@ impl<'a> Checker<'a> {
         });
     }
 
-    /// A step of this name in a block around this one.
-    fn step_elsewhere(&self, name: &str) -> Option<crate::source::Place> {
-        self.frames.iter().rev().skip(1).find_map(|frame| frame.block.step(name).map(|(_, step)| step.place))
+    /// A step of this name in a block around this one or beside it, and how to get at it.
+    fn step_elsewhere(&self, name: &str) -> Option<(Place, &'static str)> {
+        let (inner, outer) = self.frames.split_last()?;
+        let around = outer.iter().rev().find_map(|frame| frame.block.step(name).map(|(_, step)| step.place));
+        let around = around.map(|place| {
+            (place, "pass it as an argument of the step around this block, and read it as `$.…`")
+        });
+        around.or_else(|| inner.clauses.iter().find_map(|clause| self.step_of(clause, name)))
+    }
+
+    fn step_of(&self, clause: &'a Clause<'a>, name: &str) -> Option<(Place, &'static str)> {
+        let in_block = |block: &'a Block<'a>| {
+            block.statements.iter().find_map(|statement| match statement {
+                Statement::Step(step) if step.name.text == name => Some(self.place(step.name.span)),
+                Statement::Step(_) | Statement::Log(_) | Statement::Assert(_) | Statement::Yield(_) => None,
+            })
+        };
+        match &clause.kind {
+            ClauseKind::Block(block) => in_block(block)
+                .map(|place| (place, "a block sees the steps of earlier blocks only: move that one up")),
+            ClauseKind::Foreach(foreach) => in_block(&foreach.block).map(|place| {
+                (place, "a `foreach` has one such step for each element: yield what is needed of it")
+            }),
+            ClauseKind::When(when) => {
+                when.cases.iter().find_map(|case| in_block(&case.block)).map(|place| {
+                    (place, "only the steps of its own case are there: yield what is needed of it")
+                })
+            }
+            ClauseKind::Script(_) => None,
+        }
     }
 
     fn not_constant(&mut self, span: Span) {

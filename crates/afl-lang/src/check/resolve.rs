@@ -14,6 +14,8 @@ use crate::types::TypeRef;
 pub(super) struct Scope {
     pub(super) namespace: NamespaceId,
     pub(super) uses: Vec<Import>,
+    /// An import was reported: short names may be missing because of it.
+    incomplete: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -25,7 +27,7 @@ pub(super) struct Import {
 
 impl Default for Scope {
     fn default() -> Self {
-        Self { namespace: TOP_LEVEL, uses: Vec::new() }
+        Self { namespace: TOP_LEVEL, uses: Vec::new(), incomplete: false }
     }
 }
 
@@ -39,13 +41,15 @@ enum Found {
 impl<'a> Checker<'a> {
     /// The scope of the declarations among `items`; imports of unknown namespaces are reported.
     pub(super) fn scope_of(&mut self, namespace: &str, items: &'a [Item<'a>]) -> Scope {
-        let mut scope =
-            Scope { namespace: self.table.namespace(namespace).unwrap_or(TOP_LEVEL), uses: Vec::new() };
+        let namespace = self.table.namespace(namespace).unwrap_or(TOP_LEVEL);
+        let mut scope = Scope { namespace, ..Scope::default() };
         for item in items {
             let Item::Use(Use { namespace, span }) = item else { continue };
-            match self.table.namespace(&namespace.text) {
-                Some(id) => scope.uses.push(Import { namespace: id, span: *span, used: false }),
-                None => self.unknown_namespace(namespace),
+            if let Some(namespace) = self.table.namespace(&namespace.text) {
+                scope.uses.push(Import { namespace, span: *span, used: false });
+            } else {
+                scope.incomplete = true;
+                self.unknown_namespace(namespace);
             }
         }
         scope
@@ -115,9 +119,9 @@ impl<'a> Checker<'a> {
 
     fn look_up(&mut self, name: &str) -> Found {
         if let Some((namespace, member)) = name.rsplit_once('.') {
-            let id = self.table.namespace(namespace).and_then(|id| self.table.member(id, member));
-            self.mark_used(id);
-            return id.map_or(Found::None, Found::One);
+            let Some(namespace) = self.table.namespace(namespace) else { return Found::None };
+            self.mark_used(namespace);
+            return self.table.member(namespace, member).map_or(Found::None, Found::One);
         }
         if let Some(id) = self.table.member(self.scope.namespace, name) {
             return Found::One(id);
@@ -147,10 +151,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// An import of a namespace counts as used when a qualified name goes into it.
-    fn mark_used(&mut self, id: Option<DefId>) {
-        let Some(id) = id else { return };
-        let namespace = self.table[id].namespace;
+    /// An import counts as used when anything reaches into its namespace, by a short name or a whole one.
+    pub(super) fn mark_used(&mut self, namespace: NamespaceId) {
         for import in self.scope.uses.iter_mut().filter(|import| import.namespace == namespace) {
             import.used = true;
         }
@@ -175,6 +177,9 @@ impl<'a> Checker<'a> {
         }
         let message = format!("there is no {noun} `{}`", name.text);
         let help = self.suggestion(name, code);
+        if help.is_none() && self.scope.incomplete && !name.text.contains('.') {
+            return;
+        }
         self.report(code, name.span, message, |d| match help {
             Some(help) => d.help(help),
             None => d,
@@ -220,7 +225,7 @@ impl<'a> Checker<'a> {
             Found::One(id) if self.table[id].sort == Sort::Schema => Type::Schema(id),
             Found::One(id) => {
                 let def = &self.table[id];
-                let message = format!("`{}` is a {}, not a type", name.text, def.sort.noun());
+                let message = format!("`{}` is {}, not a type", name.text, def.sort.described());
                 let place = def.place;
                 self.report(Code::NotAType, name.span, message, |d| {
                     d.related(place, "declared here").help("a type is a builtin or a `schema`")

@@ -10,6 +10,9 @@ use crate::syntax::ast::{
 use crate::syntax::script;
 use crate::syntax::token::{TokenKind, Word};
 
+/// After so many scripts without an end no more ends are looked for: each search costs the rest of the text.
+const MAX_OPEN_SCRIPTS: u32 = 16;
+
 impl<'s> Parser<'s> {
     pub(super) fn facet_body(&mut self) -> Body<'s> {
         let mut body = Body::default();
@@ -207,7 +210,7 @@ impl<'s> Parser<'s> {
         let start = self.bump().span;
         let language = if self.at(TokenKind::Ident) { self.ident("a language") } else { None };
         let body = if self.at(TokenKind::LBrace) {
-            self.script_braces(language.map(|name| name.text))?
+            self.script_braces(language.map(|name| name.text))
         } else {
             ScriptBody::Text(self.string()?)
         };
@@ -215,25 +218,34 @@ impl<'s> Parser<'s> {
     }
 
     /// The raw text between braces; the lexer goes on behind them.
-    fn script_braces(&mut self, language: Option<&str>) -> Option<ScriptBody<'s>> {
+    fn script_braces(&mut self, language: Option<&str>) -> ScriptBody<'s> {
         let open = self.span();
         let start = open.end;
-        self.comments.retain(|comment| comment.span.start < start);
-        self.diagnostics.retain(|diagnostic| diagnostic.place.span.start < start);
-        let Some(length) = script::body_length(&self.text[start as usize..], language) else {
+        self.forget_lookahead(start);
+        let rest = &self.text[start as usize..];
+        let searched = if self.open_scripts < MAX_OPEN_SCRIPTS { rest } else { "" };
+        let Some(length) = script::body_length(searched, language) else {
+            self.open_scripts += 1;
             self.report(Code::UnterminatedScript, open, "this script never ends", |d| {
                 d.help("close it with `}`")
             });
-            self.lexer.seek(start);
-            self.lexer.skip_line();
+            let body = Span::new(start, start + script::until_declaration(rest) as u32);
+            self.lexer.seek(body.end);
             self.refill();
-            return None;
+            return ScriptBody::Braces(self.slice(body), body);
         };
         let span = Span::new(start, start + length as u32);
         self.lexer.seek(span.end);
         self.refill();
         self.bump();
-        Some(ScriptBody::Braces(self.slice(span), span))
+        ScriptBody::Braces(self.slice(span), span)
+    }
+
+    /// Drops what was noted of text from `start` on: it turned out to be no AFL.
+    fn forget_lookahead(&mut self, start: u32) {
+        while self.comments.pop_if(|comment| comment.span.start >= start).is_some() {}
+        while self.diagnostics.pop_if(|diagnostic| diagnostic.place.span.start >= start).is_some() {}
+        while self.bad_tokens.pop_if(|end| *end > start).is_some() {}
     }
 
     fn prompt(&mut self) -> Option<Prompt<'s>> {

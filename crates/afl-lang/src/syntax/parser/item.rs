@@ -33,7 +33,10 @@ impl<'s> Parser<'s> {
         loop {
             match self.kind() {
                 TokenKind::Semicolon => {
+                    // A separator does not part a doc comment from its declaration.
+                    let end = self.previous_end;
                     self.bump();
+                    self.previous_end = end;
                 }
                 TokenKind::Eof => {
                     if let Until::Brace(open) = until {

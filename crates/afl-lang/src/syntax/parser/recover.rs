@@ -3,6 +3,7 @@
 use super::{Parser, is_segment};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
+use crate::limits::MAX_DIAGNOSTICS;
 use crate::source::{Place, Span};
 use crate::syntax::token::{Token, TokenKind, Word};
 
@@ -18,7 +19,10 @@ impl Parser<'_> {
         message: impl Into<String>,
         detail: impl FnOnce(Diagnostic) -> Diagnostic,
     ) {
-        self.diagnostics.push(detail(Diagnostic::new(code, self.place(span), message)));
+        // One more than are shown, so that it is known that there are more.
+        if self.diagnostics.len() <= MAX_DIAGNOSTICS {
+            self.diagnostics.push(detail(Diagnostic::new(code, self.place(span), message)));
+        }
     }
 
     /// Reports that `what` should stand here.

@@ -2,6 +2,7 @@
 
 use super::Parser;
 use crate::code::Code;
+use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::syntax::ast::{
     Arg, Args, Call, Expr, ExprKind, Ident, Mixin, Param, Params, TypeExpr, TypeKind, Wholeness,
@@ -303,7 +304,7 @@ impl<'s> Parser<'s> {
             return Some(Arg { name, value: self.expr() });
         }
         let start = self.span();
-        let errors = self.diagnostics.len();
+        let known = self.diagnostics.len();
         let reported = self.after_bad_token()
             || self
                 .diagnostics
@@ -312,7 +313,7 @@ impl<'s> Parser<'s> {
                 .take(1)
                 .any(|d| d.code == Code::PositionalArgument && d.place.span.start > open.start);
         let value = self.expr();
-        if !reported && errors == self.diagnostics.len() {
+        if !reported && !self.diagnostics[known..].iter().any(Diagnostic::is_error) {
             let written = self.slice(value.span);
             let help = format!("write `name = {}`", if written.contains('\n') { "…" } else { written });
             self.report(Code::PositionalArgument, start.to(value.span), "arguments are given by name", |d| {

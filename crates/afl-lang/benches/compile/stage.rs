@@ -1,0 +1,91 @@
+//! What is measured: the parts of a compilation, each given what the parts before it made.
+
+use std::hint::black_box;
+use std::io;
+use std::time::Instant;
+
+use afl_lang::check;
+use afl_lang::program::{Emit, Program, load};
+use afl_lang::source::{FileId, Sources};
+use afl_lang::syntax::parse;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stage {
+    Parse,
+    Check,
+    /// The canonical bytes and their hash.
+    Emit,
+    /// The JSON document, its hash included.
+    Document,
+    Load,
+    /// From text to hash.
+    Whole,
+}
+
+impl Stage {
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Parse, Self::Check, Self::Emit, Self::Document, Self::Load, Self::Whole];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Parse => "parse",
+            Self::Check => "check",
+            Self::Emit => "emit (hash)",
+            Self::Document => "emit (document)",
+            Self::Load => "load",
+            Self::Whole => "parse+check+emit",
+        }
+    }
+}
+
+/// A text, ready for every stage.
+pub(crate) struct Input {
+    sources: Sources,
+}
+
+impl Input {
+    pub(crate) fn new(text: &str) -> Self {
+        Self { sources: Sources::one("bench.afl", text) }
+    }
+
+    fn text(&self) -> &str {
+        &self.sources.0[0].text
+    }
+
+    pub(crate) fn program(&self) -> Program {
+        let trees = [parse(FileId(0), self.text()).tree];
+        check(&self.sources, &trees).0
+    }
+
+    /// Seconds that the stage takes; what it needs is made before, what it made is dropped after.
+    pub(crate) fn time(&self, stage: Stage) -> f64 {
+        match stage {
+            Stage::Parse => timed(|| parse(FileId(0), self.text())),
+            Stage::Check => {
+                let trees = [parse(FileId(0), self.text()).tree];
+                timed(|| check(&self.sources, &trees))
+            }
+            Stage::Emit => {
+                let program = self.program();
+                timed(|| program.hash())
+            }
+            Stage::Document => {
+                let program = self.program();
+                timed(|| program.emit(Emit::WHOLE).write_to(&mut io::sink()))
+            }
+            Stage::Load => {
+                let document = self.program().emit(Emit::WHOLE).to_vec();
+                timed(|| load(&document).expect("what was emitted can be loaded"))
+            }
+            Stage::Whole => timed(|| self.program().hash()),
+        }
+    }
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> f64 {
+    let start = Instant::now();
+    let made = black_box(work());
+    let seconds = start.elapsed().as_secs_f64();
+    drop(made);
+    seconds
+}
