@@ -181,6 +181,9 @@ impl<'a> Checker<'a> {
         if callee.wholeness == Wholeness::Broken {
             return;
         }
+        // An argument that the callee does not know, and that has been reported, is most likely one of
+        // those that are missing.
+        let unknown = given.iter().filter(|arg| callee.param(&arg.name).is_none()).count();
         let given: FxHashSet<&str> = given.iter().map(|arg| arg.name.as_str()).collect();
         let missing: Vec<_> = callee
             .params
@@ -188,6 +191,9 @@ impl<'a> Checker<'a> {
             .filter(|param| param.default.is_none() && !given.contains(param.name))
             .filter(|param| !self.may_stay_unset(def, param.name))
             .collect();
+        if missing.len() <= unknown {
+            return;
+        }
         let [first, ..] = &missing[..] else { return };
         let names: Vec<&str> = missing.iter().map(|param| param.name).collect();
         let message = format!("`{}` needs {}", callee.name, listed(&names));

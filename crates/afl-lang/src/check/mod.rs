@@ -51,7 +51,7 @@ pub fn check<'a>(sources: &'a Sources, trees: &'a [SyntaxTree<'a>]) -> (Program,
     checker.check_implicits();
     let program = checker.check_bodies(trees);
     checker.check_recursion();
-    (program, checker.diagnostics)
+    (program, checker.finish())
 }
 
 struct Checker<'a> {
@@ -112,6 +112,15 @@ impl<'a> Checker<'a> {
             let taken = self.table.declare(file, tree);
             self.diagnostics.extend(taken);
         }
+    }
+
+    fn finish(mut self) -> Vec<Diagnostic> {
+        // The prelude is no text of the program, so no label can point into it.
+        let files = self.sources.0.len();
+        for diagnostic in &mut self.diagnostics {
+            diagnostic.related.retain(|label| (label.place.file.0 as usize) < files);
+        }
+        self.diagnostics
     }
 
     fn enter_file(&mut self, file: FileId) {

@@ -71,6 +71,8 @@ struct Parser<'s> {
     /// How many scripts have been found to never end.
     open_scripts: u32,
     nesting: u32,
+    /// How many `when` are open around the current token.
+    whens: u32,
     /// How high the tree of the last parsed expression is.
     height: u32,
 }
@@ -92,6 +94,7 @@ impl<'s> Parser<'s> {
             lost: Vec::new(),
             open_scripts: 0,
             nesting: 0,
+            whens: 0,
             height: 0,
         };
         parser.refill();
@@ -230,11 +233,9 @@ impl<'s> Parser<'s> {
                 self.report_open_string(span);
                 None
             }
-            TokenKind::SingleQuoted => {
+            TokenKind::Misquoted => {
                 let span = self.bump().span;
-                self.report(Code::UnexpectedCharacter, span, "strings are written in double quotes", |d| {
-                    d.help("write `\"…\"`")
-                });
+                self.report_misquoted(span);
                 None
             }
             _ => {
