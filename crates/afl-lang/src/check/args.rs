@@ -1,9 +1,8 @@
 //! Arguments: explicit ones, those that an implicit supplies, and those that are missing.
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
 use super::Checker;
 use super::attribute::{did_you_mean, listed};
+use super::params::{Given, Repeats};
 use super::table::{DefId, NamespaceId, Sort, TOP_LEVEL, Table};
 use super::ty::Type;
 use crate::code::Code;
@@ -62,11 +61,10 @@ impl<'a> Checker<'a> {
         slot_of: impl Fn(&mut Self, &'a Arg<'a>) -> Option<Slot<'a>>,
     ) -> Vec<NamedArg> {
         let mut compiled = Vec::with_capacity(args.list.len());
-        let mut first: FxHashMap<&str, Span> = FxHashMap::default();
-        for arg in &args.list {
-            let before = *first.entry(arg.name.text).or_insert(arg.name.span);
-            if before != arg.name.span {
-                self.repeated(before, arg);
+        let mut repeats = Repeats::default();
+        for (at, arg) in args.list.iter().enumerate() {
+            if let Some(before) = repeats.first(&args.list, at, |arg| arg.name.text) {
+                self.repeated(before.name.span, arg);
             }
             let slot = slot_of(self, arg);
             let (value, ty) = self.expr(&arg.value);
@@ -112,9 +110,9 @@ impl<'a> Checker<'a> {
 
     fn add_implicit_args(&mut self, def: DefId, args: &mut Vec<NamedArg>) {
         let Some(implicit) = self.visible_implicit(def) else { return };
-        let given = |name: &str| args.iter().any(|arg| arg.name == name);
+        let given = Given::by(args);
         let supplied: Vec<NamedArg> =
-            self.implicit_args[implicit].iter().filter(|arg| !given(&arg.name)).cloned().collect();
+            self.implicit_args[implicit].iter().filter(|arg| !given.has(&arg.name)).cloned().collect();
         args.extend(supplied);
     }
 
@@ -180,11 +178,11 @@ impl<'a> Checker<'a> {
         if callee.wholeness == Wholeness::Broken {
             return;
         }
-        let given: FxHashSet<&str> = given.iter().map(|arg| arg.name.as_str()).collect();
+        let given = Given::by(given);
         let missing: Vec<_> = callee
             .params
-            .iter()
-            .filter(|param| param.default.is_none() && !given.contains(param.name))
+            .required()
+            .filter(|param| !given.has(param.name))
             .filter(|param| !self.may_stay_unset(def, param.name))
             .collect();
         let [first, ..] = &missing[..] else { return };

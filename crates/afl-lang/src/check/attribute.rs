@@ -3,8 +3,9 @@
 use std::rc::Rc;
 
 use super::Checker;
+use super::params::ParamDef;
 use super::scope::Instance;
-use super::table::{DefId, ParamDef, Sort};
+use super::table::{DefId, Sort};
 use super::ty::Type;
 use crate::code::Code;
 use crate::suggest;
@@ -68,7 +69,7 @@ impl<'a> Checker<'a> {
         let own = instance.def.into_iter().chain(instance.mixins.iter().map(|mixin| mixin.def));
         let names = own.flat_map(|id| {
             let def = &self.table[id];
-            def.returns.iter().chain(&def.params).map(|param| param.name)
+            def.returns.iter().chain(def.params.iter()).map(|param| param.name)
         });
         let aliases = instance.mixins.iter().filter_map(|mixin| mixin.alias);
         names.chain(aliases).filter(|name| instance.unset != Some(name)).collect()

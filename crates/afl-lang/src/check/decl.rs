@@ -176,7 +176,7 @@ enum List {
 }
 
 impl List {
-    fn of<'t, 'a>(self, def: &'t super::table::Def<'a>) -> &'t [super::table::ParamDef<'a>] {
+    fn of<'t, 'a>(self, def: &'t super::table::Def<'a>) -> &'t [super::params::ParamDef<'a>] {
         match self {
             Self::Params => &def.params,
             Self::Returns => &def.returns,

@@ -13,6 +13,7 @@ mod decl;
 mod docs;
 mod expr;
 mod operator;
+mod params;
 mod policy;
 mod prompt;
 mod reference;

@@ -109,7 +109,7 @@ impl<'a> Checker<'a> {
     /// The type that a yielded attribute must have.
     fn yield_slot(&mut self, target: Target<'a>, arg: &Arg<'a>) -> Option<Slot<'a>> {
         let def = &self.table[target.def];
-        let Some(slot) = def.yieldable().iter().find(|param| param.name == arg.name.text) else {
+        let Some(slot) = def.yieldable().named(arg.name.text) else {
             if def.wholeness == Wholeness::Whole {
                 self.unknown_yield(target.def, arg);
             }
