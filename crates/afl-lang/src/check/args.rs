@@ -116,17 +116,12 @@ impl<'a> Checker<'a> {
         args.extend(supplied);
     }
 
-    /// The implicit for this facet: of the own namespace, else of an imported one or the top level.
+    /// The implicit for this facet: of the own namespace, else the first of an imported one or the top level.
     fn visible_implicit(&self, def: DefId) -> Option<usize> {
-        let candidates = self.implicits_for.get(&def)?;
-        let of = |index: &&usize| self.table.implicits[**index].namespace;
-        let own = candidates.iter().find(|index| of(index) == self.scope.namespace);
-        let near = || candidates.iter().find(|index| self.imports(of(index)) || of(index) == TOP_LEVEL);
-        own.or_else(near).copied()
-    }
-
-    fn imports(&self, namespace: NamespaceId) -> bool {
-        self.scope.uses.iter().any(|import| import.namespace == namespace)
+        let by_namespace = self.implicits_for.get(&def)?;
+        let of = |namespace: NamespaceId| by_namespace.get(&namespace).copied();
+        let near = || self.scope.uses.iter().map(|import| import.namespace).chain([TOP_LEVEL]).filter_map(of);
+        of(self.scope.namespace).or_else(|| near().min())
     }
 
     /// Compiles every `implicit`, before anything that may use it.
@@ -150,11 +145,8 @@ impl<'a> Checker<'a> {
                 });
             }
             let Some(def) = def else { continue };
-            let others: &mut Vec<usize> = self.implicits_for.entry(def).or_default();
-            others.push(index);
-            let first =
-                others.iter().copied().find(|other| self.table.implicits[*other].namespace == namespace);
-            if let Some(first) = first.filter(|first| *first != index) {
+            let first = *self.implicits_for.entry(def).or_default().entry(namespace).or_insert(index);
+            if first != index {
                 self.duplicate_implicit(first, index, def);
             }
         }

@@ -38,7 +38,7 @@ use crate::syntax::parse;
 use cycle::CallGraph;
 use resolve::Scope;
 use scope::Frame;
-use table::{DefId, Table};
+use table::{DefId, NamespaceId, Table};
 
 /// The text of the policies, a file behind the last one of the program.
 const PRELUDE: &str = include_str!("prelude.afl");
@@ -61,10 +61,10 @@ struct Checker<'a> {
     diagnostics: Vec<Diagnostic>,
     /// Words of text that was skipped; what they would have declared is not reported as unknown.
     lost: FxHashSet<&'a str>,
-    /// The arguments that each implicit of the table supplies, and which implicits a facet has.
+    /// The arguments that each implicit of the table supplies, and the first that a facet has in a namespace.
     implicit_args: Vec<Vec<NamedArg>>,
     implicit_scopes: Vec<usize>,
-    implicits_for: FxHashMap<DefId, Vec<usize>>,
+    implicits_for: FxHashMap<DefId, FxHashMap<NamespaceId, usize>>,
     next_implicit: usize,
     /// Facets whose empty slot has been reported.
     unset_reported: FxHashSet<DefId>,
