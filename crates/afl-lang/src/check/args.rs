@@ -1,7 +1,7 @@
 //! Arguments: explicit ones, those that an implicit supplies, and those that are missing.
 
 use super::Checker;
-use super::attribute::{did_you_mean, listed};
+use super::hint::listed;
 use super::params::{Given, Repeats};
 use super::table::{DefId, NamespaceId, Sort, TOP_LEVEL, Table};
 use super::ty::Type;
@@ -98,12 +98,18 @@ impl<'a> Checker<'a> {
         }
         let noun = if callee.sort == Sort::Schema { "field" } else { "parameter" };
         let message = format!("`{}` has no {noun} `{}`", callee.name, arg.name.text);
-        let names: Vec<&str> = callee.params.iter().map(|param| param.name).collect();
-        let help = did_you_mean(arg.name.text, &names)
-            .unwrap_or_else(|| format!("`{}` takes no arguments", callee.name));
+        let help = if callee.params.is_empty() {
+            Some(format!("`{}` takes no arguments", callee.name))
+        } else {
+            self.did_you_mean(arg.name.text, callee.params.iter().map(|param| param.name))
+        };
         let place = callee.place;
         self.report(Code::UnknownArgument, arg.name.span, message, |d| {
-            d.related(place, "declared here").help(help)
+            let d = d.related(place, "declared here");
+            match help {
+                Some(help) => d.help(help),
+                None => d,
+            }
         });
         None
     }

@@ -12,6 +12,7 @@ mod cycle;
 mod decl;
 mod docs;
 mod expr;
+mod hint;
 mod operator;
 mod params;
 mod policy;
@@ -25,6 +26,7 @@ mod ty;
 mod written;
 mod yields;
 
+use std::cell::Cell;
 use std::sync::LazyLock;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -69,6 +71,8 @@ struct Checker<'a> {
     /// Facets whose empty slot has been reported.
     unset_reported: FxHashSet<DefId>,
     calls: CallGraph,
+    /// How many names have been compared with wrong ones.
+    compared: Cell<usize>,
     file: FileId,
     /// Of every text, the prelude last.
     lines: Vec<LineIndex<'a>>,
@@ -96,6 +100,7 @@ impl<'a> Checker<'a> {
             next_implicit: 0,
             unset_reported: FxHashSet::default(),
             calls: CallGraph::default(),
+            compared: Cell::new(0),
             file: FileId(0),
             lines: texts.chain([PRELUDE]).map(LineIndex::new).collect(),
             near_line: 0,

@@ -1,7 +1,6 @@
 //! Prompts and scripts.
 
 use super::Checker;
-use super::attribute::did_you_mean;
 use super::params::Repeats;
 use super::table::DefId;
 use crate::code::Code;
@@ -61,9 +60,8 @@ impl<'a> Checker<'a> {
             if def.param(first).is_some() {
                 continue;
             }
-            let names: Vec<&str> = def.params.iter().map(|param| param.name).collect();
             let message = format!("`{{{name}}}` is no parameter of `{}`", def.name);
-            let help = did_you_mean(first, &names);
+            let help = self.did_you_mean(first, def.params.iter().map(|param| param.name));
             let at = entry.value.span.start + start as u32;
             self.report(Code::UnknownPlaceholder, Span::new(at, at + name.len() as u32 + 2), message, |d| {
                 match help {
