@@ -3,7 +3,7 @@
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ColorChoice, Parser, Subcommand};
 
-use crate::commands::{check, compile, completions, explain, fmt, schema};
+use crate::commands::{check, compile, completions, explain, fmt, graph, schema};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -34,6 +34,7 @@ pub(crate) enum Command {
     Check(check::Options),
     Compile(compile::Options),
     Fmt(fmt::Options),
+    Graph(graph::Options),
     Explain(explain::Options),
     Schema(schema::Options),
     Completions(completions::Options),

@@ -2,6 +2,7 @@
 
 use std::io::{Error, ErrorKind};
 
+use afl_lang::graph::GraphError;
 use afl_lang::render::Color;
 
 use crate::color::{self, paint};
@@ -19,6 +20,8 @@ pub(crate) enum Failure {
     NoSources { folder: String },
     #[error("standard input is formatted alone, not together with files")]
     StdinNotAlone,
+    #[error("{0}")]
+    NoGraph(GraphError),
     #[error("there is no code `{code}`")]
     UnknownCode { code: String, closest: Option<&'static str> },
 }
@@ -27,7 +30,9 @@ impl Failure {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Unreadable { .. } | Self::NotText { .. } | Self::Unwritable { .. } => Exit::Inaccessible,
-            Self::NoSources { .. } | Self::StdinNotAlone | Self::UnknownCode { .. } => Exit::WrongUse,
+            Self::NoSources { .. } | Self::StdinNotAlone | Self::NoGraph(_) | Self::UnknownCode { .. } => {
+                Exit::WrongUse
+            }
         }
     }
 
@@ -49,7 +54,8 @@ impl Failure {
             Self::Unwritable { source, .. } if source.kind() == ErrorKind::NotFound => {
                 Some("create the folder first".into())
             }
-            Self::Unreadable { .. } | Self::Unwritable { .. } => None,
+            Self::NoGraph(GraphError::SeveralWorkflows { .. }) => Some("name it with `--workflow`".into()),
+            Self::Unreadable { .. } | Self::Unwritable { .. } | Self::NoGraph(_) => None,
             Self::NoSources { .. } => Some("name another folder, or the files themselves".into()),
             Self::StdinNotAlone => Some("run `afl fmt` twice".into()),
             Self::UnknownCode { closest: Some(code), .. } => Some(format!("did you mean `{code}`?")),

@@ -9,6 +9,7 @@ pub mod code;
 mod compile;
 pub mod diagnostic;
 pub mod format;
+pub mod graph;
 pub mod limits;
 pub mod program;
 pub mod render;

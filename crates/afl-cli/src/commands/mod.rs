@@ -5,6 +5,7 @@ pub(crate) mod compile;
 pub(crate) mod completions;
 pub(crate) mod explain;
 pub(crate) mod fmt;
+pub(crate) mod graph;
 pub(crate) mod schema;
 
 use afl_lang::render::Color;
@@ -18,6 +19,7 @@ pub(crate) fn run(command: Command, color: Color) -> Result<Exit, Failure> {
         Command::Check(options) => check::run(&options, color),
         Command::Compile(options) => compile::run(&options, color),
         Command::Fmt(options) => fmt::run(&options, color),
+        Command::Graph(options) => graph::run(&options, color),
         Command::Explain(options) => explain::run(&options),
         Command::Schema(options) => schema::run(&options),
         Command::Completions(options) => completions::run(&options),

@@ -1,7 +1,7 @@
 //! The policies of the prelude: what their settings may be, and where they do something.
 
 use super::Checker;
-use super::attribute::listed;
+use super::hint::listed;
 use super::table::{DefId, Sort};
 use crate::code::Code;
 use crate::syntax::ast::{ExprKind, FacetKind, Mixin, UnaryOp, Wholeness};

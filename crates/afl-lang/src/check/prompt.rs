@@ -1,7 +1,7 @@
 //! Prompts and scripts.
 
 use super::Checker;
-use super::attribute::did_you_mean;
+use super::params::Repeats;
 use super::table::DefId;
 use crate::code::Code;
 use crate::program::{PromptBlock, ScriptBlock};
@@ -18,9 +18,10 @@ const DEFAULT_LANGUAGE: &str = "python";
 impl<'a> Checker<'a> {
     pub(super) fn prompt(&mut self, prompt: &'a Prompt<'a>, owner: DefId) -> PromptBlock {
         let location = self.location(prompt.span);
+        let mut repeats = Repeats::default();
         for (at, entry) in prompt.entries.iter().enumerate() {
             self.check_placeholders(entry, owner);
-            if let Some(first) = prompt.entries[..at].iter().find(|other| other.key.text == entry.key.text) {
+            if let Some(first) = repeats.first(&prompt.entries, at, |entry| entry.key.text) {
                 let place = self.place(first.key.span);
                 let message = format!("`{}` is given twice", entry.key.text);
                 self.report(Code::DuplicatePromptEntry, entry.key.span, message, |d| {
@@ -64,11 +65,10 @@ impl<'a> Checker<'a> {
                 self.walk(ty, &path(rest, at + first.len() as u32 + 2), first.to_owned());
                 continue;
             }
-            let names: Vec<&str> = def.params.iter().map(|param| param.name).collect();
             let message = format!("`{{{name}}}` is no parameter of `{}`", def.name);
             let help = match name.strip_prefix(INPUT) {
                 Some(path) => Some(format!("write `{{{path}}}`")),
-                None => did_you_mean(first, &names),
+                None => self.did_you_mean(first, def.params.iter().map(|param| param.name)),
             };
             self.report(Code::UnknownPlaceholder, Span::new(at, at + name.len() as u32 + 2), message, |d| {
                 match help {

@@ -3,13 +3,11 @@
 use std::rc::Rc;
 
 use super::Checker;
-use super::attribute::did_you_mean;
 use super::scope::{Instance, Mode};
 use super::ty::Type;
 use crate::code::Code;
 use crate::program::{ExprKind, InputRef, InputSource, StepRef};
 use crate::source::{Place, Span};
-use crate::suggest;
 use crate::syntax::ast::{Block, Clause, ClauseKind, Ident, Statement};
 
 /// Where a bare name leads.
@@ -74,9 +72,8 @@ impl<'a> Checker<'a> {
         } else if def.return_named(name.text).is_some() {
             Some(format!("`{}` is what the block yields; it has no value before that", name.text))
         } else {
-            let names: Vec<&str> =
-                def.params.iter().map(|param| param.name).chain(self.variable_names()).collect();
-            did_you_mean(name.text, &names)
+            let names = def.params.iter().map(|param| param.name).chain(self.variable_names());
+            self.did_you_mean(name.text, names)
         };
         self.report(Code::UnknownInput, name.span, message, |d| match help {
             Some(help) => d.help(help),
@@ -145,7 +142,7 @@ impl<'a> Checker<'a> {
             (message, Some(format!("add `{} = …` to the call", attribute.text)))
         } else {
             let message = format!("`{}` is a `{}`, which has no `{}`", step.text, def.name, attribute.text);
-            (message, did_you_mean(attribute.text, &self.attribute_names(instance)))
+            (message, self.did_you_mean(attribute.text, self.attribute_names(instance)))
         };
         let declared = def.place;
         self.report(Code::UnknownAttribute, attribute.span, message, |d| {
@@ -177,18 +174,20 @@ impl<'a> Checker<'a> {
             });
             return;
         }
-        let frame = self.frame();
-        let steps = frame.block.steps.iter().map(|step| step.name);
-        let names: Vec<&str> = steps.chain(frame.variables.iter().map(|variable| variable.name)).collect();
-        let close = suggest::closest(name.text, names.iter().chain(frame.earlier.keys()).copied());
-        let help = match (close, did_you_mean(name.text, &names)) {
-            (Some(close), _) => format!("did you mean `{close}`?"),
+        let frame = self.frames.last().expect("a name is looked up inside a frame");
+        let names = || frame.block.steps.iter().map(|step| step.name).chain(self.variable_names());
+        let close = self.closest(name.text, names().chain(frame.earlier.keys().copied()));
+        let help = match (close, rest) {
+            (Some(close), _) => Some(format!("did you mean `{close}`?")),
             // A name with nothing behind it is more likely no step at all.
-            (None, Some(steps)) if !rest.is_empty() => steps,
-            (None, _) => format!("a text is written `\"{0}\"`, an input `$.{0}`", name.text),
+            (None, []) => Some(format!("a text is written `\"{0}\"`, an input `$.{0}`", name.text)),
+            (None, _) => self.did_you_mean(name.text, names()),
         };
         let message = format!("there is no step `{}` in this block", name.text);
-        self.report(Code::UnknownStep, name.span, message, |d| d.help(help));
+        self.report(Code::UnknownStep, name.span, message, |d| match help {
+            Some(help) => d.help(help),
+            None => d,
+        });
     }
 
     /// A step of this name in a block around this one or beside it, and how to get at it.

@@ -209,7 +209,9 @@ impl<'s> Parser<'s> {
             if dot.start == span.end && segment.start == dot.end && matches!(text, Cow::Borrowed(_)) {
                 text = Cow::Borrowed(self.slice(span.to(segment)));
             } else {
-                text = Cow::Owned(format!("{text}.{}", self.slice(segment)));
+                let owned = text.to_mut();
+                owned.push('.');
+                owned.push_str(self.slice(segment));
             }
             span = span.to(segment);
         }
