@@ -92,15 +92,21 @@ pub struct LineColumn {
 #[derive(Clone, Debug)]
 pub struct LineIndex<'s> {
     text: &'s str,
-    ascii: bool,
     starts: Vec<u32>,
+    /// Characters before every [`STRIDE`] bytes, because a line may be as long as the text; empty where
+    /// bytes are characters.
+    characters: Vec<u32>,
 }
+
+/// Counting so many bytes costs little, and keeping a number for each of them too.
+const STRIDE: usize = 256;
 
 impl<'s> LineIndex<'s> {
     pub fn new(text: &'s str) -> Self {
         let newlines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let starts = std::iter::once(0).chain(newlines.map(|(at, _)| at as u32 + 1)).collect();
-        Self { text, ascii: text.is_ascii(), starts }
+        let characters = if text.is_ascii() { Vec::new() } else { count_characters(text) };
+        Self { text, starts, characters }
     }
 
     pub fn position(&self, offset: u32) -> LineColumn {
@@ -130,13 +136,33 @@ impl<'s> LineIndex<'s> {
 
     fn on_line(&self, line: usize, offset: u32) -> LineColumn {
         let start = self.starts[line];
-        let column = if self.ascii {
-            offset - start
-        } else {
-            self.text[start as usize..offset as usize].chars().count() as u32
-        };
+        let column = self.characters_before(offset) - self.characters_before(start);
         LineColumn { line: line as u32 + 1, column: column + 1 }
     }
+
+    fn characters_before(&self, offset: u32) -> u32 {
+        let stride = offset as usize / STRIDE;
+        match self.characters.get(stride) {
+            None => offset,
+            Some(before) => before + characters_in(&self.text.as_bytes()[stride * STRIDE..offset as usize]),
+        }
+    }
+}
+
+fn count_characters(text: &str) -> Vec<u32> {
+    let mut before = 0;
+    let mut counts = Vec::with_capacity(text.len() / STRIDE + 1);
+    for stride in text.as_bytes().chunks(STRIDE) {
+        counts.push(before);
+        before += characters_in(stride);
+    }
+    counts.push(before);
+    counts
+}
+
+/// A character counts where it begins.
+fn characters_in(bytes: &[u8]) -> u32 {
+    bytes.iter().filter(|byte| **byte & 0b1100_0000 != 0b1000_0000).count() as u32
 }
 
 #[cfg(test)]
@@ -157,5 +183,14 @@ mod tests {
         let index = LineIndex::new("ab\r\ncd\n");
         let lines: Vec<_> = (1..=3).map(|line| index.line(line).range()).collect();
         assert_eq!(lines, [0..2, 4..6, 7..7]);
+    }
+
+    #[test]
+    fn columns_of_a_long_line_are_counted_from_its_start() {
+        let text = format!("a\n{}", "é".repeat(1_000));
+        let index = LineIndex::new(&text);
+        for column in [1, 126, 127, 128, 129, 500, 1_001] {
+            assert_eq!(index.position(2 * column), LineColumn { line: 2, column });
+        }
     }
 }

@@ -9,35 +9,76 @@ pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         5..=8 => 2,
         _ => 3,
     };
+    let mut measure = Measure::new(word, allowed);
     candidates
         .into_iter()
-        .filter(|candidate| candidate.len().abs_diff(word.len()) <= allowed.max(1))
-        .filter_map(|candidate| Some((distance(word, candidate, allowed)?, candidate)))
+        .filter_map(|candidate| Some((measure.distance(candidate)?, candidate)))
         .min()
         .map(|(_, candidate)| candidate)
 }
 
-/// The edits between two words, swaps of neighbours included; `None` beyond `allowed`. Case costs nothing.
-fn distance(a: &str, b: &str, allowed: usize) -> Option<usize> {
-    if a.eq_ignore_ascii_case(b) {
-        return Some(0);
+/// Measures how far names are from one word. Case costs nothing.
+struct Measure {
+    word: Vec<u8>,
+    bytes: u64,
+    allowed: usize,
+    /// The last three rows of the table of distances, the current one first.
+    rows: [Vec<usize>; 3],
+    candidate: Vec<u8>,
+}
+
+impl Measure {
+    fn new(word: &str, allowed: usize) -> Self {
+        let word = word.to_ascii_lowercase().into_bytes();
+        let bytes = bytes_of(&word);
+        Self { word, bytes, allowed, rows: Default::default(), candidate: Vec::new() }
     }
-    let (a, b) = (a.to_ascii_lowercase().into_bytes(), b.to_ascii_lowercase().into_bytes());
-    let mut before = vec![0; b.len() + 1];
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut next = vec![i; b.len() + 1];
-        for j in 1..=b.len() {
-            let change = row[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            next[j] = change.min(row[j] + 1).min(next[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                next[j] = next[j].min(before[j - 2] + 1);
+
+    /// The edits to a name, swaps of neighbours included; `None` beyond what is allowed.
+    fn distance(&mut self, name: &str) -> Option<usize> {
+        if name.len().abs_diff(self.word.len()) > self.allowed.max(1) {
+            return None;
+        }
+        self.candidate.clear();
+        self.candidate.extend(name.bytes().map(|byte| byte.to_ascii_lowercase()));
+        if self.candidate == self.word {
+            return Some(0);
+        }
+        // An edit brings at most one byte that the other has not; most names end here.
+        let bytes = bytes_of(&self.candidate);
+        let strange = (bytes & !self.bytes).count_ones().max((self.bytes & !bytes).count_ones());
+        if strange as usize > self.allowed {
+            return None;
+        }
+        Some(self.edits()).filter(|edits| *edits <= self.allowed)
+    }
+
+    fn edits(&mut self) -> usize {
+        let (a, b) = (&self.word, &self.candidate);
+        let [row, above, before] = &mut self.rows;
+        row.clear();
+        row.extend(0..=b.len());
+        for i in 1..=a.len() {
+            std::mem::swap(above, before);
+            std::mem::swap(row, above);
+            row.clear();
+            row.push(i);
+            for j in 1..=b.len() {
+                let change = above[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+                let mut least = change.min(above[j] + 1).min(row[j - 1] + 1);
+                if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                    least = least.min(before[j - 2] + 1);
+                }
+                row.push(least);
             }
         }
-        before = row;
-        row = next;
+        row[b.len()]
     }
-    Some(row[b.len()]).filter(|edits| *edits <= allowed)
+}
+
+/// Which bytes a word has, six bits of each.
+fn bytes_of(word: &[u8]) -> u64 {
+    word.iter().fold(0, |bytes, byte| bytes | 1 << (byte & 63))
 }
 
 #[cfg(test)]
@@ -51,6 +92,8 @@ mod tests {
         check("ProcesPayment", Some("ProcessPayment"));
         check("refund", Some("Refund"));
         check("Lnog", Some("Long"));
+        check("Refnud", Some("Refund"));
+        check("Procss_Payment", Some("ProcessPayment"));
         check("Ship", None);
         check("x", None);
     }

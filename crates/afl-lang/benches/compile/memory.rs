@@ -9,10 +9,9 @@ use std::hint::black_box;
 use std::io::{self, Read, Write};
 use std::process::{Command, Stdio};
 
-use afl_lang::check;
 use afl_lang::program::Emit;
-use afl_lang::source::{FileId, Sources};
-use afl_lang::syntax::parse;
+use afl_lang::source::Sources;
+use afl_lang::{Validation, compile};
 
 /// What a process does with the text before it says how much memory it took.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,9 +55,8 @@ pub(crate) fn run_child(name: &str) {
     io::stdin().read_to_string(&mut text).expect("the parent sends UTF-8");
     let sources = Sources::one("bench.afl", text);
     if load != Load::Nothing {
-        let trees = [parse(FileId(0), &sources.0[0].text).tree];
-        let (program, diagnostics) = check(&sources, &trees);
-        black_box((program.hash(), &diagnostics));
+        let program = compile(&sources, Validation::Require).program.expect("the text has no mistake");
+        black_box(program.hash());
         if load == Load::Document {
             black_box(program.emit(Emit::WHOLE));
         }

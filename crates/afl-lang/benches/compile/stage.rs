@@ -52,7 +52,8 @@ impl Input {
         &self.sources.0[0].text
     }
 
-    pub(crate) fn program(&self) -> Program {
+    /// The program, mistakes or not.
+    fn program(&self) -> Program {
         let trees = [parse(FileId(0), self.text()).tree];
         check(&self.sources, &trees).0
     }

@@ -1,9 +1,8 @@
 //! Arguments: explicit ones, those that an implicit supplies, and those that are missing.
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
 use super::Checker;
-use super::attribute::{did_you_mean, listed};
+use super::hint::listed;
+use super::params::{Given, Repeats};
 use super::table::{DefId, NamespaceId, Sort, TOP_LEVEL, Table};
 use super::ty::Type;
 use crate::code::Code;
@@ -62,11 +61,10 @@ impl<'a> Checker<'a> {
         slot_of: impl Fn(&mut Self, &'a Arg<'a>) -> Option<Slot<'a>>,
     ) -> Vec<NamedArg> {
         let mut compiled = Vec::with_capacity(args.list.len());
-        let mut first: FxHashMap<&str, Span> = FxHashMap::default();
-        for arg in &args.list {
-            let before = *first.entry(arg.name.text).or_insert(arg.name.span);
-            if before != arg.name.span {
-                self.repeated(before, arg);
+        let mut repeats = Repeats::default();
+        for (at, arg) in args.list.iter().enumerate() {
+            if let Some(before) = repeats.first(&args.list, at, |arg| arg.name.text) {
+                self.repeated(before.name.span, arg);
             }
             let slot = slot_of(self, arg);
             let (value, ty) = self.expr(&arg.value);
@@ -100,12 +98,18 @@ impl<'a> Checker<'a> {
         }
         let noun = if callee.sort == Sort::Schema { "field" } else { "parameter" };
         let message = format!("`{}` has no {noun} `{}`", callee.name, arg.name.text);
-        let names: Vec<&str> = callee.params.iter().map(|param| param.name).collect();
-        let help = did_you_mean(arg.name.text, &names)
-            .unwrap_or_else(|| format!("`{}` takes no arguments", callee.name));
+        let help = if callee.params.is_empty() {
+            Some(format!("`{}` takes no arguments", callee.name))
+        } else {
+            self.did_you_mean(arg.name.text, callee.params.iter().map(|param| param.name))
+        };
         let place = callee.place;
         self.report(Code::UnknownArgument, arg.name.span, message, |d| {
-            d.related(place, "declared here").help(help)
+            let d = d.related(place, "declared here");
+            match help {
+                Some(help) => d.help(help),
+                None => d,
+            }
         });
         None
     }
@@ -113,23 +117,18 @@ impl<'a> Checker<'a> {
     fn add_implicit_args(&mut self, def: DefId, args: &mut Vec<NamedArg>) {
         let Some(implicit) = self.visible_implicit(def) else { return };
         self.mark_used(self.table.implicits[implicit].namespace);
-        let given = |name: &str| args.iter().any(|arg| arg.name == name);
+        let given = Given::by(args);
         let supplied: Vec<NamedArg> =
-            self.implicit_args[implicit].iter().filter(|arg| !given(&arg.name)).cloned().collect();
+            self.implicit_args[implicit].iter().filter(|arg| !given.has(&arg.name)).cloned().collect();
         args.extend(supplied);
     }
 
-    /// The implicit for this facet: of the own namespace, else of an imported one or the top level.
+    /// The implicit for this facet: of the own namespace, else the first of an imported one or the top level.
     fn visible_implicit(&self, def: DefId) -> Option<usize> {
-        let candidates = self.implicits_for.get(&def)?;
-        let of = |index: &&usize| self.table.implicits[**index].namespace;
-        let own = candidates.iter().find(|index| of(index) == self.scope.namespace);
-        let near = || candidates.iter().find(|index| self.imports(of(index)) || of(index) == TOP_LEVEL);
-        own.or_else(near).copied()
-    }
-
-    fn imports(&self, namespace: NamespaceId) -> bool {
-        self.scope.uses.iter().any(|import| import.namespace == namespace)
+        let by_namespace = self.implicits_for.get(&def)?;
+        let of = |namespace: NamespaceId| by_namespace.get(&namespace).copied();
+        let near = || self.scope.uses.iter().map(|import| import.namespace).chain([TOP_LEVEL]).filter_map(of);
+        of(self.scope.namespace).or_else(|| near().min())
     }
 
     /// Compiles every `implicit`, before anything that may use it.
@@ -153,11 +152,8 @@ impl<'a> Checker<'a> {
                 });
             }
             let Some(def) = def else { continue };
-            let others: &mut Vec<usize> = self.implicits_for.entry(def).or_default();
-            others.push(index);
-            let first =
-                others.iter().copied().find(|other| self.table.implicits[*other].namespace == namespace);
-            if let Some(first) = first.filter(|first| *first != index) {
+            let first = *self.implicits_for.entry(def).or_default().entry(namespace).or_insert(index);
+            if first != index {
                 self.duplicate_implicit(first, index, def);
             }
         }
@@ -181,13 +177,19 @@ impl<'a> Checker<'a> {
         if callee.wholeness == Wholeness::Broken {
             return;
         }
-        let given: FxHashSet<&str> = given.iter().map(|arg| arg.name.as_str()).collect();
+        // An argument that the callee does not know, and that has been reported, is most likely one of
+        // those that are missing.
+        let unknown = given.iter().filter(|arg| callee.param(&arg.name).is_none()).count();
+        let given = Given::by(given);
         let missing: Vec<_> = callee
             .params
-            .iter()
-            .filter(|param| param.default.is_none() && !given.contains(param.name))
+            .required()
+            .filter(|param| !given.has(param.name))
             .filter(|param| !self.may_stay_unset(def, param.name))
             .collect();
+        if missing.len() <= unknown {
+            return;
+        }
         let [first, ..] = &missing[..] else { return };
         let names: Vec<&str> = missing.iter().map(|param| param.name).collect();
         let message = format!("`{}` needs {}", callee.name, listed(&names));

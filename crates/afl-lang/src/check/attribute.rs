@@ -3,11 +3,11 @@
 use std::rc::Rc;
 
 use super::Checker;
+use super::params::ParamDef;
 use super::scope::Instance;
-use super::table::{DefId, ParamDef, Sort};
+use super::table::{DefId, Sort};
 use super::ty::Type;
 use crate::code::Code;
-use crate::suggest;
 use crate::syntax::ast::{Ident, Wholeness};
 
 impl<'a> Checker<'a> {
@@ -64,14 +64,14 @@ impl<'a> Checker<'a> {
     }
 
     /// The names that [`step_attribute`](Self::step_attribute) knows, for suggestions.
-    pub(super) fn attribute_names(&self, instance: &Instance<'a>) -> Vec<&'a str> {
+    pub(super) fn attribute_names(&self, instance: &Instance<'a>) -> impl Iterator<Item = &'a str> {
         let own = instance.def.into_iter().chain(instance.mixins.iter().map(|mixin| mixin.def));
         let names = own.flat_map(|id| {
             let def = &self.table[id];
-            def.returns.iter().chain(&def.params).map(|param| param.name)
+            def.returns.iter().chain(def.params.iter()).map(|param| param.name)
         });
         let aliases = instance.mixins.iter().filter_map(|mixin| mixin.alias);
-        names.chain(aliases).filter(|name| instance.unset != Some(name)).collect()
+        names.chain(aliases).filter(|name| instance.unset != Some(name))
     }
 
     /// The type at the end of a path that begins with a value of type `ty`, called `written`.
@@ -95,14 +95,19 @@ impl<'a> Checker<'a> {
                 let def = &self.table[*schema];
                 let found = def.param(segment.text).map(|field| field.ty.clone());
                 let forgiven = (def.wholeness == Wholeness::Broken).then_some(Type::Broken);
-                let names: Vec<&str> = def.params.iter().map(|field| field.name).collect();
-                found.or(forgiven).or_else(|| self.no_field(segment, written, &names))
+                found.or(forgiven).or_else(|| {
+                    let names = self.table[*schema].params.iter().map(|field| field.name);
+                    let help = self.did_you_mean(segment.text, names);
+                    self.no_field(segment, written, help)
+                })
             }
             Type::Record(fields) => {
                 let fields = Rc::clone(fields);
                 let found = fields.iter().find(|(name, _)| name == segment.text).map(|(_, ty)| ty.clone());
-                let names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
-                found.or_else(|| self.no_field(segment, written, &names))
+                found.or_else(|| {
+                    let help = self.did_you_mean(segment.text, fields.iter().map(|(name, _)| name.as_str()));
+                    self.no_field(segment, written, help)
+                })
             }
             Type::List(_) => {
                 let message = format!("`{written}` is a list; it has no field `{}`", segment.text);
@@ -119,34 +124,12 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn no_field(&mut self, segment: &Ident<'a>, written: &str, names: &[&str]) -> Option<Type> {
+    fn no_field(&mut self, segment: &Ident<'a>, written: &str, help: Option<String>) -> Option<Type> {
         let message = format!("`{written}` has no field `{}`", segment.text);
-        let help = did_you_mean(segment.text, names);
         self.report(Code::UnknownAttribute, segment.span, message, |d| match help {
             Some(help) => d.help(help),
             None => d,
         });
         None
-    }
-}
-
-/// The closest name, or all of them where they are few.
-pub(super) fn did_you_mean(word: &str, names: &[&str]) -> Option<String> {
-    match (suggest::closest(word, names.iter().copied()), names) {
-        (Some(close), _) => Some(format!("did you mean `{close}`?")),
-        (None, []) => None,
-        (None, [only]) => Some(format!("there is only `{only}`")),
-        (None, few) if few.len() <= 8 => Some(format!("there are {}", listed(few))),
-        (None, _) => None,
-    }
-}
-
-/// "`a`, `b` and `c`".
-pub(super) fn listed(names: &[&str]) -> String {
-    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    match &quoted[..] {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }

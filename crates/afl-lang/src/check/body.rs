@@ -77,6 +77,7 @@ impl<'a> Checker<'a> {
         };
         let mut after = std::mem::take(&mut self.frame().block.after);
         after.sort_unstable();
+        after.dedup();
         AndThenBlock { id, content, after, location }
     }
 

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::Checker;
+use super::args::UNSET;
 use super::scope::Instance;
 use super::table::{DefId, Sort};
 use crate::code::Code;
@@ -34,7 +35,7 @@ impl<'a> Checker<'a> {
     }
 
     fn unset_param(&self, def: DefId, args: &[Arg<'a>]) -> Option<&'a str> {
-        let param = self.table[def].params.iter().find(|param| self.may_stay_unset(def, param.name))?;
+        let param = self.table[def].param(UNSET).filter(|param| self.may_stay_unset(def, param.name))?;
         let given = param.default.is_some() || args.iter().any(|arg| arg.name.text == param.name);
         (!given).then_some(param.name)
     }

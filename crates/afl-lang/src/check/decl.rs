@@ -4,8 +4,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::Checker;
+use super::params::ParamList;
 use super::scope::{Instance, Mode};
-use super::table::DefId;
+use super::table::{Def, DefId};
 use crate::program::{
     CallExpr, Decl, FacetDecl, ImplicitDecl, NamedArg, Namespace, Parameter, Program, Qualified, SchemaDecl,
 };
@@ -92,7 +93,7 @@ impl<'a> Checker<'a> {
         let location = self.location(decl.span);
         let id = Arc::clone(&self.table[def].id);
         self.calls.enter_facet(def);
-        self.check_doc(decl.doc, facet);
+        self.check_doc(decl.doc, def);
         let params = self.parameters(def, List::Params);
         let returns = self.parameters(def, List::Returns);
         let owner = Rc::new(Instance {
@@ -170,13 +171,13 @@ impl<'a> Checker<'a> {
 
 /// Which of a declaration's lists.
 #[derive(Clone, Copy)]
-enum List {
+pub(super) enum List {
     Params,
     Returns,
 }
 
 impl List {
-    fn of<'t, 'a>(self, def: &'t super::table::Def<'a>) -> &'t [super::table::ParamDef<'a>] {
+    pub(super) fn of<'t, 'a>(self, def: &'t Def<'a>) -> &'t ParamList<'a> {
         match self {
             Self::Params => &def.params,
             Self::Returns => &def.returns,

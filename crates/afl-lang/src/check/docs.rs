@@ -1,11 +1,12 @@
 //! Doc comments: their text, and whether they speak of what is there.
 
 use super::Checker;
+use super::decl::List;
+use super::table::DefId;
 use crate::code::Code;
 use crate::source::Span;
-use crate::syntax::ast::{Facet, Param};
 
-impl<'a> Checker<'a> {
+impl Checker<'_> {
     /// The text of a doc comment without its frame.
     pub(super) fn doc_text(&self, doc: Option<Span>) -> Option<String> {
         let raw = &self.source_text()[doc?.range()];
@@ -19,33 +20,48 @@ impl<'a> Checker<'a> {
     }
 
     /// Reports `@param` and `@return` of names that the facet does not have.
-    pub(super) fn check_doc(&mut self, doc: Option<Span>, facet: &'a Facet<'a>) {
+    pub(super) fn check_doc(&mut self, doc: Option<Span>, facet: DefId) {
         let Some(doc) = doc else { return };
         let text = &self.source_text()[doc.range()];
-        let returns = facet.returns.as_ref().map_or(&[][..], |returns| &returns.list);
-        for (tag, noun, params) in
-            [("@param ", "parameter", &facet.params.list[..]), ("@return ", "return", returns)]
-        {
+        for list in [List::Params, List::Returns] {
+            let tag = list.tag();
             for (at, _) in text.match_indices(tag) {
-                self.check_doc_name(doc.start as usize + at + tag.len(), noun, params, facet.name.text);
+                self.check_doc_name(doc.start as usize + at + tag.len(), facet, list);
             }
         }
     }
 
-    fn check_doc_name(&mut self, start: usize, noun: &str, params: &[Param<'a>], facet: &str) {
+    fn check_doc_name(&mut self, start: usize, facet: DefId, list: List) {
         let rest = &self.source_text()[start..];
         let blanks = rest.len() - rest.trim_start_matches(' ').len();
         let word = &rest[blanks..];
         let end = word.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(word.len());
         let name = &word[..end];
-        if name.is_empty() || params.iter().any(|param| param.name.text == name) {
+        let def = &self.table[facet];
+        if name.is_empty() || list.of(def).named(name).is_some() {
             return;
         }
-        let message = format!("`{facet}` has no {noun} `{name}`");
+        let message = format!("`{}` has no {} `{name}`", def.name, list.noun());
         let from = (start + blanks) as u32;
         let span = Span::new(from, from + end as u32);
         self.report(Code::UnknownDocParameter, span, message, |d| {
             d.help("correct the name, or remove the line")
         });
+    }
+}
+
+impl List {
+    fn tag(self) -> &'static str {
+        match self {
+            Self::Params => "@param ",
+            Self::Returns => "@return ",
+        }
+    }
+
+    fn noun(self) -> &'static str {
+        match self {
+            Self::Params => "parameter",
+            Self::Returns => "return",
+        }
     }
 }

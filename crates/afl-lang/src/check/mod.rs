@@ -12,7 +12,9 @@ mod cycle;
 mod decl;
 mod docs;
 mod expr;
+mod hint;
 mod operator;
+mod params;
 mod policy;
 mod prompt;
 mod reference;
@@ -24,6 +26,7 @@ mod ty;
 mod written;
 mod yields;
 
+use std::cell::Cell;
 use std::sync::LazyLock;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -37,7 +40,7 @@ use crate::syntax::parse;
 use cycle::CallGraph;
 use resolve::Scope;
 use scope::Frame;
-use table::{DefId, Table};
+use table::{DefId, NamespaceId, Table};
 
 /// The text of the policies, a file behind the last one of the program.
 const PRELUDE: &str = include_str!("prelude.afl");
@@ -51,7 +54,7 @@ pub fn check<'a>(sources: &'a Sources, trees: &'a [SyntaxTree<'a>]) -> (Program,
     checker.check_implicits();
     let program = checker.check_bodies(trees);
     checker.check_recursion();
-    (program, checker.diagnostics)
+    (program, checker.finish())
 }
 
 struct Checker<'a> {
@@ -60,14 +63,16 @@ struct Checker<'a> {
     diagnostics: Vec<Diagnostic>,
     /// Words of text that was skipped; what they would have declared is not reported as unknown.
     lost: FxHashSet<&'a str>,
-    /// The arguments that each implicit of the table supplies, and which implicits a facet has.
+    /// The arguments that each implicit of the table supplies, and the first that a facet has in a namespace.
     implicit_args: Vec<Vec<NamedArg>>,
     implicit_scopes: Vec<usize>,
-    implicits_for: FxHashMap<DefId, Vec<usize>>,
+    implicits_for: FxHashMap<DefId, FxHashMap<NamespaceId, usize>>,
     next_implicit: usize,
     /// Facets whose empty slot has been reported.
     unset_reported: FxHashSet<DefId>,
     calls: CallGraph,
+    /// How many names have been compared with wrong ones.
+    compared: Cell<usize>,
     file: FileId,
     /// Of every text, the prelude last.
     lines: Vec<LineIndex<'a>>,
@@ -95,6 +100,7 @@ impl<'a> Checker<'a> {
             next_implicit: 0,
             unset_reported: FxHashSet::default(),
             calls: CallGraph::default(),
+            compared: Cell::new(0),
             file: FileId(0),
             lines: texts.chain([PRELUDE]).map(LineIndex::new).collect(),
             near_line: 0,
@@ -112,6 +118,15 @@ impl<'a> Checker<'a> {
             let taken = self.table.declare(file, tree);
             self.diagnostics.extend(taken);
         }
+    }
+
+    fn finish(mut self) -> Vec<Diagnostic> {
+        // The prelude is no text of the program, so no label can point into it.
+        let files = self.sources.0.len();
+        for diagnostic in &mut self.diagnostics {
+            diagnostic.related.retain(|label| (label.place.file.0 as usize) < files);
+        }
+        self.diagnostics
     }
 
     fn enter_file(&mut self, file: FileId) {

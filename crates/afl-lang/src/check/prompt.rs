@@ -1,7 +1,7 @@
 //! Prompts and scripts.
 
 use super::Checker;
-use super::attribute::did_you_mean;
+use super::params::Repeats;
 use super::table::DefId;
 use crate::code::Code;
 use crate::program::{PromptBlock, ScriptBlock};
@@ -16,9 +16,10 @@ const DEFAULT_LANGUAGE: &str = "python";
 impl<'a> Checker<'a> {
     pub(super) fn prompt(&mut self, prompt: &'a Prompt<'a>, owner: DefId) -> PromptBlock {
         let location = self.location(prompt.span);
+        let mut repeats = Repeats::default();
         for (at, entry) in prompt.entries.iter().enumerate() {
             self.check_placeholders(entry, owner);
-            if let Some(first) = prompt.entries[..at].iter().find(|other| other.key.text == entry.key.text) {
+            if let Some(first) = repeats.first(&prompt.entries, at, |entry| entry.key.text) {
                 let place = self.place(first.key.span);
                 let message = format!("`{}` is given twice", entry.key.text);
                 self.report(Code::DuplicatePromptEntry, entry.key.span, message, |d| {
@@ -62,9 +63,8 @@ impl<'a> Checker<'a> {
                 self.walk(ty, &path(rest, at + first.len() as u32 + 2), first.to_owned());
                 continue;
             }
-            let names: Vec<&str> = def.params.iter().map(|param| param.name).collect();
             let message = format!("`{{{name}}}` is no parameter of `{}`", def.name);
-            let help = did_you_mean(first, &names);
+            let help = self.did_you_mean(first, def.params.iter().map(|param| param.name));
             self.report(Code::UnknownPlaceholder, Span::new(at, at + name.len() as u32 + 2), message, |d| {
                 match help {
                     Some(help) => d.help(help),
@@ -104,12 +104,9 @@ fn path(text: &str, start: u32) -> Vec<Ident<'_>> {
 fn placeholders(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.match_indices('{').filter_map(|(start, _)| {
         let rest = &text[start + 1..];
-        let name = &rest[..rest.find('}')?];
-        let is_name = |part: &str| {
-            part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-                && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-        };
-        name.split('.').all(is_name).then_some((start, name))
+        let name = &rest[..rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '.')?];
+        let is_name = |part: &str| part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        (rest[name.len()..].starts_with('}') && name.split('.').all(is_name)).then_some((start, name))
     })
 }
 

@@ -3,13 +3,11 @@
 use std::rc::Rc;
 
 use super::Checker;
-use super::attribute::did_you_mean;
 use super::scope::{Instance, Mode};
 use super::ty::Type;
 use crate::code::Code;
 use crate::program::{ExprKind, InputRef, InputSource, StepRef};
 use crate::source::{Place, Span};
-use crate::suggest;
 use crate::syntax::ast::{Block, Clause, ClauseKind, Ident, Statement};
 
 /// Where a bare name leads.
@@ -74,9 +72,8 @@ impl<'a> Checker<'a> {
         } else if def.return_named(name.text).is_some() {
             Some(format!("`{}` is what the block yields; it has no value before that", name.text))
         } else {
-            let names: Vec<&str> =
-                def.params.iter().map(|param| param.name).chain(self.variable_names()).collect();
-            did_you_mean(name.text, &names)
+            let names = def.params.iter().map(|param| param.name).chain(self.variable_names());
+            self.did_you_mean(name.text, names)
         };
         self.report(Code::UnknownInput, name.span, message, |d| match help {
             Some(help) => d.help(help),
@@ -145,7 +142,7 @@ impl<'a> Checker<'a> {
             (message, Some(format!("add `{} = …` to the call", attribute.text)))
         } else {
             let message = format!("`{}` is a `{}`, which has no `{}`", step.text, def.name, attribute.text);
-            (message, did_you_mean(attribute.text, &self.attribute_names(instance)))
+            (message, self.did_you_mean(attribute.text, self.attribute_names(instance)))
         };
         let declared = def.place;
         self.report(Code::UnknownAttribute, attribute.span, message, |d| {
@@ -177,10 +174,9 @@ impl<'a> Checker<'a> {
             });
             return;
         }
-        let frame = self.frame();
+        let frame = self.frames.last().expect("a name is looked up inside a frame");
         let names = frame.block.names.keys().chain(frame.earlier.keys()).copied();
-        let close =
-            suggest::closest(name.text, names.chain(frame.variables.iter().map(|variable| variable.name)));
+        let close = self.closest(name.text, names.chain(self.variable_names()));
         let message = format!("there is no step `{}` in this block", name.text);
         let help = close.map(|close| format!("did you mean `{close}`?"));
         self.report(Code::UnknownStep, name.span, message, |d| match help {

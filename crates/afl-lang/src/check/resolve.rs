@@ -5,7 +5,6 @@ use super::table::{DefId, NamespaceId, Sort, TOP_LEVEL};
 use super::ty::Type;
 use crate::code::Code;
 use crate::source::Span;
-use crate::suggest;
 use crate::syntax::ast::{Item, QName, TypeExpr, TypeKind, Use};
 use crate::types::TypeRef;
 
@@ -70,7 +69,7 @@ impl<'a> Checker<'a> {
         if self.is_lost(name) {
             return;
         }
-        let close = suggest::closest(&name.text, self.table.namespace_names());
+        let close = self.closest(&name.text, self.table.namespace_names());
         let message = format!("there is no namespace `{}`", name.text);
         let help = match close {
             Some(close) => format!("did you mean `{close}`?"),
@@ -194,7 +193,7 @@ impl<'a> Checker<'a> {
         let elsewhere =
             defs().find(|def| name.text.contains('.') && def.name == last).map(|def| def.id.to_string());
         let builtins = if code == Code::UnknownType { &TypeRef::BUILTINS[..] } else { &[] };
-        let similar = || suggest::closest(last, defs().map(|def| def.name).chain(builtins.iter().copied()));
+        let similar = || self.closest(last, defs().map(|def| def.name).chain(builtins.iter().copied()));
         let close = elsewhere.or_else(|| similar().map(str::to_owned));
         close
             .map(|close| format!("did you mean `{close}`?"))

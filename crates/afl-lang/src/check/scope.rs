@@ -117,7 +117,8 @@ impl<'a> BlockFrame<'a> {
     }
 
     pub(super) fn wait_for(&mut self, clause: u32) {
-        if !self.after.contains(&clause) {
+        // Repeats go when the clause is complete; most stand side by side.
+        if self.after.last() != Some(&clause) {
             self.after.push(clause);
         }
     }

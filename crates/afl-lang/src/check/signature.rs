@@ -1,11 +1,12 @@
 //! Signatures: the types of parameters, returns and fields, and what is mixed in.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::FxHashSet;
 
 use super::Checker;
-use super::table::{DefId, MixinRef, ParamDef, Sort};
+use super::params::{ParamDef, ParamList, Repeats};
+use super::table::{DefId, MixinRef, Sort};
 use crate::code::Code;
-use crate::source::{FileId, Place, Span};
+use crate::source::{FileId, Span};
 use crate::syntax::ast::{Decl, DeclKind, Facet, Item, Mixin, Namespace, Param, Params, SyntaxTree};
 
 /// Who may declare namespaces of this name.
@@ -56,7 +57,7 @@ impl<'a> Checker<'a> {
             DeclKind::Schema(schema) => {
                 let fields = self.params(&schema.fields, "field");
                 if let Some(id) = self.own(schema.name.text, schema.name.span) {
-                    self.table[id].set_params(fields);
+                    self.table[id].params = ParamList::new(fields);
                 }
             }
             DeclKind::Implicit(_) => self.implicit_scopes.push(self.scope_index),
@@ -74,8 +75,8 @@ impl<'a> Checker<'a> {
         let targets = self.mixin_targets(&facet.mixins);
         let mixins = self.joining(&facet.mixins, &targets);
         let def = &mut self.table[id];
-        def.set_params(params);
-        def.returns = returns;
+        def.params = ParamList::new(params);
+        def.returns = ParamList::new(returns);
         def.mixins = mixins;
     }
 
@@ -86,12 +87,12 @@ impl<'a> Checker<'a> {
     }
 
     fn params(&mut self, params: &'a Params<'a>, noun: &str) -> Vec<ParamDef<'a>> {
-        let mut first: FxHashMap<&str, Place> = FxHashMap::default();
+        let mut repeats = Repeats::default();
         let mut defs = Vec::with_capacity(params.list.len());
-        for param in &params.list {
+        for (at, param) in params.list.iter().enumerate() {
             let place = self.place(param.name.span);
-            let before = *first.entry(param.name.text).or_insert(place);
-            if before != place {
+            if let Some(before) = repeats.first(&params.list, at, |param| param.name.text) {
+                let before = self.place(before.name.span);
                 let message = format!("the {noun} `{}` is declared twice", param.name.text);
                 self.report(Code::DuplicateParameter, param.name.span, message, |d| {
                     d.related(before, "first declared here").help("rename one of the two")
@@ -142,17 +143,16 @@ impl<'a> Checker<'a> {
         targets: &[Option<DefId>],
     ) -> Vec<MixinRef<'a>> {
         let mut joining: Vec<MixinRef<'a>> = Vec::new();
-        for (at, (mixin, target)) in mixins.iter().zip(targets).enumerate() {
+        let mut met = FxHashSet::default();
+        let mut aliases = FxHashSet::default();
+        for (mixin, target) in mixins.iter().zip(targets) {
             let Some(def) = *target else { continue };
             let alias = mixin.alias.map(|alias| alias.text);
-            let repeated = mixins[..at]
-                .iter()
-                .zip(targets)
-                .any(|(other, target)| *target == Some(def) && other.alias.map(|alias| alias.text) == alias);
-            let alias_taken = alias.is_some() && joining.iter().any(|other| other.alias == alias);
-            if repeated || alias_taken {
+            let repeated = !met.insert((def, alias));
+            if repeated || alias.is_some_and(|alias| aliases.contains(alias)) {
                 self.mixed_in_twice(mixin, def, alias);
             } else if self.table[def].sort != Sort::Policy {
+                aliases.extend(alias);
                 joining.push(MixinRef { def, alias });
             }
         }

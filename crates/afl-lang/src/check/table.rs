@@ -3,14 +3,15 @@
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::params::{ParamDef, ParamList};
 use super::ty::Type;
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::{FileId, Place};
 use crate::syntax::ast::{
-    Decl, DeclKind, Expr, Facet, FacetKind, Ident, Implicit, Item, Params, SyntaxTree, Wholeness,
+    Decl, DeclKind, Facet, FacetKind, Ident, Implicit, Item, Params, SyntaxTree, Wholeness,
 };
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -50,9 +51,6 @@ impl Sort {
     }
 }
 
-/// Up to so many names a search is as fast as a map.
-const FEW: usize = 16;
-
 /// A facet or a schema.
 #[derive(Debug)]
 pub(super) struct Def<'a> {
@@ -62,10 +60,8 @@ pub(super) struct Def<'a> {
     pub(super) namespace: NamespaceId,
     pub(super) place: Place,
     /// The parameters of a facet, the fields of a schema; filled by the signature pass.
-    pub(super) params: Vec<ParamDef<'a>>,
-    /// Where each parameter is; used from [`FEW`] on.
-    param_index: FxHashMap<&'a str, usize>,
-    pub(super) returns: Vec<ParamDef<'a>>,
+    pub(super) params: ParamList<'a>,
+    pub(super) returns: ParamList<'a>,
     pub(super) mixins: Vec<MixinRef<'a>>,
     pub(super) ast: Option<&'a Facet<'a>>,
     /// Broken: an argument it does not seem to take may be one that was lost.
@@ -74,21 +70,11 @@ pub(super) struct Def<'a> {
 
 impl<'a> Def<'a> {
     pub(super) fn param(&self, name: &str) -> Option<&ParamDef<'a>> {
-        if self.params.len() <= FEW {
-            return self.params.iter().find(|param| param.name == name);
-        }
-        self.param_index.get(name).map(|at| &self.params[*at])
-    }
-
-    pub(super) fn set_params(&mut self, params: Vec<ParamDef<'a>>) {
-        if params.len() > FEW {
-            self.param_index = params.iter().enumerate().map(|(at, param)| (param.name, at)).collect();
-        }
-        self.params = params;
+        self.params.named(name)
     }
 
     pub(super) fn return_named(&self, name: &str) -> Option<&ParamDef<'a>> {
-        self.returns.iter().find(|param| param.name == name)
+        self.returns.named(name)
     }
 
     pub(super) fn declares_returns(&self) -> bool {
@@ -104,17 +90,9 @@ impl<'a> Def<'a> {
     }
 
     /// What can be yielded to it: its returns, or its parameters where it declares no returns.
-    pub(super) fn yieldable(&self) -> &[ParamDef<'a>] {
+    pub(super) fn yieldable(&self) -> &ParamList<'a> {
         if self.declares_returns() { &self.returns } else { &self.params }
     }
-}
-
-#[derive(Debug)]
-pub(super) struct ParamDef<'a> {
-    pub(super) name: &'a str,
-    pub(super) ty: Type,
-    pub(super) default: Option<&'a Expr<'a>>,
-    pub(super) place: Place,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -274,9 +252,8 @@ impl<'a> Table<'a> {
             id: self.qualified(namespace, name.text),
             namespace,
             place,
-            params: Vec::new(),
-            param_index: FxHashMap::default(),
-            returns: Vec::new(),
+            params: ParamList::default(),
+            returns: ParamList::default(),
             mixins: Vec::new(),
             ast,
             wholeness,
@@ -323,8 +300,8 @@ impl<'a> Table<'a> {
                 Some(_) => {}
             }
         }
-        let given = |name: &str| fields.iter().any(|(field, _)| field == name);
-        let missing = def.params.iter().find(|field| field.default.is_none() && !given(field.name))?;
+        let given: FxHashSet<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
+        let missing = def.params.required().find(|field| !given.contains(field.name))?;
         Some(format!("it lacks the field `{}`", missing.name))
     }
 }

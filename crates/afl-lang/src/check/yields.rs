@@ -4,7 +4,6 @@ use std::rc::Rc;
 
 use super::Checker;
 use super::args::Slot;
-use super::attribute::did_you_mean;
 use super::body::CheckedBody;
 use super::scope::{BlockKind, Instance, Yielded};
 use super::table::{Def, DefId};
@@ -74,7 +73,7 @@ impl<'a> Checker<'a> {
         let message = format!("this block belongs to `{}` and cannot yield to `{}`", def.name, name.text);
         let help = match targets[..] {
             [only] => format!("write `yield {only}(…)`"),
-            _ => did_you_mean(&name.text, &targets).unwrap_or_default(),
+            _ => self.did_you_mean(&name.text, targets).unwrap_or_default(),
         };
         let place = def.place;
         self.frame().yields_in_doubt = true;
@@ -109,7 +108,7 @@ impl<'a> Checker<'a> {
     /// The type that a yielded attribute must have.
     fn yield_slot(&mut self, target: Target<'a>, arg: &Arg<'a>) -> Option<Slot<'a>> {
         let def = &self.table[target.def];
-        let Some(slot) = def.yieldable().iter().find(|param| param.name == arg.name.text) else {
+        let Some(slot) = def.yieldable().named(arg.name.text) else {
             if def.wholeness == Wholeness::Whole {
                 self.unknown_yield(target.def, arg);
             }
@@ -133,12 +132,11 @@ impl<'a> Checker<'a> {
     fn unknown_yield(&mut self, def: DefId, arg: &Arg<'a>) {
         self.frame().yields_in_doubt = true;
         let def = &self.table[def];
-        let names: Vec<&str> = def.yieldable().iter().map(|param| param.name).collect();
         let message = format!("`{}` has no return `{}`", def.name, arg.name.text);
         let help = if def.param(arg.name.text).is_some() {
             Some(format!("`{}` is a parameter; only returns can be yielded", arg.name.text))
         } else {
-            did_you_mean(arg.name.text, &names)
+            self.did_you_mean(arg.name.text, def.yieldable().iter().map(|param| param.name))
         };
         let place = def.place;
         self.report(Code::UnknownYieldAttribute, arg.name.span, message, |d| {

@@ -3,6 +3,9 @@
 use super::token::{Token, TokenKind, Word};
 use crate::source::Span;
 
+/// What word processors make of quotes; all begin with the same byte.
+const CURLY_QUOTES: &[char] = &['“', '”', '„', '‘', '’', '‚'];
+
 #[derive(Clone, Debug)]
 pub struct Lexer<'s> {
     text: &'s str,
@@ -68,7 +71,8 @@ impl<'s> Lexer<'s> {
             b'a'..=b'z' | b'A'..=b'Z' | b'_' => self.name(),
             b'0'..=b'9' => self.number(),
             b'"' => self.string(),
-            b'\'' => self.single_quoted(),
+            b'\'' => self.misquoted(&['\'']),
+            0xe2 => self.misquoted(CURLY_QUOTES),
             b'/' if self.peek(1) == b'/' => self.line_comment(),
             b'/' if self.peek(1) == b'*' => self.block_comment(),
             _ => self.punctuation(first),
@@ -174,15 +178,13 @@ impl<'s> Lexer<'s> {
         self.at += rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
     }
 
-    fn single_quoted(&mut self) -> TokenKind {
-        let line = self.bytes[self.at + 1..].split(|byte| *byte == b'\n').next().unwrap_or_default();
-        match line.iter().position(|byte| *byte == b'\'') {
-            Some(length) => {
-                self.at += length + 2;
-                TokenKind::SingleQuoted
-            }
-            None => self.unknown(),
-        }
+    /// A string in one of these quotes, closed on its line.
+    fn misquoted(&mut self, quotes: &[char]) -> TokenKind {
+        let line = self.text[self.at..].split('\n').next().unwrap_or_default();
+        let mut found = line.match_indices(quotes);
+        let (Some((0, _)), Some((at, close))) = (found.next(), found.next()) else { return self.unknown() };
+        self.at += at + close.len();
+        TokenKind::Misquoted
     }
 
     fn line_comment(&mut self) -> TokenKind {

@@ -61,9 +61,9 @@ impl<'s> Parser<'s> {
         let misspelt = spelling.eq_ignore_ascii_case("andThen")
             && matches!(self.ahead[1].kind, TokenKind::LBrace | TokenKind::Ident);
         if misspelt {
-            self.expected_with("`andThen`", |d| d.help("write `andThen`"));
+            self.expected_here("`andThen`", |d| d);
         } else if bare {
-            self.expected_with("`andThen`", |d| d.help(format!("write `andThen {spelling} …`")));
+            self.expected_here("`andThen`", |d| d.help(format!("write `andThen {spelling} …`")));
         }
         misspelt || bare
     }
@@ -88,14 +88,25 @@ impl<'s> Parser<'s> {
 
     fn foreach(&mut self) -> Option<Foreach<'s>> {
         self.bump();
+        let paren = self.at(TokenKind::LParen);
+        if paren {
+            self.expected_here("a variable behind `foreach`", |d| d.help("leave the parentheses out"));
+            self.bump();
+        }
         let variable = self.ident("a variable behind `foreach`")?;
         if self.word(0) == Word::In {
             self.bump();
         } else {
             let help = format!("write `foreach {} in $.list {{ … }}`", variable.text);
-            self.expected_with("`in`", |d| d.help(help));
+            self.expected_here("`in`", |d| d.help(help));
+            if matches!(self.kind(), TokenKind::Ident | TokenKind::Colon | TokenKind::Assign) {
+                self.bump();
+            }
         }
         let iterable = self.expr();
+        if paren {
+            self.eat(TokenKind::RParen);
+        }
         let block = self.required_block()?;
         Some(Foreach { variable, iterable, block })
     }
@@ -115,7 +126,10 @@ impl<'s> Parser<'s> {
             self.expected_with("`{`", |d| d.help("write `when { case condition => { … } case _ => { … } }`"));
             return None;
         };
-        let cases = self.nested(|parser| parser.cases(open.span))?;
+        self.whens += 1;
+        let cases = self.nested(|parser| parser.cases(open.span));
+        self.whens -= 1;
+        let cases = cases?;
         let when = When { cases, span: self.since(start) };
         self.check_default_case(&when, start);
         Some(when)
@@ -140,7 +154,7 @@ impl<'s> Parser<'s> {
                     return cases;
                 }
                 _ => {
-                    self.expected_with("`case`", |d| d.help("write `case condition => { … }`"));
+                    self.expected_here("`case`", |d| d.help("write `case condition => { … }`"));
                     while !matches!(self.kind(), TokenKind::RBrace | TokenKind::Eof)
                         && self.word(0) != Word::Case
                         && !self.at_declaration()
@@ -155,10 +169,11 @@ impl<'s> Parser<'s> {
     fn case(&mut self) -> Option<Case<'s>> {
         let start = self.span();
         if matches!(self.word(0), Word::Default | Word::Else) {
-            self.expected_with("`case`", |d| d.help("write `case _ => { … }`"));
+            self.expected_here("`case`", |d| d.help("write `case _ => { … }`"));
         }
         let otherwise = self.word(0) != Word::Case
-            || self.word(1) == Word::Underscore && self.ahead[2].kind == TokenKind::Arrow;
+            || self.word(1) == Word::Underscore
+                && matches!(self.ahead[2].kind, TokenKind::Arrow | TokenKind::Colon | TokenKind::Minus);
         let word = self.bump().span;
         let condition = if otherwise {
             Condition::Otherwise(if self.word(0) == Word::Underscore { self.bump().span } else { word })
@@ -167,11 +182,7 @@ impl<'s> Parser<'s> {
             Condition::If(self.no_assignment(condition))
         };
         if self.eat(TokenKind::Arrow).is_none() {
-            self.expected_with("`=>`", |d| d.help("write `case condition => { … }`"));
-            if let TokenKind::Colon | TokenKind::Minus = self.kind() {
-                self.bump();
-                self.eat(TokenKind::Greater);
-            }
+            self.expected_arrow(|d| d.help("write `case condition => { … }`"));
         }
         let block = self.required_block()?;
         Some(Case { condition, block, span: self.since(start) })

@@ -108,7 +108,7 @@ impl<'s> Parser<'s> {
             TokenKind::Greater => (BinaryOp::Greater, Level::Compare),
             TokenKind::GreaterEqual => (BinaryOp::GreaterEqual, Level::Compare),
             TokenKind::Plus => (BinaryOp::Add, Level::Sum),
-            TokenKind::Minus => (BinaryOp::Subtract, Level::Sum),
+            TokenKind::Minus if !self.at_thin_arrow() => (BinaryOp::Subtract, Level::Sum),
             TokenKind::Star => (BinaryOp::Multiply, Level::Product),
             TokenKind::Slash => (BinaryOp::Divide, Level::Product),
             TokenKind::Percent => (BinaryOp::Modulo, Level::Product),
@@ -136,8 +136,7 @@ impl<'s> Parser<'s> {
 
     fn bump_operator(&mut self, operator: Operator) {
         if let (Word::And | Word::Or, Operator::Binary(op)) = (self.word(0), operator) {
-            let help = format!("write `{}`", op.text());
-            self.expected_with("an operator", |d| d.help(help));
+            self.expected_here(&format!("`{}`", op.text()), |d| d);
         }
         if let Operator::Binary(BinaryOp::NotIn) = operator {
             self.bump();
@@ -174,7 +173,7 @@ impl<'s> Parser<'s> {
             TokenKind::Plus => UnaryOp::Plus,
             TokenKind::Bang => UnaryOp::Not,
             TokenKind::Ident if self.word(0) == Word::Not && self.begins_operand(1) => {
-                self.expected_with("an operand", |d| d.help("write `!`"));
+                self.expected_here("`!`", |d| d);
                 UnaryOp::Not
             }
             _ => return self.postfix(),
@@ -189,7 +188,7 @@ impl<'s> Parser<'s> {
         expr
     }
 
-    fn begins_operand(&self, ahead: usize) -> bool {
+    pub(super) fn begins_operand(&self, ahead: usize) -> bool {
         use TokenKind as T;
         matches!(
             self.ahead[ahead].kind,
@@ -235,7 +234,7 @@ impl<'s> Parser<'s> {
         self.height = 1;
         let span = self.span();
         let kind = match self.kind() {
-            TokenKind::String | TokenKind::TextBlock | TokenKind::OpenString | TokenKind::SingleQuoted => {
+            TokenKind::String | TokenKind::TextBlock | TokenKind::OpenString | TokenKind::Misquoted => {
                 self.string().map_or(ExprKind::Broken, ExprKind::String)
             }
             TokenKind::Int | TokenKind::Double | TokenKind::NumberWord => self.number(),
@@ -342,8 +341,10 @@ impl<'s> Parser<'s> {
         }
         let path = self.path(vec![Ident { text, span }]);
         if self.at(TokenKind::LParen) && !self.on_new_line() {
-            self.syntax_error(Code::Expected, "a facet cannot be called inside an expression", |d| {
-                d.help(format!("make it a step, `x = {text}(…)`, and use `x.attribute` here"))
+            let called = self.since(span);
+            let facet = self.slice(called);
+            self.report(Code::Expected, called, "a facet cannot be called inside an expression", |d| {
+                d.help(format!("make it a step, `x = {facet}(…)`, and use `x.attribute` here"))
             });
             self.skip_brackets();
             return ExprKind::Broken;

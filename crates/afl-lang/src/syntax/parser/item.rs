@@ -1,6 +1,7 @@
 //! Namespaces, imports and declarations.
 
 use super::Parser;
+use super::signature::Caller;
 use crate::code::Code;
 use crate::source::Span;
 use crate::suggest;
@@ -187,7 +188,7 @@ impl<'s> Parser<'s> {
             self.skip_declaration();
             return None;
         }
-        let call = self.call();
+        let call = self.call(Caller::Implicit);
         Some(Item::Decl(Box::new(Decl {
             doc,
             kind: DeclKind::Implicit(Implicit { name, call }),

@@ -71,6 +71,8 @@ struct Parser<'s> {
     /// How many scripts have been found to never end.
     open_scripts: u32,
     nesting: u32,
+    /// How many `when` are open around the current token.
+    whens: u32,
     /// How high the tree of the last parsed expression is.
     height: u32,
 }
@@ -92,6 +94,7 @@ impl<'s> Parser<'s> {
             lost: Vec::new(),
             open_scripts: 0,
             nesting: 0,
+            whens: 0,
             height: 0,
         };
         parser.refill();
@@ -206,7 +209,9 @@ impl<'s> Parser<'s> {
             if dot.start == span.end && segment.start == dot.end && matches!(text, Cow::Borrowed(_)) {
                 text = Cow::Borrowed(self.slice(span.to(segment)));
             } else {
-                text = Cow::Owned(format!("{text}.{}", self.slice(segment)));
+                let owned = text.to_mut();
+                owned.push('.');
+                owned.push_str(self.slice(segment));
             }
             span = span.to(segment);
         }
@@ -230,11 +235,9 @@ impl<'s> Parser<'s> {
                 self.report_open_string(span);
                 None
             }
-            TokenKind::SingleQuoted => {
+            TokenKind::Misquoted => {
                 let span = self.bump().span;
-                self.report(Code::UnexpectedCharacter, span, "strings are written in double quotes", |d| {
-                    d.help("write `\"…\"`")
-                });
+                self.report_misquoted(span);
                 None
             }
             _ => {

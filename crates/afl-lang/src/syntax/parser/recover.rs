@@ -34,8 +34,33 @@ impl Parser<'_> {
         self.missing(Code::Expected, what, detail);
     }
 
+    /// Like [`expected`](Self::expected), where the token here stands for what is expected.
+    pub(super) fn expected_here(&mut self, what: &str, detail: impl FnOnce(Diagnostic) -> Diagnostic) {
+        let message = format!("expected {what}, found {}", self.found());
+        self.syntax_error(Code::Expected, message, detail);
+    }
+
+    /// Reports what stands in the place of a `=>`; consumes `->` and `:`, which other languages write.
+    pub(super) fn expected_arrow(&mut self, detail: impl FnOnce(Diagnostic) -> Diagnostic) {
+        if self.at_thin_arrow() {
+            let span = self.span().to(self.ahead[1].span);
+            self.report(Code::Expected, span, "expected `=>`, found `->`", detail);
+            self.bump();
+            self.bump();
+        } else {
+            self.expected_with("`=>`", detail);
+            self.eat(TokenKind::Colon);
+        }
+    }
+
+    pub(super) fn at_thin_arrow(&self) -> bool {
+        self.at(TokenKind::Minus)
+            && self.ahead[1].kind == TokenKind::Greater
+            && self.ahead[1].span.start == self.span().end
+    }
+
     /// Reports that `what` is missing: where a line ends too early, at its end rather than on the next one.
-    fn missing(&mut self, code: Code, what: &str, detail: impl FnOnce(Diagnostic) -> Diagnostic) {
+    pub(super) fn missing(&mut self, code: Code, what: &str, detail: impl FnOnce(Diagnostic) -> Diagnostic) {
         if self.after_bad_token() {
             return;
         }
@@ -108,6 +133,18 @@ impl Parser<'_> {
             Some(help) => d.help(help),
             None => d,
         });
+    }
+
+    pub(super) fn report_misquoted(&mut self, span: Span) {
+        let written = self.slice(span);
+        let plain = if written.starts_with('\'') { "" } else { "plain " };
+        let mut inner = written.chars();
+        inner.next();
+        inner.next_back();
+        let inner = if inner.as_str().contains(['"', '\\']) { "…" } else { inner.as_str() };
+        let message = format!("strings are written in {plain}double quotes");
+        let help = format!("write `\"{inner}\"`");
+        self.report(Code::UnexpectedCharacter, span, message, |d| d.help(help));
     }
 
     pub(super) fn report_open_string(&mut self, span: Span) {
