@@ -29,7 +29,11 @@ pub fn compile(sources: &Sources, validation: Validation) -> Compiled {
     let (trees, syntax): (Vec<_>, Vec<_>) = parsed.into_iter().map(|one| (one.tree, one.diagnostics)).unzip();
     let mut diagnostics: Vec<Diagnostic> = syntax.into_iter().flatten().collect();
     let broken = diagnostics.iter().any(Diagnostic::is_error);
-    let (program, found) = check(sources, &trees);
+    let (program, mut found) = check(sources, &trees);
+    if broken {
+        // What seems unused or missing may be in the text that could not be read.
+        found.retain(Diagnostic::is_error);
+    }
     let wrong = found.iter().any(Diagnostic::is_error);
     diagnostics.extend(found);
     diagnostic::sort(&mut diagnostics);

@@ -11,6 +11,8 @@ use crate::syntax::ast::{Ident, Prompt, PromptEntry, Script, ScriptBody, Wholene
 use crate::syntax::literal;
 
 const TEMPLATE: &str = "template";
+/// How expressions refer to a parameter, and prompts do not.
+const INPUT: &str = "$.";
 const DEFAULT_LANGUAGE: &str = "python";
 
 impl<'a> Checker<'a> {
@@ -64,7 +66,10 @@ impl<'a> Checker<'a> {
                 continue;
             }
             let message = format!("`{{{name}}}` is no parameter of `{}`", def.name);
-            let help = self.did_you_mean(first, def.params.iter().map(|param| param.name));
+            let help = match name.strip_prefix(INPUT) {
+                Some(path) => Some(format!("write `{{{path}}}`")),
+                None => self.did_you_mean(first, def.params.iter().map(|param| param.name)),
+            };
             self.report(Code::UnknownPlaceholder, Span::new(at, at + name.len() as u32 + 2), message, |d| {
                 match help {
                     Some(help) => d.help(help),
@@ -100,13 +105,16 @@ fn path(text: &str, start: u32) -> Vec<Ident<'_>> {
     text.split('.').filter(|text| !text.is_empty()).map(&mut word).collect()
 }
 
-/// The placeholders of a template, each with the position of its brace.
+/// The placeholders of a template, each with the position of its brace. `{$.name}` is one too, a wrong one.
 fn placeholders(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.match_indices('{').filter_map(|(start, _)| {
         let rest = &text[start + 1..];
-        let name = &rest[..rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '.')?];
-        let is_name = |part: &str| part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        (rest[name.len()..].starts_with('}') && name.split('.').all(is_name)).then_some((start, name))
+        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$');
+        let (name, behind) = rest.split_at(rest.find(|c| !is_part(c))?);
+        let begins_word = |c: char| c.is_ascii_alphabetic() || c == '_';
+        let is_word = |word: &str| word.starts_with(begins_word) && !word.contains('$');
+        let path = name.strip_prefix(INPUT).unwrap_or(name);
+        (behind.starts_with('}') && path.split('.').all(is_word)).then_some((start, name))
     })
 }
 

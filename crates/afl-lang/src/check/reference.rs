@@ -107,7 +107,7 @@ impl<'a> Checker<'a> {
                 (step(Some(clause)), self.step_path(&instance, first, rest))
             }
             None => {
-                self.unknown_name(first);
+                self.unknown_name(first, rest);
                 (step(None), Type::Broken)
             }
         }
@@ -154,7 +154,7 @@ impl<'a> Checker<'a> {
         });
     }
 
-    fn unknown_name(&mut self, name: &Ident<'a>) {
+    fn unknown_name(&mut self, name: &Ident<'a>, rest: &[Ident<'a>]) {
         if self.lost.contains(name.text) {
             return;
         }
@@ -175,10 +175,15 @@ impl<'a> Checker<'a> {
             return;
         }
         let frame = self.frames.last().expect("a name is looked up inside a frame");
-        let names = frame.block.names.keys().chain(frame.earlier.keys()).copied();
-        let close = self.closest(name.text, names.chain(self.variable_names()));
+        let names = || frame.block.steps.iter().map(|step| step.name).chain(self.variable_names());
+        let close = self.closest(name.text, names().chain(frame.earlier.keys().copied()));
+        let help = match (close, rest) {
+            (Some(close), _) => Some(format!("did you mean `{close}`?")),
+            // A name with nothing behind it is more likely no step at all.
+            (None, []) => Some(format!("a text is written `\"{0}\"`, an input `$.{0}`", name.text)),
+            (None, _) => self.did_you_mean(name.text, names()),
+        };
         let message = format!("there is no step `{}` in this block", name.text);
-        let help = close.map(|close| format!("did you mean `{close}`?"));
         self.report(Code::UnknownStep, name.span, message, |d| match help {
             Some(help) => d.help(help),
             None => d,

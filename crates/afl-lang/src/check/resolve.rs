@@ -71,11 +71,19 @@ impl<'a> Checker<'a> {
         }
         let close = self.closest(&name.text, self.table.namespace_names());
         let message = format!("there is no namespace `{}`", name.text);
-        let help = match close {
-            Some(close) => format!("did you mean `{close}`?"),
-            None => "give the file that declares it to the same command".to_owned(),
+        let help = match (close, self.namespace_of(name)) {
+            (_, Some(namespace)) => format!("`{}` is not a namespace; write `use {namespace}`", name.text),
+            (Some(close), None) => format!("did you mean `{close}`?"),
+            (None, None) => "give the file that declares it to the same command".to_owned(),
         };
         self.report(Code::UnknownNamespace, name.span, message, |d| d.help(help));
+    }
+
+    /// The namespace of the facet or schema of this full name.
+    fn namespace_of<'n>(&self, name: &'n QName<'a>) -> Option<&'n str> {
+        let (namespace, member) = name.text.rsplit_once('.')?;
+        self.table.member(self.table.namespace(namespace)?, member)?;
+        Some(namespace)
     }
 
     /// Reports the imports of the current scope that nothing used.
@@ -103,6 +111,15 @@ impl<'a> Checker<'a> {
 
     /// The facet or schema of this name; what is unknown or ambiguous is reported.
     pub(super) fn resolve(&mut self, name: &QName<'a>) -> Option<DefId> {
+        self.resolve_or(name, |_| None)
+    }
+
+    /// Like [`resolve`](Self::resolve), with a help for an unknown name that is close to no other.
+    pub(super) fn resolve_or(
+        &mut self,
+        name: &QName<'a>,
+        help: impl FnOnce(&Self) -> Option<String>,
+    ) -> Option<DefId> {
         match self.look_up(&name.text) {
             Found::One(id) => Some(id),
             Found::Several(ids) => {
@@ -110,7 +127,8 @@ impl<'a> Checker<'a> {
                 None
             }
             Found::None => {
-                self.unknown(name, Code::UnknownFacet, "facet");
+                let help = help(self);
+                self.unknown(name, Code::UnknownFacet, "facet", help);
                 None
             }
         }
@@ -170,16 +188,16 @@ impl<'a> Checker<'a> {
         });
     }
 
-    fn unknown(&mut self, name: &QName<'a>, code: Code, noun: &str) {
+    fn unknown(&mut self, name: &QName<'a>, code: Code, noun: &str, otherwise: Option<String>) {
         if self.is_lost(name) {
             return;
         }
         let message = format!("there is no {noun} `{}`", name.text);
-        let help = self.suggestion(name, code);
-        if help.is_none() && self.scope.incomplete && !name.text.contains('.') {
+        let close = self.suggestion(name, code);
+        if close.is_none() && self.scope.incomplete && !name.text.contains('.') {
             return;
         }
-        self.report(code, name.span, message, |d| match help {
+        self.report(code, name.span, message, |d| match close.or(otherwise) {
             Some(help) => d.help(help),
             None => d,
         });
@@ -236,7 +254,7 @@ impl<'a> Checker<'a> {
                 Type::Broken
             }
             Found::None => {
-                self.unknown(name, Code::UnknownType, "type");
+                self.unknown(name, Code::UnknownType, "type", None);
                 Type::Broken
             }
         }

@@ -120,7 +120,7 @@ impl<'a> Checker<'a> {
     }
 
     fn mixin_target(&mut self, mixin: &'a Mixin<'a>) -> Option<DefId> {
-        let id = self.resolve(&mixin.target)?;
+        let id = self.resolve_or(&mixin.target, |checker| Some(checker.policy_names()))?;
         let def = &self.table[id];
         match def.sort {
             Sort::Facet(crate::syntax::ast::FacetKind::Workflow) | Sort::Schema => {

@@ -104,10 +104,14 @@ impl<'s> Parser<'s> {
     fn at_value(&self) -> bool {
         match self.kind() {
             TokenKind::Ident => matches!(self.word(0), Word::True | Word::False | Word::Null),
-            TokenKind::LBrace | TokenKind::HashBrace | TokenKind::Minus | TokenKind::Bang => true,
-            TokenKind::OpenString | TokenKind::Misquoted | TokenKind::TextBlock | TokenKind::NumberWord => {
-                true
-            }
+            TokenKind::LBrace
+            | TokenKind::HashBrace
+            | TokenKind::Minus
+            | TokenKind::Bang
+            | TokenKind::OpenString
+            | TokenKind::Misquoted
+            | TokenKind::TextBlock
+            | TokenKind::NumberWord => true,
             _ => self.begins_operand(0),
         }
     }

@@ -5,7 +5,7 @@ use crate::code::Code;
 use crate::source::Span;
 use crate::syntax::ast::{
     Block, Body, Case, Catch, CatchKind, Clause, ClauseKind, Condition, Foreach, Prompt, PromptEntry, Script,
-    ScriptBody, When,
+    ScriptBody, StringLit, When,
 };
 use crate::syntax::script;
 use crate::syntax::token::{TokenKind, Word};
@@ -296,12 +296,18 @@ impl<'s> Parser<'s> {
             self.expected_with("a string", |d| d.help(help));
             self.bump();
         }
-        let Some(value) = self.string() else {
+        if self.at(TokenKind::Ident) && self.ahead[1].kind == TokenKind::String {
+            let help = "leave it out: `{name}` is put in by itself";
+            self.expected_here("a string", |d| d.help(help));
+            self.bump();
+        }
+        let value = self.string().unwrap_or_else(|| {
             while !matches!(self.kind(), TokenKind::RBrace | TokenKind::Eof | TokenKind::Ident) {
                 self.skip_brackets();
             }
-            return None;
-        };
+            // The entry is there, only its text is not.
+            StringLit { raw: "", span: key.span }
+        });
         Some(PromptEntry { key, value })
     }
 }

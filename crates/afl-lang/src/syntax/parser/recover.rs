@@ -246,6 +246,14 @@ impl Parser<'_> {
         self.ahead[1].kind == TokenKind::Assign || self.at_yield() || self.word(0) == Word::Sys
     }
 
+    /// Skips what is left of a line.
+    pub(super) fn skip_line(&mut self) {
+        self.skip_brackets();
+        while !self.on_new_line() && !matches!(self.kind(), TokenKind::RBrace | TokenKind::Eof) {
+            self.skip_brackets();
+        }
+    }
+
     /// Skips to the next declaration or the brace that ends the namespace.
     pub(super) fn skip_declaration(&mut self) {
         self.skip_brackets();
