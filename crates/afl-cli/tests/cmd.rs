@@ -2,6 +2,7 @@
 //!
 //! `TRYCMD=overwrite cargo test -p afl-cli --test cmd` writes what is printed now.
 
+// covers: RT-W1-a
 #[test]
 fn commands_print_what_the_cases_say() {
     trycmd::TestCases::new().case("tests/cmd/*.md").case("tests/cmd/*.toml");

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use insta::assert_snapshot;
+use proptest::prelude::*;
 
 use super::{Color, github, human, json};
 use crate::code::Code;
@@ -264,4 +265,30 @@ fn colour_is_added_only_where_it_is_asked_for() {
     assert!(human(&sources, &diagnostics, Color::Ansi).contains("\u{1b}["));
     assert!(!human(&sources, &diagnostics, Color::Plain).contains('\u{1b}'));
     assert_eq!(human(&sources, &[], Color::Ansi), "");
+}
+
+fn any_place(text: &str, from: usize, to: usize) -> Place {
+    let boundaries: Vec<_> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
+    let (a, b) = (boundaries[from % boundaries.len()], boundaries[to % boundaries.len()]);
+    place(0, a.min(b)..a.max(b))
+}
+
+proptest! {
+    // 20,000 cases held once; a few guard against a change.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_place_in_any_text_can_be_shown(
+        text in "([ -~]|[\r\n\t]|é|日|\u{1b}|\u{200d}){0,600}",
+        ends in prop::array::uniform4(0..1000_usize),
+    ) {
+        let sources = Sources::one("a.afl", text.clone());
+        let diagnostic = wrong(any_place(&text, ends[0], ends[1]))
+            .related(any_place(&text, ends[2], ends[3]), "and here");
+        let diagnostics = [diagnostic];
+        let shown = human(&sources, &diagnostics, Color::Plain);
+        prop_assert!(!shown.contains('\x1b'), "an escape sequence in {shown}");
+        prop_assert_eq!(github(&sources, &diagnostics).lines().count(), 1);
+        prop_assert!(serde_json::from_str::<serde_json::Value>(&json(&sources, &diagnostics)).is_ok());
+    }
 }
