@@ -302,20 +302,18 @@ impl<'s> Parser<'s> {
                 d.help(format!("write `$.{name}`"))
             });
             let span = self.bump().span;
-            return ExprKind::Input(self.path(vec![Ident { text: name, span }]));
+            return self.path(vec![Ident { text: name, span }]).map_or(ExprKind::Broken, ExprKind::Input);
         }
-        ExprKind::Input(self.path(Vec::new()))
+        self.path(Vec::new()).map_or(ExprKind::Broken, ExprKind::Input)
     }
 
-    fn path(&mut self, mut path: Vec<Ident<'s>>) -> Vec<Ident<'s>> {
+    /// The rest of a path; `None` where a part of it is missing.
+    fn path(&mut self, mut path: Vec<Ident<'s>>) -> Option<Vec<Ident<'s>>> {
         while self.at(TokenKind::Dot) {
             self.bump();
-            match self.path_segment() {
-                Some(segment) => path.push(segment),
-                None => break,
-            }
+            path.push(self.path_segment()?);
         }
-        path
+        Some(path)
     }
 
     fn path_segment(&mut self) -> Option<Ident<'s>> {
@@ -339,7 +337,7 @@ impl<'s> Parser<'s> {
                 _ => {}
             }
         }
-        let path = self.path(vec![Ident { text, span }]);
+        let Some(path) = self.path(vec![Ident { text, span }]) else { return ExprKind::Broken };
         if self.at(TokenKind::LParen) && !self.on_new_line() {
             let called = self.since(span);
             let facet = self.slice(called);
