@@ -162,8 +162,15 @@ impl<'s> Parser<'s> {
         if height <= MAX_EXPRESSION_HEIGHT {
             return (expr, height);
         }
-        let message = format!("this expression is more than {MAX_EXPRESSION_HEIGHT} levels high");
-        self.report(Code::TooDeep, expr.span, message, |d| d.help("give a part of it a step of its own"));
+        // A long chain passes the limit again and again, always from the same start.
+        let again = self
+            .diagnostics
+            .last()
+            .is_some_and(|last| last.code == Code::TooDeep && last.place.span.start == expr.span.start);
+        if !again {
+            let message = format!("this expression is more than {MAX_EXPRESSION_HEIGHT} levels high");
+            self.report(Code::TooDeep, expr.span, message, |d| d.help("give a part of it a step of its own"));
+        }
         (Expr { kind: ExprKind::Broken, span: expr.span }, 1)
     }
 

@@ -53,11 +53,7 @@ impl<'s> Parser<'s> {
             if self.eat(TokenKind::RParen).is_some() {
                 break;
             }
-            if self.at(TokenKind::Eof)
-                || self.at(TokenKind::LBrace)
-                || self.at(TokenKind::RBrace)
-                || self.at_declaration()
-            {
+            if self.params_are_cut_off() {
                 self.unclosed(open, TokenKind::RParen);
                 params.wholeness = Wholeness::Broken;
                 break;
@@ -76,6 +72,16 @@ impl<'s> Parser<'s> {
         }
         params.span = self.since(open);
         params
+    }
+
+    /// At what can only follow the parameters.
+    fn params_are_cut_off(&self) -> bool {
+        let behind =
+            matches!(self.word(0), Word::AndThen | Word::With | Word::Script | Word::Prompt | Word::Catch);
+        self.list_is_cut_off()
+            || self.at(TokenKind::Arrow)
+            || behind
+                && matches!(self.ahead[1].kind, TokenKind::Ident | TokenKind::LBrace | TokenKind::String)
     }
 
     pub(super) fn fields(&mut self) -> Params<'s> {
