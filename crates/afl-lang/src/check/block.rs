@@ -133,7 +133,7 @@ impl<'a> Checker<'a> {
         };
         let message = format!("`{name}` is a schema; it cannot have {what}");
         self.report(Code::SchemaWithMixin, span, message, |d| {
-            d.help("a schema only holds values; use a facet")
+            d.help("a schema only holds values; put it on the step that does the work")
         });
     }
 

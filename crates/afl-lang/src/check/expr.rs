@@ -183,9 +183,13 @@ impl<'a> Checker<'a> {
         let (compiled, ty) = self.expr(expr);
         if !matches!(ty.kind(), Kind::Boolean | Kind::Any) {
             let message = format!("a condition must be Boolean, but this is {}", ty.show(&self.table));
-            self.report(Code::NotBoolean, expr.span, message, |d| {
-                d.help("compare it with something, as in `x > 0`")
-            });
+            let example = match ty.kind() {
+                Kind::Text => "x != \"\"",
+                Kind::List => "x != []",
+                Kind::Number | Kind::Boolean | Kind::Record | Kind::Null | Kind::Any => "x > 0",
+            };
+            let help = format!("compare it with something, as in `{example}`");
+            self.report(Code::NotBoolean, expr.span, message, |d| d.help(help));
         }
         compiled
     }

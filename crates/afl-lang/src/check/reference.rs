@@ -10,6 +10,9 @@ use crate::program::{ExprKind, InputRef, InputSource, StepRef};
 use crate::source::{Place, Span};
 use crate::syntax::ast::{Block, Clause, ClauseKind, Ident, Statement};
 
+/// What `$` has besides, inside a `catch`.
+const CAUGHT: [&str; 2] = ["error", "error_type"];
+
 /// Where a bare name leads.
 enum Target<'a> {
     Variable(Type),
@@ -37,7 +40,7 @@ impl<'a> Checker<'a> {
 
     fn find_input(&mut self, name: &str) -> Option<(InputSource, Type)> {
         let owner = Rc::clone(&self.frame().owner);
-        let caught = self.frame().mode == Mode::Caught && matches!(name, "error" | "error_type");
+        let caught = self.frame().mode == Mode::Caught && CAUGHT.contains(&name);
         if caught {
             return Some((InputSource::Caught, Type::String));
         }
@@ -72,8 +75,12 @@ impl<'a> Checker<'a> {
         } else if def.return_named(name.text).is_some() {
             Some(format!("`{}` is what the block yields; it has no value before that", name.text))
         } else {
+            let caught = match self.frames.last().map(|frame| frame.mode) {
+                Some(Mode::Caught) => &CAUGHT[..],
+                Some(Mode::Normal) | None => &[],
+            };
             let names = def.params.iter().map(|param| param.name).chain(self.variable_names());
-            self.did_you_mean(name.text, names)
+            self.did_you_mean(name.text, names.chain(caught.iter().copied()))
         };
         self.report(Code::UnknownInput, name.span, message, |d| match help {
             Some(help) => d.help(help),

@@ -1,6 +1,7 @@
 //! Short and qualified names to declarations.
 
 use super::Checker;
+use super::hint::listed;
 use super::table::{DefId, NamespaceId, Sort, TOP_LEVEL};
 use super::ty::Type;
 use crate::code::Code;
@@ -111,14 +112,16 @@ impl<'a> Checker<'a> {
 
     /// The facet or schema of this name; what is unknown or ambiguous is reported.
     pub(super) fn resolve(&mut self, name: &QName<'a>) -> Option<DefId> {
-        self.resolve_or(name, |_| None)
+        self.resolve_or(name, |_| {
+            "declare it, or give the file that declares it to the same command".to_owned()
+        })
     }
 
     /// Like [`resolve`](Self::resolve), with a help for an unknown name that is close to no other.
     pub(super) fn resolve_or(
         &mut self,
         name: &QName<'a>,
-        help: impl FnOnce(&Self) -> Option<String>,
+        help: impl FnOnce(&Self) -> String,
     ) -> Option<DefId> {
         match self.look_up(&name.text) {
             Found::One(id) => Some(id),
@@ -188,7 +191,7 @@ impl<'a> Checker<'a> {
         });
     }
 
-    fn unknown(&mut self, name: &QName<'a>, code: Code, noun: &str, otherwise: Option<String>) {
+    fn unknown(&mut self, name: &QName<'a>, code: Code, noun: &str, otherwise: String) {
         if self.is_lost(name) {
             return;
         }
@@ -197,10 +200,7 @@ impl<'a> Checker<'a> {
         if close.is_none() && self.scope.incomplete && !name.text.contains('.') {
             return;
         }
-        self.report(code, name.span, message, |d| match close.or(otherwise) {
-            Some(help) => d.help(help),
-            None => d,
-        });
+        self.report(code, name.span, message, |d| d.help(close.unwrap_or(otherwise)));
     }
 
     fn suggestion(&self, name: &QName<'a>, code: Code) -> Option<String> {
@@ -254,7 +254,8 @@ impl<'a> Checker<'a> {
                 Type::Broken
             }
             Found::None => {
-                self.unknown(name, Code::UnknownType, "type", None);
+                let help = format!("a type is {} or a `schema`", listed(&TypeRef::BUILTINS));
+                self.unknown(name, Code::UnknownType, "type", help);
                 Type::Broken
             }
         }
@@ -267,7 +268,7 @@ fn common_type(code: Code, name: &str) -> Option<&'static str> {
         return None;
     }
     Some(match name.to_ascii_lowercase().as_str() {
-        "str" | "text" | "char" => "write `String`",
+        "str" | "text" | "char" | "date" | "datetime" | "timestamp" | "uuid" => "write `String`",
         "integer" | "i64" | "i32" | "number" => "write `Long`, or `Double` for fractions",
         "float" | "f64" | "decimal" => "write `Double`",
         "bool" => "write `Boolean`",

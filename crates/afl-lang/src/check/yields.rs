@@ -68,13 +68,10 @@ impl<'a> Checker<'a> {
 
     fn wrong_target(&mut self, owner: &Instance<'a>, own: DefId, name: &QName<'a>) {
         let def = &self.table[own];
-        let mut targets = vec![def.name];
-        targets.extend(owner.mixins.iter().map(|mixin| mixin.alias.unwrap_or(self.table[mixin.def].name)));
+        let mixins = owner.mixins.iter().map(|mixin| mixin.alias.unwrap_or(self.table[mixin.def].name));
+        let meant = self.closest(&name.text, mixins).unwrap_or(def.name);
         let message = format!("this block belongs to `{}` and cannot yield to `{}`", def.name, name.text);
-        let help = match targets[..] {
-            [only] => format!("write `yield {only}(…)`"),
-            _ => self.did_you_mean(&name.text, targets).unwrap_or_default(),
-        };
+        let help = format!("write `yield {meant}(…)`");
         let place = def.place;
         self.frame().yields_in_doubt = true;
         self.report(Code::YieldTarget, name.span, message, |d| {

@@ -12,15 +12,34 @@ impl<'s> Parser<'s> {
     /// A block in braces; the parser stands at the opening one.
     pub(super) fn block(&mut self) -> Block<'s> {
         let open = self.span();
-        let statements = self.nested(Self::statements).unwrap_or_default();
+        let statements = self.nested(|parser| {
+            let open = parser.bump().span;
+            parser.statements(open)
+        });
+        self.finished(statements.unwrap_or_default(), open)
+    }
+
+    /// A block whose opening brace is missing and has been reported.
+    pub(super) fn block_without_brace(&mut self) -> Block<'s> {
+        let open = self.here();
+        let statements = self.nested(|parser| parser.statements(open)).unwrap_or_default();
+        self.finished(statements, open)
+    }
+
+    /// At what can only stand inside a block.
+    pub(super) fn at_block_content(&self) -> bool {
+        let is_step = self.at(TokenKind::Ident) && self.ahead[1].kind == TokenKind::Assign;
+        is_step || self.at_yield() || self.word(0) == Word::Sys && self.ahead[1].kind == TokenKind::Dot
+    }
+
+    fn finished(&mut self, statements: Vec<Statement<'s>>, open: Span) -> Block<'s> {
         let block = Block { statements, span: self.since(open) };
         self.check_size(&block);
         self.check_order(&block);
         block
     }
 
-    fn statements(&mut self) -> Vec<Statement<'s>> {
-        let open = self.bump().span;
+    fn statements(&mut self, open: Span) -> Vec<Statement<'s>> {
         let mut statements = Vec::new();
         loop {
             match self.kind() {

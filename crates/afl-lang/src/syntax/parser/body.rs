@@ -80,7 +80,10 @@ impl<'s> Parser<'s> {
             _ if self.at(TokenKind::LBrace) => ClauseKind::Block(self.block()),
             _ => {
                 self.expected_with("`{`, `foreach`, `when` or `script` behind `andThen`", |d| d);
-                return None;
+                if !self.at_block_content() {
+                    return None;
+                }
+                ClauseKind::Block(self.block_without_brace())
             }
         };
         Some(Clause { kind, span: self.since(start) })
@@ -117,7 +120,7 @@ impl<'s> Parser<'s> {
             return Some(self.block());
         }
         self.expected("`{`");
-        None
+        self.at_block_content().then(|| self.block_without_brace())
     }
 
     fn when(&mut self) -> Option<When<'s>> {

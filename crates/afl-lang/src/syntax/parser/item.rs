@@ -14,9 +14,6 @@ use crate::syntax::token::{TokenKind, Word};
 const ITEM_WORDS: [&str; 8] =
     ["namespace", "use", "facet", "event", "workflow", "schema", "implicit", "test"];
 
-/// Bounds how far the beginning of a line is looked for.
-const MAX_INDENTATION: usize = 200;
-
 /// Where a list of items ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Until {
@@ -67,7 +64,8 @@ impl<'s> Parser<'s> {
                 }
                 TokenKind::Ident if self.word(0) == Word::Namespace => {
                     if let Until::Brace { open, namespace } = until {
-                        if self.column(self.span()) <= self.column(namespace) {
+                        let beside = self.indentation(self.span()) <= self.indentation(namespace);
+                        if beside && self.on_new_line() {
                             self.unclosed(open, TokenKind::RBrace);
                             return items;
                         }
@@ -78,13 +76,6 @@ impl<'s> Parser<'s> {
                 _ => items.extend(self.item()),
             }
         }
-    }
-
-    /// How far a token is from the beginning of its line: what is no further than the namespace around it
-    /// is not meant to be inside. No indentation is deeper than [`MAX_INDENTATION`].
-    fn column(&self, span: Span) -> usize {
-        let before = self.text[..span.start as usize].bytes().rev().take(MAX_INDENTATION);
-        before.take_while(|byte| *byte != b'\n').count()
     }
 
     fn namespace_in_namespace(&mut self, outer: &str) {

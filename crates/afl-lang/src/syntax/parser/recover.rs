@@ -9,6 +9,9 @@ use crate::limits::MAX_DIAGNOSTICS;
 use crate::source::{Place, Span};
 use crate::syntax::token::{Token, TokenKind, Word};
 
+/// Bounds how far the beginning of a line is looked for.
+const MAX_LINE_BYTES: usize = 400;
+
 impl Parser<'_> {
     pub(super) fn place(&self, span: Span) -> Place {
         Place { file: self.file, span }
@@ -188,6 +191,18 @@ impl Parser<'_> {
                 return;
             }
         }
+    }
+
+    /// How far the line of `span` is indented; nothing where the line is too long to look for its start.
+    pub(super) fn indentation(&self, span: Span) -> usize {
+        let end = span.start as usize;
+        let before = &self.text.as_bytes()[end.saturating_sub(MAX_LINE_BYTES)..end];
+        let line = match before.iter().rposition(|byte| *byte == b'\n') {
+            Some(line_end) => &before[line_end + 1..],
+            None if before.len() == end => before,
+            None => return 0,
+        };
+        line.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
     }
 
     /// At the first words of a declaration, wherever the parser is.

@@ -12,6 +12,12 @@ use crate::syntax::token::{Token, TokenKind, Word};
 pub(super) const YIELD_HELP: &str =
     "write `yield Name(result = value)` with the name of the facet or workflow that the block belongs to";
 
+/// What is left of a list behind a mistake.
+enum Rest {
+    GoesOn,
+    IsLost,
+}
+
 /// What a call is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Caller {
@@ -34,6 +40,8 @@ impl<'s> Parser<'s> {
     pub(super) fn returns(&mut self) -> Option<Params<'s>> {
         if self.at_thin_arrow() || self.at(TokenKind::Colon) {
             self.expected_arrow(|d| d.help("write the returns as `=> (name: Type)`"));
+        } else if self.at(TokenKind::LParen) {
+            self.expected_here("`=>`", |d| d.help("write the returns as `=> (name: Type)`"));
         } else if self.eat(TokenKind::Arrow).is_none() {
             return None;
         }
@@ -133,7 +141,13 @@ impl<'s> Parser<'s> {
             self.expected_with("`:`", |d| d.help(help));
             return None;
         }
-        let ty = self.type_expr();
+        let mut ty = self.type_expr();
+        if self.at(TokenKind::RBracket) {
+            let help = "write a list type as `[Type]`";
+            self.expected_here("`,` or `)`", |d| d.help(help));
+            self.bump();
+            ty.kind = TypeKind::Broken;
+        }
         let default = self.eat(TokenKind::Assign).map(|_| self.expr());
         Some(Param { name, ty, default, span: self.since(name.span) })
     }
@@ -188,13 +202,21 @@ impl<'s> Parser<'s> {
         if self.eat(TokenKind::Comma).is_some() || self.at(close) {
             return true;
         }
-        let begins_element = matches!(self.kind(), TokenKind::Ident | TokenKind::String | TokenKind::Int)
+        let begins_element = self.at_element()
             && !matches!(self.word(0), Word::With | Word::Catch | Word::As)
             && if self.on_new_line() { self.line_begins_element() } else { !self.at_statement() };
         if begins_element {
             self.missing(Code::MissingComma, "`,`", |d| d.help("separate the elements of a list with `,`"));
         }
         begins_element
+    }
+
+    fn at_element(&self) -> bool {
+        use TokenKind as T;
+        matches!(
+            self.kind(),
+            T::Ident | T::String | T::TextBlock | T::Int | T::Double | T::Dollar | T::HashBrace
+        )
     }
 
     /// Whether a line goes on with the list that it stands in: `name: …`, or `name = …` that is no step.
@@ -293,7 +315,7 @@ impl<'s> Parser<'s> {
             if self.eat(TokenKind::RParen).is_some() {
                 break;
             }
-            if self.list_is_cut_off() {
+            if self.list_is_cut_off(open) {
                 self.unclosed(open, TokenKind::RParen);
                 args.wholeness = Wholeness::Broken;
                 break;
@@ -302,40 +324,60 @@ impl<'s> Parser<'s> {
                 Some(arg) => args.list.push(arg),
                 None => args.wholeness = Wholeness::Broken,
             }
-            if !self.end_of_element(TokenKind::RParen) {
+            let odd = !self.at(TokenKind::Comma) && !self.at(TokenKind::RParen) && !self.at_argument();
+            if odd || !self.end_of_element(TokenKind::RParen) {
                 args.wholeness = Wholeness::Broken;
-                if self.recover_in_list() {
-                    continue;
+                match self.recover_in_args(open, args.list.last_mut()) {
+                    Rest::GoesOn => {}
+                    Rest::IsLost => break,
                 }
-                self.unclosed(open, TokenKind::RParen);
-                break;
             }
         }
         args.span = self.since(open);
         args
     }
 
-    fn list_is_cut_off(&self) -> bool {
-        matches!(self.kind(), TokenKind::Eof | TokenKind::RBrace | TokenKind::LBrace) || self.at_declaration()
+    fn list_is_cut_off(&self, open: Span) -> bool {
+        matches!(self.kind(), TokenKind::Eof | TokenKind::RBrace | TokenKind::LBrace)
+            || self.at_declaration()
+            || self.at_step_beside(open)
     }
 
-    /// Behind a broken element: whether the list goes on after skipping something odd.
-    fn recover_in_list(&mut self) -> bool {
-        let odd = !self.on_new_line()
-            && !matches!(
-                self.kind(),
-                TokenKind::RBrace | TokenKind::LBrace | TokenKind::Eof | TokenKind::Ident
-            );
-        if odd {
-            let message = format!("expected `,` or `)`, found {}", self.found());
-            self.syntax_error(Code::Expected, message, |d| d);
-            self.skip_element();
-            return matches!(self.kind(), TokenKind::Comma | TokenKind::RParen) && {
-                self.eat(TokenKind::Comma);
-                true
-            };
+    /// At a line with a step, no further in than the line of the bracket.
+    fn at_step_beside(&self, open: Span) -> bool {
+        self.at(TokenKind::Ident)
+            && self.ahead[1].kind == TokenKind::Assign
+            && self.on_new_line()
+            && self.is_called(self.ahead[2])
+            && self.indentation(self.span()) <= self.indentation(open)
+    }
+
+    /// At `name =` or `name:`.
+    fn at_argument(&self) -> bool {
+        self.at(TokenKind::Ident) && matches!(self.ahead[1].kind, TokenKind::Assign | TokenKind::Colon)
+    }
+
+    /// Behind an argument that does not end as it should: skips something odd on its line.
+    fn recover_in_args(&mut self, open: Span, last: Option<&mut Arg<'s>>) -> Rest {
+        let ends = self.on_new_line()
+            || self.at_statement()
+            || matches!(self.kind(), TokenKind::RBrace | TokenKind::LBrace | TokenKind::Eof)
+            || matches!(self.word(0), Word::With | Word::Catch | Word::As);
+        if ends {
+            self.unclosed(open, TokenKind::RParen);
+            return Rest::IsLost;
         }
-        false
+        self.expected_here("`,` or `)`", |d| d);
+        if let Some(arg) = last {
+            // What is odd here was meant to be a part of it.
+            arg.value.kind = ExprKind::Broken;
+        }
+        self.skip_element();
+        self.eat(TokenKind::RBracket);
+        if self.eat(TokenKind::Comma).is_some() || self.at(TokenKind::RParen) {
+            return Rest::GoesOn;
+        }
+        Rest::IsLost
     }
 
     fn arg(&mut self, open: Span) -> Option<Arg<'s>> {
@@ -350,6 +392,18 @@ impl<'s> Parser<'s> {
             let help = format!("write `{} = …`", name.text);
             self.expected_with("`=`", |d| d.help(help));
             self.bump();
+            return Some(Arg { name, value: self.expr() });
+        }
+        if self.at(TokenKind::Assign) {
+            self.expected_here("the name of a parameter", |d| d);
+            self.bump();
+            self.expr();
+            return None;
+        }
+        if self.lacks_assign() {
+            let name = self.ident("a name")?;
+            let help = format!("write `{} = …`", name.text);
+            self.expected_here("`=`", |d| d.help(help));
             return Some(Arg { name, value: self.expr() });
         }
         let start = self.span();
@@ -371,6 +425,19 @@ impl<'s> Parser<'s> {
             });
         }
         None
+    }
+
+    /// At `name value`.
+    fn lacks_assign(&self) -> bool {
+        let [name, value, _] = self.ahead;
+        name.kind == TokenKind::Ident
+            && name.word == Word::Other
+            && matches!(
+                value.kind,
+                TokenKind::Ident | TokenKind::Int | TokenKind::Double | TokenKind::String | TokenKind::Dollar
+            )
+            && matches!(value.word, Word::Other | Word::True | Word::False | Word::Null)
+            && !self.slice(name.span.to(value.span)).contains('\n')
     }
 
     /// Reports `a = b` in the place of an expression and reads it as `a == b`.
