@@ -2,12 +2,13 @@
 
 use std::hint::black_box;
 use std::io;
-use std::time::Instant;
 
 use afl_lang::check;
 use afl_lang::program::{Emit, Program, load};
 use afl_lang::source::{FileId, Sources};
 use afl_lang::syntax::parse;
+
+use crate::timing::Clock;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stage {
@@ -84,9 +85,9 @@ impl Input {
 }
 
 fn timed<T>(work: impl FnOnce() -> T) -> f64 {
-    let start = Instant::now();
+    let clock = Clock::start();
     let made = black_box(work());
-    let seconds = start.elapsed().as_secs_f64();
+    let seconds = clock.seconds();
     drop(made);
     seconds
 }
