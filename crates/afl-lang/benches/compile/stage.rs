@@ -79,7 +79,10 @@ impl Input {
                 let document = self.program().emit(Emit::WHOLE).to_vec();
                 timed(|| load(&document).expect("what was emitted can be loaded"))
             }
-            Stage::Whole => timed(|| self.program().hash()),
+            Stage::Whole => timed(|| {
+                let program = self.program();
+                (program.hash(), program)
+            }),
         }
     }
 }

@@ -11,7 +11,9 @@ impl<'s> Parser<'s> {
     /// A block in braces; the parser stands at the opening one.
     pub(super) fn block(&mut self) -> Block<'s> {
         let open = self.span();
-        let statements = self.nested(Self::statements).unwrap_or_default();
+        let mut statements = self.nested(Self::statements).unwrap_or_default();
+        // Most blocks are short, and the room that a list grows by is larger than they are.
+        statements.shrink_to_fit();
         let block = Block { statements, span: self.since(open) };
         self.check_size(&block);
         self.check_order(&block);

@@ -303,12 +303,15 @@ impl<'s> Parser<'s> {
                 d.help(format!("write `$.{name}`"))
             });
             let span = self.bump().span;
-            return ExprKind::Input(self.path(vec![Ident { text: name, span }]));
+            return ExprKind::Input(self.path(Some(Ident { text: name, span })));
         }
-        ExprKind::Input(self.path(Vec::new()))
+        ExprKind::Input(self.path(None))
     }
 
-    fn path(&mut self, mut path: Vec<Ident<'s>>) -> Vec<Ident<'s>> {
+    fn path(&mut self, first: Option<Ident<'s>>) -> Vec<Ident<'s>> {
+        // A step and its attribute: few paths are longer.
+        let mut path = Vec::with_capacity(2);
+        path.extend(first);
         while self.at(TokenKind::Dot) {
             self.bump();
             match self.path_segment() {
@@ -340,7 +343,7 @@ impl<'s> Parser<'s> {
                 _ => {}
             }
         }
-        let path = self.path(vec![Ident { text, span }]);
+        let path = self.path(Some(Ident { text, span }));
         if self.at(TokenKind::LParen) && !self.on_new_line() {
             self.syntax_error(Code::Expected, "a facet cannot be called inside an expression", |d| {
                 d.help(format!("make it a step, `x = {text}(…)`, and use `x.attribute` here"))

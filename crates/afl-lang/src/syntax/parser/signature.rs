@@ -69,6 +69,7 @@ impl<'s> Parser<'s> {
                 break;
             }
         }
+        params.list.shrink_to_fit();
         params.span = self.since(open);
         params
     }
@@ -261,6 +262,7 @@ impl<'s> Parser<'s> {
                 break;
             }
         }
+        args.list.shrink_to_fit();
         args.span = self.since(open);
         args
     }
