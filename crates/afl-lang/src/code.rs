@@ -92,7 +92,7 @@ codes! {
     StepOutOfReach = "AFL0404" Error "a step of another block";
     ReferenceCycle = "AFL0405" Error "steps that wait for one another";
     Recursion = "AFL0406" Error "a facet that calls itself without end";
-    VariableClash = "AFL0407" Error "a foreach variable that hides another name";
+    VariableClash = "AFL0407" Warning "a foreach variable that hides another name";
 
     YieldTarget = "AFL0500" Error "a yield to somebody else";
     DuplicateYield = "AFL0501" Error "two yields to one target in a block";

@@ -3,7 +3,7 @@
 use crate::check::check;
 use crate::diagnostic::{self, Diagnostic};
 use crate::program::Program;
-use crate::source::Sources;
+use crate::source::{Role, Sources};
 use crate::syntax::parse;
 
 /// Whether a program with mistakes is given out.
@@ -29,10 +29,21 @@ pub fn compile(sources: &Sources, validation: Validation) -> Compiled {
     let (trees, syntax): (Vec<_>, Vec<_>) = parsed.into_iter().map(|one| (one.tree, one.diagnostics)).unzip();
     let mut diagnostics: Vec<Diagnostic> = syntax.into_iter().flatten().collect();
     let broken = diagnostics.iter().any(Diagnostic::is_error);
-    let (program, found) = check(sources, &trees);
+    let (program, mut found) = check(sources, &trees);
+    if broken {
+        // What seems unused or missing may be in the text that could not be read.
+        found.retain(Diagnostic::is_error);
+    }
     let wrong = found.iter().any(Diagnostic::is_error);
     diagnostics.extend(found);
+    diagnostics.retain(|diagnostic| diagnostic.is_error() || !in_library(sources, diagnostic));
     diagnostic::sort(&mut diagnostics);
+    diagnostic::limit(&mut diagnostics);
     let withheld = broken || wrong && validation == Validation::Require;
     Compiled { program: (!withheld).then_some(program), diagnostics }
+}
+
+/// Nobody can act on a warning about a library.
+fn in_library(sources: &Sources, diagnostic: &Diagnostic) -> bool {
+    sources.get(diagnostic.place.file).role == Role::Library
 }

@@ -1,6 +1,7 @@
 //! What is wrong with a program, as data: a code, a sentence, places, and what to do.
 
 use crate::code::Code;
+use crate::limits::MAX_DIAGNOSTICS;
 use crate::source::Place;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -67,6 +68,16 @@ impl Diagnostic {
 
     pub fn is_error(&self) -> bool {
         self.severity() == Severity::Error
+    }
+}
+
+/// Keeps as many as are shown, and says so.
+pub fn limit(diagnostics: &mut Vec<Diagnostic>) {
+    if diagnostics.len() > MAX_DIAGNOSTICS {
+        diagnostics.truncate(MAX_DIAGNOSTICS);
+        let place = diagnostics[MAX_DIAGNOSTICS - 1].place;
+        let message = format!("there are more than {MAX_DIAGNOSTICS} messages; the rest is not shown");
+        diagnostics.push(Diagnostic::new(Code::TooManyDiagnostics, place, message));
     }
 }
 

@@ -126,6 +126,14 @@ impl<'s> LineIndex<'s> {
         }
     }
 
+    /// The text of a line that [`position`](Self::position) gave, without what ends the line.
+    pub fn line(&self, line: u32) -> Span {
+        let start = self.starts[line as usize - 1];
+        let end = self.starts.get(line as usize).map_or(self.text.len(), |next| *next as usize - 1);
+        let text = &self.text[start as usize..end];
+        Span::new(start, start + text.strip_suffix('\r').unwrap_or(text).len() as u32)
+    }
+
     fn on_line(&self, line: usize, offset: u32) -> LineColumn {
         let start = self.starts[line];
         let column = self.characters_before(offset) - self.characters_before(start);
@@ -168,6 +176,13 @@ mod tests {
         assert_eq!(index.position(4), LineColumn { line: 2, column: 1 });
         assert_eq!(index.position_near(1, 5), LineColumn { line: 2, column: 2 });
         assert_eq!(index.position_near(1, 0), LineColumn { line: 1, column: 1 });
+    }
+
+    #[test]
+    fn a_line_ends_before_its_line_break() {
+        let index = LineIndex::new("ab\r\ncd\n");
+        let lines: Vec<_> = (1..=3).map(|line| index.line(line).range()).collect();
+        assert_eq!(lines, [0..2, 4..6, 7..7]);
     }
 
     #[test]

@@ -116,11 +116,11 @@ impl<'a> Checker<'a> {
 
     fn add_implicit_args(&mut self, def: DefId, args: &mut Vec<NamedArg>) {
         let Some(implicit) = self.visible_implicit(def) else { return };
+        self.mark_used(self.table.implicits[implicit].namespace);
         let given = Given::by(args);
         let supplied: Vec<NamedArg> =
             self.implicit_args[implicit].iter().filter(|arg| !given.has(&arg.name)).cloned().collect();
         args.extend(supplied);
-        self.mark_used(self.table.implicits[implicit].namespace);
     }
 
     /// The implicit for this facet: of the own namespace, else the first of an imported one or the top level.
@@ -177,6 +177,9 @@ impl<'a> Checker<'a> {
         if callee.wholeness == Wholeness::Broken {
             return;
         }
+        // An argument that the callee does not know, and that has been reported, is most likely one of
+        // those that are missing.
+        let unknown = given.iter().filter(|arg| callee.param(&arg.name).is_none()).count();
         let given = Given::by(given);
         let missing: Vec<_> = callee
             .params
@@ -184,6 +187,9 @@ impl<'a> Checker<'a> {
             .filter(|param| !given.has(param.name))
             .filter(|param| !self.may_stay_unset(def, param.name))
             .collect();
+        if missing.len() <= unknown {
+            return;
+        }
         let [first, ..] = &missing[..] else { return };
         let names: Vec<&str> = missing.iter().map(|param| param.name).collect();
         let message = format!("`{}` needs {}", callee.name, listed(&names));

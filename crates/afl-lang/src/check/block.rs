@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use rustc_hash::FxHashMap;
+
 use super::Checker;
 use super::cycle;
 use super::scope::{Instance, StepInfo};
@@ -55,14 +57,14 @@ impl<'a> Checker<'a> {
 
     /// Enters the steps of a block before any is checked: references may go forward.
     fn enter_steps(&mut self, block: &'a Block<'a>) {
-        let mut repeats: Vec<(Place, Place, &'a str)> = Vec::new();
+        let mut repeats: FxHashMap<&'a str, Vec<Place>> = FxHashMap::default();
         for statement in &block.statements {
             let ast::Statement::Step(step) = statement else { continue };
             let instance = Rc::new(self.instance_of(&step.call));
             let place = self.place(step.name.span);
             let frame = self.frame();
-            if let Some((_, first)) = frame.block.step(step.name.text) {
-                repeats.push((first.place, place, step.name.text));
+            if frame.block.step(step.name.text).is_some() {
+                repeats.entry(step.name.text).or_default().push(place);
                 continue;
             }
             let index = frame.block.steps.len() as u32;
@@ -72,17 +74,28 @@ impl<'a> Checker<'a> {
                 self.clash_with_variable(step);
             }
         }
-        for (first, second, name) in repeats {
-            let message = format!("two steps of this block are called `{name}`");
-            self.report(Code::DuplicateStep, first.span, message, |d| {
-                d.related(second, "the other one is here").help("give one of them another name")
-            });
+        for (name, others) in repeats {
+            self.repeated_step(name, others);
         }
     }
 
+    fn repeated_step(&mut self, name: &'a str, others: Vec<Place>) {
+        let Some((_, first)) = self.frame().block.step(name) else { return };
+        let span = first.place.span;
+        let message = format!("{} steps of this block are called `{name}`", others.len() + 1);
+        self.report(Code::DuplicateStep, span, message, |mut d| {
+            for place in others {
+                d = d.related(place, "another one is here");
+            }
+            d.help("give each step a name of its own")
+        });
+    }
+
+    /// The bare name would mean the variable, and the step could never be read.
     fn clash_with_variable(&mut self, step: &Step<'a>) {
-        let message = format!("`{}` is already the variable of a `foreach`", step.name.text);
-        self.report(Code::VariableClash, step.name.span, message, |d| d.help("give the step another name"));
+        let message =
+            format!("the step `{0}` and the variable `{0}` of a `foreach` have one name", step.name.text);
+        self.report(Code::DuplicateStep, step.name.span, message, |d| d.help("give the step another name"));
     }
 
     fn position_of(&mut self, step: &Step<'a>) -> Option<u32> {
@@ -98,10 +111,7 @@ impl<'a> Checker<'a> {
         let depends_on = self.frame().block.read_names();
         self.check_schema_step(step, &instance);
         self.note_calls(step, &instance);
-        // The block inside reads its own steps, not those of this one.
-        let reads = std::mem::take(&mut self.frame().block.reads);
         let body = self.body(&instance, &step.body, &id);
-        self.frame().block.reads = reads;
         StepStmt {
             id,
             name: step.name.text.to_owned(),

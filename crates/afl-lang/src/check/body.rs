@@ -15,6 +15,7 @@ use crate::syntax::ast::{
 };
 
 /// A checked body, and what it yields to its owner.
+#[derive(Default)]
 pub(super) struct CheckedBody<'a> {
     pub(super) blocks: Vec<AndThenBlock>,
     pub(super) catch: Option<CatchClause>,
@@ -26,7 +27,11 @@ pub(super) struct CheckedBody<'a> {
 impl<'a> Checker<'a> {
     /// The clauses and the `catch` of `owner`, whose id is `id`.
     pub(super) fn body(&mut self, owner: &Rc<Instance<'a>>, body: &'a Body<'a>, id: &str) -> CheckedBody<'a> {
+        if body.clauses.is_empty() && body.catch.is_none() {
+            return CheckedBody::default();
+        }
         self.push_frame(owner, Mode::Normal);
+        self.frame().clauses = &body.clauses;
         let mut blocks = Vec::with_capacity(body.clauses.len());
         for (position, clause) in body.clauses.iter().enumerate() {
             blocks.push(self.clause(clause, position as u32, format!("{id}/{position}")));
@@ -105,20 +110,19 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A variable can be read as `$.v` and as `v`, so neither may mean something else.
+    /// A variable can be read as `$.v` and as `v`; where `$.v` is something else, only `v` is left.
     fn check_variable(&mut self, variable: &Ident<'a>) {
         let owner = Rc::clone(&self.frame().owner);
-        let input = owner.def.is_some()
-            && self.owner_attribute(&owner, variable.text).is_some_and(|ty| ty != Type::Broken);
+        let input = self.owner_attribute(&owner, variable.text).is_some_and(|ty| ty != Type::Broken);
         let shadowed = self.frame().variables.iter().any(|other| other.name == variable.text);
-        let taken = if input {
-            "an input"
+        let name = variable.text;
+        let message = if input {
+            format!("`$.{name}` is still the input `{name}`; only `{name}` is the element")
         } else if shadowed {
-            "the variable of a `foreach` around this one"
+            format!("`{name}` hides the variable of the `foreach` around this one")
         } else {
             return;
         };
-        let message = format!("`{}` is already the name of {taken}", variable.text);
         self.report(Code::VariableClash, variable.span, message, |d| {
             d.help("choose another name for the variable")
         });

@@ -17,7 +17,11 @@ impl<'a> Checker<'a> {
         let (left, left_ty) = self.expr(&operands[0]);
         let (right, right_ty) = self.expr(&operands[1]);
         let ty = self.result(op, &left_ty, &right_ty).unwrap_or_else(|reason| {
-            self.report(Code::BadOperand, span, reason, |d| d);
+            let help = hint(op, left_ty.kind(), right_ty.kind());
+            self.report(Code::BadOperand, span, reason, |d| match help {
+                Some(help) => d.help(help),
+                None => d,
+            });
             Type::Broken
         });
         (ExprKind::Binary(op, Box::new([left, right])), ty)
@@ -77,11 +81,7 @@ impl<'a> Checker<'a> {
             return Ok(result);
         }
         let (left, right) = (left.show(&self.table), right.show(&self.table));
-        let mut message = format!("`{}` takes {wanted}, not {left} and {right}", op.text());
-        if op == BinaryOp::Add {
-            message.push_str("; `++` joins anything as text");
-        }
-        Err(message)
+        Err(format!("`{}` takes {wanted}, not {left} and {right}", op.text()))
     }
 
     /// The type of a sum, where it is known.
@@ -120,5 +120,16 @@ impl<'a> Checker<'a> {
             "`{}` looks into a list, a map or a string; {element} cannot be in {container}",
             op.text()
         ))
+    }
+}
+
+/// What to do about operands that do not go together.
+fn hint(op: BinaryOp, left: Kind, right: Kind) -> Option<&'static str> {
+    match (op, left, right) {
+        (BinaryOp::Add, _, _) => Some("`++` joins anything to text"),
+        (_, Kind::Text, Kind::Number) | (_, Kind::Number, Kind::Text) => {
+            Some("write a number without quotes; `\"\" ++ number` makes text of it")
+        }
+        _ => None,
     }
 }

@@ -1,6 +1,7 @@
 //! The policies of the prelude: what their settings may be, and where they do something.
 
 use super::Checker;
+use super::hint::listed;
 use super::table::{DefId, Sort};
 use crate::code::Code;
 use crate::syntax::ast::{ExprKind, FacetKind, Mixin, UnaryOp, Wholeness};
@@ -31,6 +32,13 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// For those who look for one.
+    pub(super) fn policy_names(&self) -> String {
+        let policies = self.table.defs().filter(|def| def.sort == Sort::Policy);
+        let names: Vec<&str> = policies.map(|def| def.name).collect();
+        format!("the policies are {}", listed(&names))
+    }
+
     /// Policies say how work is done; a facet that nobody outside works for has none.
     pub(super) fn check_policies(
         &mut self,
@@ -39,6 +47,10 @@ impl<'a> Checker<'a> {
         targets: &[Option<DefId>],
     ) {
         let Some(callee) = callee.map(|id| &self.table[id]) else { return };
+        if callee.sort == Sort::Schema {
+            // That a schema has a mixin at all has been reported.
+            return;
+        }
         let works = callee.is_event()
             || callee.sort == Sort::Facet(FacetKind::Workflow)
             || callee.ast.is_some_and(|facet| facet.body.script.is_some() || facet.body.prompt.is_some())
@@ -65,7 +77,7 @@ fn at_least_one(mixin: &Mixin<'_>, name: &str, help: &'static str) -> Misuse {
         ExprKind::Unary(UnaryOp::Negate, _) => true,
         _ => false,
     };
-    too_small.then(|| (format!("`{name}` must be at least 1"), help))
+    too_small.then(|| (format!("`{name}` of `{}` must be at least 1", mixin.target.text), help))
 }
 
 fn effect(mixin: &Mixin<'_>) -> Misuse {

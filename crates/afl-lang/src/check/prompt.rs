@@ -7,10 +7,12 @@ use crate::code::Code;
 use crate::program::{PromptBlock, ScriptBlock};
 use crate::source::Span;
 use crate::suggest;
-use crate::syntax::ast::{Prompt, PromptEntry, Script, ScriptBody, Wholeness};
+use crate::syntax::ast::{Ident, Prompt, PromptEntry, Script, ScriptBody, Wholeness};
 use crate::syntax::literal;
 
 const TEMPLATE: &str = "template";
+/// How expressions refer to a parameter, and prompts do not.
+const INPUT: &str = "$.";
 const DEFAULT_LANGUAGE: &str = "python";
 
 impl<'a> Checker<'a> {
@@ -55,14 +57,19 @@ impl<'a> Checker<'a> {
         }
         let raw = entry.value.raw;
         for (start, name) in placeholders(raw) {
-            let first = name.split('.').next().unwrap_or(name);
+            let (first, rest) = name.split_once('.').unwrap_or((name, ""));
             let def = &self.table[owner];
-            if def.param(first).is_some() {
+            let at = entry.value.span.start + start as u32;
+            if let Some(param) = def.param(first) {
+                let ty = param.ty.clone();
+                self.walk(ty, &path(rest, at + first.len() as u32 + 2), first.to_owned());
                 continue;
             }
             let message = format!("`{{{name}}}` is no parameter of `{}`", def.name);
-            let help = self.did_you_mean(first, def.params.iter().map(|param| param.name));
-            let at = entry.value.span.start + start as u32;
+            let help = match name.strip_prefix(INPUT) {
+                Some(path) => Some(format!("write `{{{path}}}`")),
+                None => self.did_you_mean(first, def.params.iter().map(|param| param.name)),
+            };
             self.report(Code::UnknownPlaceholder, Span::new(at, at + name.len() as u32 + 2), message, |d| {
                 match help {
                     Some(help) => d.help(help),
@@ -87,13 +94,27 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// The placeholders of a template, each with the position of its brace.
+/// The words of a path that begins at `start`.
+fn path(text: &str, start: u32) -> Vec<Ident<'_>> {
+    let mut at = start;
+    let mut word = |text| {
+        let span = Span::new(at, at + str::len(text) as u32);
+        at = span.end + 1;
+        Ident { text, span }
+    };
+    text.split('.').filter(|text| !text.is_empty()).map(&mut word).collect()
+}
+
+/// The placeholders of a template, each with the position of its brace. `{$.name}` is one too, a wrong one.
 fn placeholders(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.match_indices('{').filter_map(|(start, _)| {
         let rest = &text[start + 1..];
-        let name = &rest[..rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '.')?];
-        let is_name = |part: &str| part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        (rest[name.len()..].starts_with('}') && name.split('.').all(is_name)).then_some((start, name))
+        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$');
+        let (name, behind) = rest.split_at(rest.find(|c| !is_part(c))?);
+        let begins_word = |c: char| c.is_ascii_alphabetic() || c == '_';
+        let is_word = |word: &str| word.starts_with(begins_word) && !word.contains('$');
+        let path = name.strip_prefix(INPUT).unwrap_or(name);
+        (behind.starts_with('}') && path.split('.').all(is_word)).then_some((start, name))
     })
 }
 

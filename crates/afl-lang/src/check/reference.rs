@@ -7,8 +7,8 @@ use super::scope::{Instance, Mode};
 use super::ty::Type;
 use crate::code::Code;
 use crate::program::{ExprKind, InputRef, InputSource, StepRef};
-use crate::source::Span;
-use crate::syntax::ast::Ident;
+use crate::source::{Place, Span};
+use crate::syntax::ast::{Block, Clause, ClauseKind, Ident, Statement};
 
 /// Where a bare name leads.
 enum Target<'a> {
@@ -107,7 +107,7 @@ impl<'a> Checker<'a> {
                 (step(Some(clause)), self.step_path(&instance, first, rest))
             }
             None => {
-                self.unknown_name(first);
+                self.unknown_name(first, rest);
                 (step(None), Type::Broken)
             }
         }
@@ -154,7 +154,7 @@ impl<'a> Checker<'a> {
         });
     }
 
-    fn unknown_name(&mut self, name: &Ident<'a>) {
+    fn unknown_name(&mut self, name: &Ident<'a>, rest: &[Ident<'a>]) {
         if self.lost.contains(name.text) {
             return;
         }
@@ -167,28 +167,59 @@ impl<'a> Checker<'a> {
             });
             return;
         }
-        if let Some(place) = self.step_elsewhere(name.text) {
+        if let Some((place, help)) = self.step_elsewhere(name.text) {
             let message = format!("the step `{}` is in another block and cannot be seen here", name.text);
             self.report(Code::StepOutOfReach, name.span, message, |d| {
-                d.related(place, "it is here")
-                    .help("pass it as an argument of the step around this block, and read it as `$.…`")
+                d.related(place, "it is here").help(help)
             });
             return;
         }
         let frame = self.frames.last().expect("a name is looked up inside a frame");
-        let names = frame.block.names.keys().chain(frame.earlier.keys()).copied();
-        let close = self.closest(name.text, names.chain(self.variable_names()));
+        let names = || frame.block.steps.iter().map(|step| step.name).chain(self.variable_names());
+        let close = self.closest(name.text, names().chain(frame.earlier.keys().copied()));
+        let help = match (close, rest) {
+            (Some(close), _) => Some(format!("did you mean `{close}`?")),
+            // A name with nothing behind it is more likely no step at all.
+            (None, []) => Some(format!("a text is written `\"{0}\"`, an input `$.{0}`", name.text)),
+            (None, _) => self.did_you_mean(name.text, names()),
+        };
         let message = format!("there is no step `{}` in this block", name.text);
-        let help = close.map(|close| format!("did you mean `{close}`?"));
         self.report(Code::UnknownStep, name.span, message, |d| match help {
             Some(help) => d.help(help),
             None => d,
         });
     }
 
-    /// A step of this name in a block around this one.
-    fn step_elsewhere(&self, name: &str) -> Option<crate::source::Place> {
-        self.frames.iter().rev().skip(1).find_map(|frame| frame.block.step(name).map(|(_, step)| step.place))
+    /// A step of this name in a block around this one or beside it, and how to get at it.
+    fn step_elsewhere(&self, name: &str) -> Option<(Place, &'static str)> {
+        let (inner, outer) = self.frames.split_last()?;
+        let around = outer.iter().rev().find_map(|frame| frame.block.step(name).map(|(_, step)| step.place));
+        let around = around.map(|place| {
+            (place, "pass it as an argument of the step around this block, and read it as `$.…`")
+        });
+        around.or_else(|| inner.clauses.iter().find_map(|clause| self.step_of(clause, name)))
+    }
+
+    fn step_of(&self, clause: &'a Clause<'a>, name: &str) -> Option<(Place, &'static str)> {
+        let in_block = |block: &'a Block<'a>| {
+            block.statements.iter().find_map(|statement| match statement {
+                Statement::Step(step) if step.name.text == name => Some(self.place(step.name.span)),
+                Statement::Step(_) | Statement::Log(_) | Statement::Assert(_) | Statement::Yield(_) => None,
+            })
+        };
+        match &clause.kind {
+            ClauseKind::Block(block) => in_block(block)
+                .map(|place| (place, "a block sees the steps of earlier blocks only: move that one up")),
+            ClauseKind::Foreach(foreach) => in_block(&foreach.block).map(|place| {
+                (place, "a `foreach` has one such step for each element: yield what is needed of it")
+            }),
+            ClauseKind::When(when) => {
+                when.cases.iter().find_map(|case| in_block(&case.block)).map(|place| {
+                    (place, "only the steps of its own case are there: yield what is needed of it")
+                })
+            }
+            ClauseKind::Script(_) => None,
+        }
     }
 
     fn not_constant(&mut self, span: Span) {

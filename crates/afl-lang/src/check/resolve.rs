@@ -17,6 +17,8 @@ pub(super) struct Scope {
     /// As written, repeats included.
     uses: Vec<(NamespaceId, Span)>,
     pub(super) imported: FxHashMap<NamespaceId, Import>,
+    /// An import was reported: short names may be missing because of it.
+    incomplete: bool,
 }
 
 /// Whether anything of an imported namespace is used.
@@ -28,7 +30,8 @@ pub(super) enum Import {
 
 impl Default for Scope {
     fn default() -> Self {
-        Self { namespace: TOP_LEVEL, uses: Vec::new(), imported: FxHashMap::default() }
+        let imported = FxHashMap::default();
+        Self { namespace: TOP_LEVEL, uses: Vec::new(), imported, incomplete: false }
     }
 }
 
@@ -49,12 +52,12 @@ impl<'a> Checker<'a> {
         let mut scope = Scope { namespace, ..Scope::default() };
         for item in items {
             let Item::Use(Use { namespace, span }) = item else { continue };
-            match self.table.namespace(&namespace.text) {
-                Some(id) => {
-                    scope.uses.push((id, *span));
-                    scope.imported.insert(id, Import::Unused);
-                }
-                None => self.unknown_namespace(namespace),
+            if let Some(namespace) = self.table.namespace(&namespace.text) {
+                scope.uses.push((namespace, *span));
+                scope.imported.insert(namespace, Import::Unused);
+            } else {
+                scope.incomplete = true;
+                self.unknown_namespace(namespace);
             }
         }
         scope
@@ -77,11 +80,19 @@ impl<'a> Checker<'a> {
         }
         let close = self.closest(&name.text, self.table.namespace_names());
         let message = format!("there is no namespace `{}`", name.text);
-        let help = match close {
-            Some(close) => format!("did you mean `{close}`?"),
-            None => "give the file that declares it to the same command".to_owned(),
+        let help = match (close, self.namespace_of(name)) {
+            (_, Some(namespace)) => format!("`{}` is not a namespace; write `use {namespace}`", name.text),
+            (Some(close), None) => format!("did you mean `{close}`?"),
+            (None, None) => "give the file that declares it to the same command".to_owned(),
         };
         self.report(Code::UnknownNamespace, name.span, message, |d| d.help(help));
+    }
+
+    /// The namespace of the facet or schema of this full name.
+    fn namespace_of<'n>(&self, name: &'n QName<'a>) -> Option<&'n str> {
+        let (namespace, member) = name.text.rsplit_once('.')?;
+        self.table.member(self.table.namespace(namespace)?, member)?;
+        Some(namespace)
     }
 
     /// Reports the imports of the current scope that nothing used.
@@ -108,6 +119,15 @@ impl<'a> Checker<'a> {
 
     /// The facet or schema of this name; what is unknown or ambiguous is reported.
     pub(super) fn resolve(&mut self, name: &QName<'a>) -> Option<DefId> {
+        self.resolve_or(name, |_| None)
+    }
+
+    /// Like [`resolve`](Self::resolve), with a help for an unknown name that is close to no other.
+    pub(super) fn resolve_or(
+        &mut self,
+        name: &QName<'a>,
+        help: impl FnOnce(&Self) -> Option<String>,
+    ) -> Option<DefId> {
         match self.look_up(&name.text) {
             Found::One(id) => Some(id),
             Found::Several(ids) => {
@@ -115,7 +135,8 @@ impl<'a> Checker<'a> {
                 None
             }
             Found::None => {
-                self.unknown(name, Code::UnknownFacet, "facet");
+                let help = help(self);
+                self.unknown(name, Code::UnknownFacet, "facet", help);
                 None
             }
         }
@@ -123,8 +144,9 @@ impl<'a> Checker<'a> {
 
     fn look_up(&mut self, name: &str) -> Found {
         if let Some((namespace, member)) = name.rsplit_once('.') {
-            let id = self.table.namespace(namespace).and_then(|id| self.table.member(id, member));
-            return id.map_or(Found::None, |id| self.found_one(id));
+            let Some(namespace) = self.table.namespace(namespace) else { return Found::None };
+            self.mark_used(namespace);
+            return self.table.member(namespace, member).map_or(Found::None, Found::One);
         }
         if let Some(id) = self.table.member(self.scope.namespace, name) {
             return Found::One(id);
@@ -176,6 +198,7 @@ impl<'a> Checker<'a> {
         Found::One(id)
     }
 
+    /// An import counts as used when anything reaches into its namespace, by a short name or a whole one.
     pub(super) fn mark_used(&mut self, namespace: NamespaceId) {
         if let Some(import) = self.scope.imported.get_mut(&namespace) {
             *import = Import::Used;
@@ -200,13 +223,16 @@ impl<'a> Checker<'a> {
         });
     }
 
-    fn unknown(&mut self, name: &QName<'a>, code: Code, noun: &str) {
+    fn unknown(&mut self, name: &QName<'a>, code: Code, noun: &str, otherwise: Option<String>) {
         if self.is_lost(name) {
             return;
         }
         let message = format!("there is no {noun} `{}`", name.text);
-        let help = self.suggestion(name, code);
-        self.report(code, name.span, message, |d| match help {
+        let close = self.suggestion(name, code);
+        if close.is_none() && self.scope.incomplete && !name.text.contains('.') {
+            return;
+        }
+        self.report(code, name.span, message, |d| match close.or(otherwise) {
             Some(help) => d.help(help),
             None => d,
         });
@@ -252,7 +278,7 @@ impl<'a> Checker<'a> {
             Found::One(id) if self.table[id].sort == Sort::Schema => Type::Schema(id),
             Found::One(id) => {
                 let def = &self.table[id];
-                let message = format!("`{}` is a {}, not a type", name.text, def.sort.noun());
+                let message = format!("`{}` is {}, not a type", name.text, def.sort.described());
                 let place = def.place;
                 self.report(Code::NotAType, name.span, message, |d| {
                     d.related(place, "declared here").help("a type is a builtin or a `schema`")
@@ -264,7 +290,7 @@ impl<'a> Checker<'a> {
                 Type::Broken
             }
             Found::None => {
-                self.unknown(name, Code::UnknownType, "type");
+                self.unknown(name, Code::UnknownType, "type", None);
                 Type::Broken
             }
         }

@@ -8,6 +8,7 @@ use super::Checker;
 use super::table::{DefId, MixinRef};
 use super::ty::Type;
 use crate::source::{Place, Span};
+use crate::syntax::ast::Clause;
 
 /// A facet or schema as it is used: by a step, or by its own declaration.
 #[derive(Debug, Default)]
@@ -31,6 +32,8 @@ pub(super) struct Frame<'a> {
     /// The steps of the owner's earlier blocks, by name; of two the later.
     pub(super) earlier: FxHashMap<&'a str, EarlierStep<'a>>,
     pub(super) block: BlockFrame<'a>,
+    /// All clauses of the owner, to tell what a wrong reference may mean.
+    pub(super) clauses: &'a [Clause<'a>],
     /// What is yielded to the owner itself.
     pub(super) yielded: Vec<Yielded<'a>>,
     pub(super) yields_in_doubt: bool,
@@ -135,6 +138,7 @@ impl<'a> Checker<'a> {
             mode,
             earlier: FxHashMap::default(),
             block: BlockFrame::default(),
+            clauses: &[],
             yielded: Vec::new(),
             yields_in_doubt: false,
         });

@@ -65,6 +65,9 @@ impl<'a> Checker<'a> {
     }
 
     fn sign_facet(&mut self, facet: &'a Facet<'a>) {
+        for param in &facet.params.list {
+            self.check_param_name(param);
+        }
         let params = self.params(&facet.params, "parameter");
         let returns =
             facet.returns.as_ref().map(|returns| self.params(returns, "return")).unwrap_or_default();
@@ -96,7 +99,6 @@ impl<'a> Checker<'a> {
                 });
                 continue;
             }
-            self.check_param_name(param);
             let ty = self.resolve_type(&param.ty);
             defs.push(ParamDef { name: param.name.text, ty, default: param.default.as_ref(), place });
         }
@@ -118,11 +120,12 @@ impl<'a> Checker<'a> {
     }
 
     fn mixin_target(&mut self, mixin: &'a Mixin<'a>) -> Option<DefId> {
-        let id = self.resolve(&mixin.target)?;
+        let id = self.resolve_or(&mixin.target, |checker| Some(checker.policy_names()))?;
         let def = &self.table[id];
         match def.sort {
             Sort::Facet(crate::syntax::ast::FacetKind::Workflow) | Sort::Schema => {
-                let message = format!("`{}` is a {}; only facets can be a mixin", def.name, def.sort.noun());
+                let message =
+                    format!("`{}` is {}; only facets can be a mixin", def.name, def.sort.described());
                 let place = def.place;
                 self.report(Code::MixinTarget, mixin.target.span, message, |d| {
                     d.related(place, "declared here")

@@ -39,13 +39,14 @@ pub(super) enum Sort {
 }
 
 impl Sort {
-    pub(super) fn noun(self) -> &'static str {
+    /// "a facet", "an event facet".
+    pub(super) fn described(self) -> &'static str {
         match self {
-            Self::Facet(FacetKind::Plain) => "facet",
-            Self::Facet(FacetKind::Event) => "event facet",
-            Self::Facet(FacetKind::Workflow) => "workflow",
-            Self::Schema => "schema",
-            Self::Policy => "policy",
+            Self::Facet(FacetKind::Plain) => "a facet",
+            Self::Facet(FacetKind::Event) => "an event facet",
+            Self::Facet(FacetKind::Workflow) => "a workflow",
+            Self::Schema => "a schema",
+            Self::Policy => "a policy",
         }
     }
 }
@@ -270,7 +271,7 @@ impl<'a> Table<'a> {
 
     fn duplicate(&self, name: Ident<'a>, place: Place, taken: DefId) -> Diagnostic {
         let first = &self[taken];
-        let message = format!("`{}` is already the name of a {}", first.id, first.sort.noun());
+        let message = format!("`{}` is already the name of {}", first.id, first.sort.described());
         Diagnostic::new(Code::DuplicateDeclaration, place, message)
             .related(first.place, "declared here")
             .help(format!("give `{}` another name, or put it into another namespace", name.text))

@@ -6,7 +6,7 @@ use super::Checker;
 use super::args::Slot;
 use super::body::CheckedBody;
 use super::scope::{BlockKind, Instance, Yielded};
-use super::table::{Def, DefId, Sort};
+use super::table::{Def, DefId};
 use super::ty::Type;
 use crate::code::Code;
 use crate::program::{NamedArg, YieldStmt};
@@ -190,9 +190,7 @@ impl<'a> Checker<'a> {
         if self.table[def].returns.iter().all(|one| one.default.is_some()) {
             return;
         }
-        let noun = Sort::Facet(facet.kind).noun();
-        let message =
-            format!("the {noun} `{}` declares returns, but has no body to yield them", facet.name.text);
+        let message = format!("`{}` declares returns, but has no body to yield them", facet.name.text);
         let help = match facet.kind {
             FacetKind::Plain => "add `andThen { … }`, or make it an `event facet` that agents answer",
             FacetKind::Event | FacetKind::Workflow => "add `andThen { … }`",

@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::Program;
-use super::wire::{Categories, Docs, Form, Layout, Locations, Pieces, Writer, document};
+use super::wire::{Categories, Docs, Form, Layout, Locations, Pieces, Sink, Writer, document};
 
 /// How a program is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,33 +35,35 @@ impl Program {
             Provenance::Include => self.sources.as_slice(),
             Provenance::Omit => &[],
         };
-        let mut out = Writer::new(Form {
+        let form = Form {
             layout: how.layout,
             locations: how.locations,
             docs: Docs::Keep,
             categories: Categories::Keep,
             sources,
-        });
-        document::write(self, Some(&self.hash()), &mut out);
-        Document(out.finish())
+        };
+        let mut pieces = Pieces::default();
+        document::write(self, Some(&self.hash()), Writer::new(form, &mut pieces));
+        Document(pieces)
     }
 
     /// The form that the [hash](Program::hash) is taken of: compact, each declaration once, without
     /// locations, provenance and doc comments, none of which change what runs.
     pub fn canonical(&self) -> Vec<u8> {
-        self.canonical_pieces().to_vec()
+        let mut pieces = Pieces::default();
+        self.write_canonical(&mut pieces);
+        pieces.to_vec()
     }
 
-    pub(super) fn canonical_pieces(&self) -> Pieces {
-        let mut out = Writer::new(Form {
+    pub(super) fn write_canonical(&self, sink: &mut dyn Sink) {
+        let form = Form {
             layout: Layout::Compact,
             locations: Locations::Strip,
             docs: Docs::Strip,
             categories: Categories::Strip,
             sources: &[],
-        });
-        document::write(self, None, &mut out);
-        out.finish()
+        };
+        document::write(self, None, Writer::new(form, sink));
     }
 }
 

@@ -1,11 +1,13 @@
 //! The version of a program: a hash of what it means.
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use sha2::{Digest, Sha256};
 
 use super::Program;
+use super::wire::Sink;
 
 /// SHA-256 of the [canonical form](Program::canonical); written `sha256:` and 64 hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,11 +19,25 @@ impl Program {
     /// The version that a run is pinned to. Where the source was changed only in layout, comments or
     /// file names, it stays.
     pub fn hash(&self) -> ProgramHash {
-        let mut hasher = Sha256::new();
-        for piece in self.canonical_pieces().iter() {
-            hasher.update(piece);
-        }
-        ProgramHash(hasher.finalize().into())
+        let mut hasher = Hasher(Sha256::new());
+        self.write_canonical(&mut hasher);
+        ProgramHash(hasher.0.finalize().into())
+    }
+}
+
+struct Hasher(Sha256);
+
+impl Sink for Hasher {
+    fn take(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    fn count(&self) -> usize {
+        0
+    }
+
+    fn repeat(&mut self, _: Range<usize>) {
+        unreachable!("the canonical form repeats nothing")
     }
 }
 

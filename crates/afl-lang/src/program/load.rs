@@ -67,7 +67,7 @@ pub enum LoadError {
          change the source and compile it again"
     )]
     HashMismatch { recorded: ProgramHash, computed: ProgramHash },
-    #[error("`{at}` refers to the {referent} `{name}`, which the program does not have: compile it again")]
+    #[error("`{at}` refers to the {referent} `{name}`, which is not there: compile it again")]
     Dangling { at: String, referent: Referent, name: String },
     #[error("`{at}` does not hold together: {problem}: compile it again")]
     Inconsistent { at: String, problem: String },

@@ -24,7 +24,7 @@ pub struct Location {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Program {
     pub declarations: Vec<Decl>,
-    /// The names of the source texts, for `sourceId`; empty unless provenance is asked for.
+    /// The names of the source texts, for `sourceId`.
     pub sources: Vec<String>,
 }
 

@@ -89,7 +89,7 @@ impl<'p> Names<'p> {
         self.check_parameters(&facet.id, &facet.params)?;
         self.check_parameters(&facet.id, &facet.returns)?;
         self.check_mixins(&facet.mixins, outside(&facet.id))?;
-        self.check_body(&facet.id, &facet.body, facet.catch.as_ref())
+        self.check_body(&facet.body, facet.catch.as_ref())
     }
 
     fn check_parameters(&self, at: &'p str, parameters: &'p [Parameter]) -> Result<(), LoadError> {
@@ -104,13 +104,7 @@ impl<'p> Names<'p> {
         Ok(())
     }
 
-    /// The blocks of one owner and its `catch`, which runs when all of them have ended.
-    fn check_body(
-        &self,
-        owner: &'p str,
-        body: &'p [AndThenBlock],
-        catch: Option<&'p CatchClause>,
-    ) -> Result<(), LoadError> {
+    fn check_body(&self, body: &'p [AndThenBlock], catch: Option<&'p CatchClause>) -> Result<(), LoadError> {
         let clauses: Vec<_> = body.iter().map(steps_of).collect();
         for (at, block) in body.iter().enumerate() {
             if block.after.iter().any(|earlier| *earlier as usize >= at) {
@@ -119,7 +113,7 @@ impl<'p> Names<'p> {
             self.check_block(block, &clauses[..at])?;
         }
         catch.map_or(Ok(()), |catch| {
-            let scope = Scope { at: owner, block: None, clauses: &clauses };
+            let scope = outside(&catch.id);
             match &catch.content {
                 CatchContent::Steps(statements) => self.check_statements(&catch.id, statements, scope),
                 CatchContent::When(when) => self.check_when(&catch.id, when, scope),
@@ -188,7 +182,7 @@ impl<'p> Names<'p> {
     fn check_step(&self, step: &'p StepStmt, scope: Scope<'_, 'p>) -> Result<(), LoadError> {
         check_depends_on(&step.depends_on, scope)?;
         self.check_call(&step.call, scope)?;
-        self.check_body(&step.id, &step.body, step.catch.as_ref())
+        self.check_body(&step.body, step.catch.as_ref())
     }
 
     fn check_call(&self, call: &'p CallExpr, scope: Scope<'_, 'p>) -> Result<(), LoadError> {
@@ -230,11 +224,11 @@ fn outside<'s, 'p: 's>(at: &'p str) -> Scope<'s, 'p> {
     Scope { at, block: None, clauses: &[] }
 }
 
+/// The steps that later clauses can read: those of a loop are many at once, those of a case its own.
 fn steps_of(block: &AndThenBlock) -> FxHashSet<&str> {
     match &block.content {
-        BlockContent::Steps(statements) | BlockContent::Foreach(_, statements) => step_names(statements),
-        BlockContent::When(when) => when.cases.iter().flat_map(|case| step_names(&case.statements)).collect(),
-        BlockContent::Script(_) => FxHashSet::default(),
+        BlockContent::Steps(statements) => step_names(statements),
+        BlockContent::Foreach(..) | BlockContent::When(_) | BlockContent::Script(_) => FxHashSet::default(),
     }
 }
 

@@ -3,6 +3,9 @@
 use super::token::{Token, TokenKind, Word};
 use crate::source::Span;
 
+/// What word processors make of quotes; all begin with the same byte.
+const CURLY_QUOTES: &[char] = &['“', '”', '„', '‘', '’', '‚'];
+
 #[derive(Clone, Debug)]
 pub struct Lexer<'s> {
     text: &'s str,
@@ -12,12 +15,18 @@ pub struct Lexer<'s> {
     open_string: Option<u32>,
     /// Where the last string that spans lines begins: the likely culprit when a later one never ends.
     multi_line: Option<u32>,
+    /// How many strings and comments have been found to never end.
+    open_ends: u32,
 }
+
+/// After so many strings and comments without an end no more ends are looked for beyond the line: each
+/// search costs the rest of the text.
+const MAX_OPEN_ENDS: u32 = 16;
 
 impl<'s> Lexer<'s> {
     pub fn new(text: &'s str, open_string: Option<u32>) -> Self {
         let at = if text.starts_with('\u{feff}') { 3 } else { 0 };
-        Self { text, bytes: text.as_bytes(), at, open_string, multi_line: None }
+        Self { text, bytes: text.as_bytes(), at, open_string, multi_line: None, open_ends: 0 }
     }
 
     pub fn offset(&self) -> u32 {
@@ -62,7 +71,8 @@ impl<'s> Lexer<'s> {
             b'a'..=b'z' | b'A'..=b'Z' | b'_' => self.name(),
             b'0'..=b'9' => self.number(),
             b'"' => self.string(),
-            b'\'' => self.single_quoted(),
+            b'\'' => self.misquoted(&['\'']),
+            0xe2 => self.misquoted(CURLY_QUOTES),
             b'/' if self.peek(1) == b'/' => self.line_comment(),
             b'/' if self.peek(1) == b'*' => self.block_comment(),
             _ => self.punctuation(first),
@@ -112,7 +122,8 @@ impl<'s> Lexer<'s> {
         if self.open_string == Some(start as u32) {
             return self.cut_at_line_end();
         }
-        if self.bytes[start..].starts_with(br#"""""#) {
+        let one_line = self.open_ends >= MAX_OPEN_ENDS;
+        if !one_line && self.bytes[start..].starts_with(br#"""""#) {
             return self.text_block();
         }
         self.at += 1;
@@ -125,6 +136,10 @@ impl<'s> Lexer<'s> {
                 }
                 Some(b'"') => break,
                 Some(b'\\') => self.at += 1,
+                Some(b'\n') if one_line => {
+                    self.at = start;
+                    return self.cut_at_line_end();
+                }
                 Some(b'\n') => lines = true,
                 Some(_) => {}
             }
@@ -152,6 +167,7 @@ impl<'s> Lexer<'s> {
     }
 
     fn cut_at_line_end(&mut self) -> TokenKind {
+        self.open_ends += 1;
         self.skip_line();
         TokenKind::OpenString
     }
@@ -162,15 +178,13 @@ impl<'s> Lexer<'s> {
         self.at += rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
     }
 
-    fn single_quoted(&mut self) -> TokenKind {
-        let line = self.bytes[self.at + 1..].split(|byte| *byte == b'\n').next().unwrap_or_default();
-        match line.iter().position(|byte| *byte == b'\'') {
-            Some(length) => {
-                self.at += length + 2;
-                TokenKind::SingleQuoted
-            }
-            None => self.unknown(),
-        }
+    /// A string in one of these quotes, closed on its line.
+    fn misquoted(&mut self, quotes: &[char]) -> TokenKind {
+        let line = self.text[self.at..].split('\n').next().unwrap_or_default();
+        let mut found = line.match_indices(quotes);
+        let (Some((0, _)), Some((at, close))) = (found.next(), found.next()) else { return self.unknown() };
+        self.at += at + close.len();
+        TokenKind::Misquoted
     }
 
     fn line_comment(&mut self) -> TokenKind {
@@ -186,13 +200,14 @@ impl<'s> Lexer<'s> {
             [b'*', ..] => TokenKind::DocComment,
             _ => TokenKind::BlockComment,
         };
-        if let Some(length) = rest.windows(2).position(|pair| pair == b"*/") {
+        let search = if self.open_ends < MAX_OPEN_ENDS { rest } else { &[] };
+        if let Some(length) = search.windows(2).position(|pair| pair == b"*/") {
             self.at += length + 4;
-            kind
-        } else {
-            self.skip_line();
-            TokenKind::OpenComment
+            return kind;
         }
+        self.open_ends += 1;
+        self.skip_line();
+        TokenKind::OpenComment
     }
 
     fn punctuation(&mut self, first: u8) -> TokenKind {

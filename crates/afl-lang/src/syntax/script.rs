@@ -1,15 +1,40 @@
 //! Finds the end of a script body in braces.
 
+use super::token::Word;
+
 /// The length of the body behind an opening brace, up to its closing brace; `None` if it never closes.
 ///
 /// Braces nest. In Python, braces in strings and comments do not count, unless counting them is the
-/// only way to find an end.
+/// only way to find an end, or the comment ends a script of one line.
 pub(super) fn body_length(text: &str, language: Option<&str>) -> Option<usize> {
     let aware = match language {
         None | Some("python") => python_length(text.as_bytes()),
         Some(_) => None,
     };
     aware.or_else(|| plain_length(text.as_bytes()))
+}
+
+/// How far a body without an end most likely goes: to the first line that begins a declaration.
+pub(super) fn until_declaration(text: &str) -> usize {
+    let mut lines = text.split_inclusive('\n');
+    let mut length = lines.next().map_or(0, str::len);
+    for line in lines {
+        if begins_declaration(line.trim_start()) {
+            break;
+        }
+        length += line.len();
+    }
+    length
+}
+
+fn begins_declaration(line: &str) -> bool {
+    let Some((word, rest)) = line.split_once(' ') else { return false };
+    let declares = match Word::of(word) {
+        Word::Namespace | Word::Facet | Word::Workflow | Word::Schema | Word::Implicit => true,
+        Word::Event => rest.starts_with("facet "),
+        _ => false,
+    };
+    declares && rest.starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
 fn plain_length(bytes: &[u8]) -> Option<usize> {
@@ -33,7 +58,15 @@ fn python_length(bytes: &[u8]) -> Option<usize> {
             b'{' => depth += 1,
             b'}' if depth == 0 => return Some(at),
             b'}' => depth -= 1,
-            b'#' => at += bytes[at..].iter().position(|byte| *byte == b'\n')?,
+            b'#' => {
+                let line =
+                    bytes[at..].split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end();
+                // A comment behind a script of one line must not hide its closing brace.
+                if depth == 0 && line.ends_with(b"}") && !bytes[..at].contains(&b'\n') {
+                    return Some(at + line.len() - 1);
+                }
+                at += bytes[at..].iter().position(|byte| *byte == b'\n')?;
+            }
             quote @ (b'"' | b'\'') => at = string_end(bytes, at, quote)?,
             _ => {}
         }
@@ -73,13 +106,23 @@ mod tests {
     }
 
     #[test]
+    fn a_body_without_an_end_goes_to_the_next_declaration() {
+        let body = "\n  event = 1\n  facet = 2\n";
+        for next in ["event facet F()", "workflow W()", "  namespace a {"] {
+            assert_eq!(until_declaration(&format!("{body}{next}\n")), body.len(), "{next}");
+        }
+        assert_eq!(until_declaration(body), body.len());
+    }
+
+    #[test]
     fn braces_in_python_strings_and_comments_do_not_count() {
         check(
-            " x = '}' # don't }\n y = \"\"\"}\"\"\" } tail",
+            "\n x = '}' # don't }\n y = \"\"\"}\"\"\" } tail",
             None,
-            Some(" x = '}' # don't }\n y = \"\"\"}\"\"\" "),
+            Some("\n x = '}' # don't }\n y = \"\"\"}\"\"\" "),
         );
         check(" # it's fine } tail", None, Some(" # it's fine "));
+        check(" x # note }\n // it's AFL\n facet F() andThen { }", None, Some(" x # note "));
         check(" let s = '{'; } }", Some("js"), Some(" let s = '{'; } "));
     }
 }

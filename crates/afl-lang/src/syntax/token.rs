@@ -13,8 +13,8 @@ pub enum TokenKind {
     TextBlock,
     /// A string that reaches the end of the text, cut off at the end of its line.
     OpenString,
-    /// `'…'`, which is no AFL.
-    SingleQuoted,
+    /// `'…'` or `“…”`, which is no AFL.
+    Misquoted,
     LineComment,
     BlockComment,
     DocComment,

@@ -85,30 +85,40 @@ fn facet() -> impl Strategy<Value = FacetDecl> {
 
 /// The blocks of an owner and its `catch`; `depth` more levels may follow.
 fn body(depth: u32) -> BoxedStrategy<(Vec<AndThenBlock>, Option<CatchClause>)> {
-    let sizes = vec(0..3_usize, 0..3);
-    sizes
-        .prop_flat_map(move |sizes| {
-            let block = |at: usize| block(depth, &Scope { block: sizes[at], clauses: sizes[..at].to_vec() });
-            let blocks: Vec<_> = (0..sizes.len()).map(block).collect();
-            (blocks, option::of(catch(depth, &sizes)))
+    let sorts = prop::sample::select(vec![Sort::Plain, Sort::Foreach, Sort::When, Sort::Script]);
+    vec((sorts, 0..3_usize), 0..3)
+        .prop_flat_map(move |sorts| {
+            // Only the steps of a plain block can be read later.
+            let readable = |(sort, size): &(Sort, usize)| if *sort == Sort::Plain { *size } else { 0 };
+            let readable: Vec<usize> = sorts.iter().map(readable).collect();
+            let block = |(at, (sort, size)): (usize, &(Sort, usize))| {
+                block(depth, *sort, &Scope { block: *size, clauses: readable[..at].to_vec() })
+            };
+            let blocks: Vec<_> = sorts.iter().enumerate().map(block).collect();
+            (blocks, option::of(catch(depth)))
         })
         .boxed()
 }
 
-fn block(depth: u32, scope: &Scope) -> BoxedStrategy<AndThenBlock> {
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Sort {
+    Plain,
+    Foreach,
+    When,
+    Script,
+}
+
+fn block(depth: u32, sort: Sort, scope: &Scope) -> BoxedStrategy<AndThenBlock> {
     let around = scope.with_steps(0);
-    let foreach = (text(), expr(&around), statements(depth, scope));
-    let foreach = foreach.prop_map(|(variable, iterable, statements)| {
-        BlockContent::Foreach(ForeachClause { variable, iterable }, statements)
-    });
-    let content = if scope.block == 0 {
-        prop_oneof![
-            when(depth, &around).prop_map(BlockContent::When),
-            script().prop_map(BlockContent::Script)
-        ]
-        .boxed()
-    } else {
-        prop_oneof![statements(depth, scope).prop_map(BlockContent::Steps), foreach].boxed()
+    let content = match sort {
+        Sort::Plain => statements(depth, scope).prop_map(BlockContent::Steps).boxed(),
+        Sort::Foreach => (text(), expr(&around), statements(depth, scope))
+            .prop_map(|(variable, iterable, statements)| {
+                BlockContent::Foreach(ForeachClause { variable, iterable }, statements)
+            })
+            .boxed(),
+        Sort::When => when(depth, &around).prop_map(BlockContent::When).boxed(),
+        Sort::Script => script().prop_map(BlockContent::Script).boxed(),
     };
     let after: Vec<u32> = (0..scope.clauses.len() as u32).collect();
     (text(), content, prop::sample::subsequence(after.clone(), 0..=after.len()), location())
@@ -116,11 +126,10 @@ fn block(depth: u32, scope: &Scope) -> BoxedStrategy<AndThenBlock> {
         .boxed()
 }
 
-fn catch(depth: u32, clauses: &[usize]) -> BoxedStrategy<CatchClause> {
-    let scope = Scope { block: 1, clauses: clauses.to_vec() };
+fn catch(depth: u32) -> BoxedStrategy<CatchClause> {
     let content = prop_oneof![
-        statements(depth, &scope).prop_map(CatchContent::Steps),
-        when(depth, &scope.with_steps(0)).prop_map(CatchContent::When),
+        statements(depth, &Scope::default().with_steps(1)).prop_map(CatchContent::Steps),
+        when(depth, &Scope::default()).prop_map(CatchContent::When),
     ];
     (text(), content, location())
         .prop_map(|(id, content, location)| CatchClause { id, content, location })

@@ -1,9 +1,31 @@
 //! A program reads back as it was written.
 
 use afl_lang::program::{Emit, Layout, LoadError, Locations, Provenance, load};
+use afl_lang::source::Sources;
+use afl_lang::{Validation, compile};
 use proptest::prelude::*;
 
 use crate::random;
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the cases are files")]
+fn every_program_of_the_conformance_cases_reads_back_the_same() {
+    let cases = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance");
+    let mut programs = 0;
+    for entry in std::fs::read_dir(cases).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "afl") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let compiled = compile(&Sources::one("main.afl", text), Validation::Require);
+            if let Some(program) = compiled.program {
+                let loaded = load(&program.emit(Emit::WHOLE).to_vec());
+                assert_eq!(loaded.unwrap(), program, "{}", path.display());
+                programs += 1;
+            }
+        }
+    }
+    assert!(programs > 50, "only {programs} programs");
+}
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 200, ..ProptestConfig::default() })]

@@ -11,26 +11,27 @@ use crate::program::{Decl, FORMAT_VERSION, Program, ProgramHash};
 const COMPILER: &str = concat!("afl ", env!("CARGO_PKG_VERSION"));
 
 /// `hash` is `None` in the canonical form, which the hash is taken of.
-pub(crate) fn write(program: &Program, hash: Option<&ProgramHash>, out: &mut Writer<'_>) {
+pub(crate) fn write(program: &Program, hash: Option<&ProgramHash>, mut out: Writer<'_>) {
     out.object(|out| {
         out.tag("Program");
         out.field("formatVersion", &FORMAT_VERSION);
         if let Some(hash) = hash {
             out.key("hash");
-            out.scalar(&hash.to_string());
+            out.text(&hash.to_string());
         }
         write_declarations(&program.declarations, out);
         if !out.form.sources.is_empty() {
             write_provenance(out.form.sources, out);
         }
     });
+    out.flush();
 }
 
 fn write_provenance(sources: &[String], out: &mut Writer<'_>) {
     out.key("provenance");
     out.object(|out| {
         out.key("compiler");
-        out.scalar(COMPILER);
+        out.text(COMPILER);
         out.key("sources");
         out.list(sources, |out, source| out.object(|out| out.field("id", source)));
     });

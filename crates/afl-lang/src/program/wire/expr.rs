@@ -195,7 +195,7 @@ const BINARY_OPS: [BinaryOp; 18] = [
 
 impl Wire for BinaryOp {
     fn write(&self, out: &mut Writer<'_>) {
-        out.scalar(self.text());
+        out.text(self.text());
     }
 
     fn read(json: Json<'_>) -> Result<Self, Malformed> {
@@ -212,7 +212,7 @@ const UNARY_OPS: [UnaryOp; 2] = [UnaryOp::Negate, UnaryOp::Not];
 
 impl Wire for UnaryOp {
     fn write(&self, out: &mut Writer<'_>) {
-        out.scalar(self.text());
+        out.text(self.text());
     }
 
     fn read(json: Json<'_>) -> Result<Self, Malformed> {
@@ -238,7 +238,7 @@ impl InputSource {
 
 impl Wire for InputSource {
     fn write(&self, out: &mut Writer<'_>) {
-        out.scalar(self.text());
+        out.text(self.text());
     }
 
     fn read(json: Json<'_>) -> Result<Self, Malformed> {

@@ -17,7 +17,7 @@ pub(super) use index::Index;
 pub(super) use json::Malformed;
 use json::{Fields, Json};
 use schema::{Definitions, Shape};
-pub(super) use write::{Categories, Docs, Form, Pieces, Writer};
+pub(super) use write::{Categories, Docs, Form, Pieces, Sink, Writer};
 pub use write::{Layout, Locations};
 
 /// A part of a program with its JSON form.

@@ -12,7 +12,7 @@ use crate::types::TypeRef;
 
 impl Wire for String {
     fn write(&self, out: &mut Writer<'_>) {
-        out.scalar(self);
+        out.text(self);
     }
 
     fn read(json: Json<'_>) -> Result<Self, Malformed> {
@@ -26,7 +26,7 @@ impl Wire for String {
 
 impl Wire for Arc<str> {
     fn write(&self, out: &mut Writer<'_>) {
-        out.scalar(&**self);
+        out.text(self);
     }
 
     fn read(json: Json<'_>) -> Result<Self, Malformed> {
@@ -205,7 +205,7 @@ impl<T: Wire> Wire for (String, T) {
 /// `sourceId`: the name of the source text.
 impl Wire for FileId {
     fn write(&self, out: &mut Writer<'_>) {
-        out.scalar(&out.form.sources[self.0 as usize]);
+        out.text(&out.form.sources[self.0 as usize]);
     }
 
     fn read(json: Json<'_>) -> Result<Self, Malformed> {
@@ -224,7 +224,7 @@ impl Wire for FileId {
 /// A type is its written form.
 impl Wire for TypeRef {
     fn write(&self, out: &mut Writer<'_>) {
-        out.scalar(&self.to_string());
+        out.text(&self.to_string());
     }
 
     fn read(json: Json<'_>) -> Result<Self, Malformed> {

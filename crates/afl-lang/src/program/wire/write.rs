@@ -46,16 +46,28 @@ pub(crate) struct Form<'p> {
     pub(crate) sources: &'p [String],
 }
 
+/// Where text goes, piece by piece.
+pub(crate) trait Sink {
+    fn take(&mut self, piece: &[u8]);
+
+    /// How many pieces there are.
+    fn count(&self) -> usize;
+
+    /// Takes earlier pieces again.
+    fn repeat(&mut self, pieces: Range<usize>);
+}
+
 /// Text in pieces. A declaration appears up to four times in a document, but its bytes only once.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Pieces {
-    bytes: Vec<u8>,
-    order: Vec<Range<usize>>,
+    texts: Vec<Box<[u8]>>,
+    /// Which of the texts follow one another.
+    order: Vec<u32>,
 }
 
 impl Pieces {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        self.order.iter().map(|piece| &self.bytes[piece.clone()])
+        self.order.iter().map(|piece| &*self.texts[*piece as usize])
     }
 
     pub(crate) fn to_vec(&self) -> Vec<u8> {
@@ -63,12 +75,26 @@ impl Pieces {
     }
 }
 
+impl Sink for Pieces {
+    fn take(&mut self, piece: &[u8]) {
+        self.order.push(self.texts.len() as u32);
+        self.texts.push(piece.into());
+    }
+
+    fn count(&self) -> usize {
+        self.order.len()
+    }
+
+    fn repeat(&mut self, pieces: Range<usize>) {
+        self.order.extend_from_within(pieces);
+    }
+}
+
 pub(crate) struct Writer<'p> {
     pub(crate) form: Form<'p>,
+    sink: &'p mut dyn Sink,
+    /// What is not yet a piece: a declaration at most, so that it stays in the processor's cache.
     bytes: Vec<u8>,
-    /// The pieces so far; what was written behind the last is not yet one.
-    order: Vec<Range<usize>>,
-    uncut: usize,
     depth: usize,
     /// Whether the innermost open list or object is still empty.
     place: Place,
@@ -84,35 +110,31 @@ enum Place {
 }
 
 impl<'p> Writer<'p> {
-    pub(crate) fn new(form: Form<'p>) -> Self {
-        Self { form, bytes: Vec::new(), order: Vec::new(), uncut: 0, depth: 0, place: Place::First }
+    pub(crate) fn new(form: Form<'p>, sink: &'p mut dyn Sink) -> Self {
+        Self { form, sink, bytes: Vec::new(), depth: 0, place: Place::First }
     }
 
-    pub(crate) fn finish(mut self) -> Pieces {
-        self.cut();
-        Pieces { bytes: self.bytes, order: self.order }
+    /// Hands the text so far to the sink.
+    pub(crate) fn flush(&mut self) {
+        if !self.bytes.is_empty() {
+            self.sink.take(&self.bytes);
+            self.bytes.clear();
+        }
     }
 
     /// Writes something that is to be [repeated](Self::repeat).
     pub(super) fn record(&mut self, write: impl FnOnce(&mut Self)) -> Extent {
-        self.cut();
-        let first = self.order.len();
+        self.flush();
+        let first = self.sink.count();
         write(self);
-        self.cut();
-        Extent(first..self.order.len())
+        self.flush();
+        Extent(first..self.sink.count())
     }
 
     /// Writes what was recorded again; at the same depth, or its lines would not stand right.
     pub(super) fn repeat(&mut self, extent: &Extent) {
-        self.cut();
-        self.order.extend_from_within(extent.0.clone());
-    }
-
-    fn cut(&mut self) {
-        if self.uncut < self.bytes.len() {
-            self.order.push(self.uncut..self.bytes.len());
-            self.uncut = self.bytes.len();
-        }
+        self.flush();
+        self.sink.repeat(extent.0.clone());
     }
 
     pub(super) fn object(&mut self, fields: impl FnOnce(&mut Self)) {
@@ -121,11 +143,13 @@ impl<'p> Writer<'p> {
         self.close(b'}');
     }
 
+    #[inline]
     pub(super) fn tag(&mut self, name: &str) {
         self.key("type");
-        self.scalar(name);
+        self.text(name);
     }
 
+    #[inline]
     pub(super) fn field<T: Wire>(&mut self, key: &str, value: &T) {
         if !value.is_absent(&self.form) {
             self.key(key);
@@ -152,6 +176,7 @@ impl<'p> Writer<'p> {
         written
     }
 
+    #[inline]
     pub(super) fn key(&mut self, key: &str) {
         self.separate();
         self.bytes.push(b'"');
@@ -162,16 +187,31 @@ impl<'p> Writer<'p> {
         });
     }
 
+    #[inline]
+    pub(super) fn text(&mut self, text: &str) {
+        let needs_escape = |byte: &u8| matches!(byte, 0..=0x1f | b'"' | b'\\');
+        // Counting has no early exit, so it takes many bytes at a time.
+        if text.as_bytes().iter().filter(|byte| needs_escape(byte)).count() == 0 {
+            self.bytes.push(b'"');
+            self.bytes.extend_from_slice(text.as_bytes());
+            self.bytes.push(b'"');
+        } else {
+            self.scalar(text);
+        }
+    }
+
     pub(super) fn scalar<T: Serialize + ?Sized>(&mut self, value: &T) {
         serde_json::to_writer(&mut self.bytes, value).expect("memory takes every scalar");
     }
 
+    #[inline]
     fn open(&mut self, bracket: u8) {
         self.bytes.push(bracket);
         self.depth += 1;
         self.place = Place::First;
     }
 
+    #[inline]
     fn close(&mut self, bracket: u8) {
         self.depth -= 1;
         if self.place == Place::Later {
@@ -182,6 +222,7 @@ impl<'p> Writer<'p> {
     }
 
     /// Stands before every element and key.
+    #[inline]
     fn separate(&mut self) {
         if self.place == Place::Later {
             self.bytes.push(b',');

@@ -1,6 +1,7 @@
 //! Blocks and their statements.
 
 use super::Parser;
+use super::signature::{Caller, YIELD_HELP};
 use crate::code::Code;
 use crate::limits::MAX_STATEMENTS_PER_BLOCK;
 use crate::source::Span;
@@ -36,7 +37,7 @@ impl<'s> Parser<'s> {
                     self.unclosed(open, TokenKind::RBrace);
                     return statements;
                 }
-                _ if self.at_declaration() => {
+                _ if self.at_declaration() || self.whens > 0 && self.at_keyword(Word::Case) => {
                     self.unclosed(open, TokenKind::RBrace);
                     return statements;
                 }
@@ -62,18 +63,26 @@ impl<'s> Parser<'s> {
     fn step(&mut self) -> Option<Step<'s>> {
         let name = self.ident("the name of the step")?;
         self.bump();
-        if !self.at(TokenKind::Ident) || matches!(self.word(0), Word::True | Word::False | Word::Null) {
-            self.syntax_error(
-                Code::NotAStatement,
-                format!("`{}` is not a call; a step calls a facet", name.text),
-                |d| d.help(format!("write `{} = Facet(name = value)`", name.text)),
-            );
-            let call = self.missing_call();
-            self.skip_brackets();
+        if self.at_word_before_call() {
+            let (word, facet) = (self.spelling(0), self.spelling(1));
+            let message = format!("`{word}` before a call means nothing");
+            let help = format!("leave it out: `{} = {facet}(…)`", name.text);
+            self.syntax_error(Code::NotAStatement, message, |d| d.help(help));
+            self.bump();
+        }
+        let call = if self.at_value() {
+            self.report_plain_value(self.span());
+            self.missing_call()
+        } else if self.at_statement() {
+            self.expected("a call such as `Facet(name = value)`");
+            self.missing_call()
+        } else {
+            self.call(Caller::Step)
+        };
+        if call.target.is_missing() {
             self.skip_statement();
             return Some(Step { name, call, body: Body::default(), span: self.since(name.span) });
         }
-        let call = self.call();
         let body = self.step_body();
         if !self.ends_statement() {
             self.expected_with("the end of the step", |d| {
@@ -84,6 +93,31 @@ impl<'s> Parser<'s> {
         Some(Step { name, call, body, span: self.since(name.span) })
     }
 
+    /// At `await Facet(`, `new Facet(` and the like.
+    fn at_word_before_call(&self) -> bool {
+        let [word, facet, paren] = self.ahead;
+        word.kind == TokenKind::Ident
+            && facet.kind == TokenKind::Ident
+            && paren.kind == TokenKind::LParen
+            && !self.slice(word.span.to(facet.span)).contains('\n')
+    }
+
+    /// At something that begins an expression and cannot begin a call.
+    fn at_value(&self) -> bool {
+        match self.kind() {
+            TokenKind::Ident => matches!(self.word(0), Word::True | Word::False | Word::Null),
+            TokenKind::LBrace
+            | TokenKind::HashBrace
+            | TokenKind::Minus
+            | TokenKind::Bang
+            | TokenKind::OpenString
+            | TokenKind::Misquoted
+            | TokenKind::TextBlock
+            | TokenKind::NumberWord => true,
+            _ => self.begins_operand(0),
+        }
+    }
+
     fn ends_statement(&self) -> bool {
         matches!(self.kind(), TokenKind::Ident | TokenKind::RBrace | TokenKind::Semicolon | TokenKind::Eof)
             || self.on_new_line()
@@ -92,7 +126,7 @@ impl<'s> Parser<'s> {
 
     fn yield_statement(&mut self) -> Option<Yield<'s>> {
         let start = self.bump().span;
-        let call = self.call();
+        let call = self.call(Caller::Yield);
         if call.target.is_missing() {
             self.skip_statement();
             return None;
@@ -130,11 +164,15 @@ impl<'s> Parser<'s> {
             ("let" | "var" | "const" | "val", _) => {
                 "leave the word out: a step is `name = Facet(…)`".to_owned()
             }
-            ("return", _) => "results are yielded: write `yield Owner(name = value)`".to_owned(),
+            ("return", _) => YIELD_HELP.to_owned(),
             ("if" | "switch" | "match" | "else", _) => {
-                "choose with `andThen when { case condition => { … } case _ => { … } }`".to_owned()
+                "choose with `andThen when { case condition => { … } case _ => { … } }` behind a call or a signature".to_owned()
             }
-            ("for" | "while", _) => "repeat with `andThen foreach x in list { … }`".to_owned(),
+            ("for" | "while", _) => {
+                "repeat with `andThen foreach x in list { … }` behind a call or a signature".to_owned()
+            }
+            ("try", _) => "rescue a step with `catch` behind its call: `name = Facet(…) catch { … }`".to_owned(),
+            ("case", _) => "cases stand in a `when`: `andThen when { case condition => { … } }`".to_owned(),
             ("foreach" | "when" | "andThen" | "catch", _) => {
                 format!("`{word}` stands behind a call or a signature")
             }

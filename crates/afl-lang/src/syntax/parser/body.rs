@@ -5,10 +5,13 @@ use crate::code::Code;
 use crate::source::Span;
 use crate::syntax::ast::{
     Block, Body, Case, Catch, CatchKind, Clause, ClauseKind, Condition, Foreach, Prompt, PromptEntry, Script,
-    ScriptBody, When,
+    ScriptBody, StringLit, When,
 };
 use crate::syntax::script;
 use crate::syntax::token::{TokenKind, Word};
+
+/// After so many scripts without an end no more ends are looked for: each search costs the rest of the text.
+const MAX_OPEN_SCRIPTS: u32 = 16;
 
 impl<'s> Parser<'s> {
     pub(super) fn facet_body(&mut self) -> Body<'s> {
@@ -58,9 +61,9 @@ impl<'s> Parser<'s> {
         let misspelt = spelling.eq_ignore_ascii_case("andThen")
             && matches!(self.ahead[1].kind, TokenKind::LBrace | TokenKind::Ident);
         if misspelt {
-            self.expected_with("`andThen`", |d| d.help("write `andThen`"));
+            self.expected_here("`andThen`", |d| d);
         } else if bare {
-            self.expected_with("`andThen`", |d| d.help(format!("write `andThen {spelling} …`")));
+            self.expected_here("`andThen`", |d| d.help(format!("write `andThen {spelling} …`")));
         }
         misspelt || bare
     }
@@ -85,14 +88,25 @@ impl<'s> Parser<'s> {
 
     fn foreach(&mut self) -> Option<Foreach<'s>> {
         self.bump();
+        let paren = self.at(TokenKind::LParen);
+        if paren {
+            self.expected_here("a variable behind `foreach`", |d| d.help("leave the parentheses out"));
+            self.bump();
+        }
         let variable = self.ident("a variable behind `foreach`")?;
         if self.word(0) == Word::In {
             self.bump();
         } else {
             let help = format!("write `foreach {} in $.list {{ … }}`", variable.text);
-            self.expected_with("`in`", |d| d.help(help));
+            self.expected_here("`in`", |d| d.help(help));
+            if matches!(self.kind(), TokenKind::Ident | TokenKind::Colon | TokenKind::Assign) {
+                self.bump();
+            }
         }
         let iterable = self.expr();
+        if paren {
+            self.eat(TokenKind::RParen);
+        }
         let block = self.required_block()?;
         Some(Foreach { variable, iterable, block })
     }
@@ -112,7 +126,10 @@ impl<'s> Parser<'s> {
             self.expected_with("`{`", |d| d.help("write `when { case condition => { … } case _ => { … } }`"));
             return None;
         };
-        let cases = self.nested(|parser| parser.cases(open.span))?;
+        self.whens += 1;
+        let cases = self.nested(|parser| parser.cases(open.span));
+        self.whens -= 1;
+        let cases = cases?;
         let when = When { cases, span: self.since(start) };
         self.check_default_case(&when, start);
         Some(when)
@@ -137,7 +154,7 @@ impl<'s> Parser<'s> {
                     return cases;
                 }
                 _ => {
-                    self.expected_with("`case`", |d| d.help("write `case condition => { … }`"));
+                    self.expected_here("`case`", |d| d.help("write `case condition => { … }`"));
                     while !matches!(self.kind(), TokenKind::RBrace | TokenKind::Eof)
                         && self.word(0) != Word::Case
                         && !self.at_declaration()
@@ -152,10 +169,11 @@ impl<'s> Parser<'s> {
     fn case(&mut self) -> Option<Case<'s>> {
         let start = self.span();
         if matches!(self.word(0), Word::Default | Word::Else) {
-            self.expected_with("`case`", |d| d.help("write `case _ => { … }`"));
+            self.expected_here("`case`", |d| d.help("write `case _ => { … }`"));
         }
         let otherwise = self.word(0) != Word::Case
-            || self.word(1) == Word::Underscore && self.ahead[2].kind == TokenKind::Arrow;
+            || self.word(1) == Word::Underscore
+                && matches!(self.ahead[2].kind, TokenKind::Arrow | TokenKind::Colon | TokenKind::Minus);
         let word = self.bump().span;
         let condition = if otherwise {
             Condition::Otherwise(if self.word(0) == Word::Underscore { self.bump().span } else { word })
@@ -164,11 +182,7 @@ impl<'s> Parser<'s> {
             Condition::If(self.no_assignment(condition))
         };
         if self.eat(TokenKind::Arrow).is_none() {
-            self.expected_with("`=>`", |d| d.help("write `case condition => { … }`"));
-            if let TokenKind::Colon | TokenKind::Minus = self.kind() {
-                self.bump();
-                self.eat(TokenKind::Greater);
-            }
+            self.expected_arrow(|d| d.help("write `case condition => { … }`"));
         }
         let block = self.required_block()?;
         Some(Case { condition, block, span: self.since(start) })
@@ -207,7 +221,7 @@ impl<'s> Parser<'s> {
         let start = self.bump().span;
         let language = if self.at(TokenKind::Ident) { self.ident("a language") } else { None };
         let body = if self.at(TokenKind::LBrace) {
-            self.script_braces(language.map(|name| name.text))?
+            self.script_braces(language.map(|name| name.text))
         } else {
             ScriptBody::Text(self.string()?)
         };
@@ -215,25 +229,34 @@ impl<'s> Parser<'s> {
     }
 
     /// The raw text between braces; the lexer goes on behind them.
-    fn script_braces(&mut self, language: Option<&str>) -> Option<ScriptBody<'s>> {
+    fn script_braces(&mut self, language: Option<&str>) -> ScriptBody<'s> {
         let open = self.span();
         let start = open.end;
-        self.comments.retain(|comment| comment.span.start < start);
-        self.diagnostics.retain(|diagnostic| diagnostic.place.span.start < start);
-        let Some(length) = script::body_length(&self.text[start as usize..], language) else {
+        self.forget_lookahead(start);
+        let rest = &self.text[start as usize..];
+        let searched = if self.open_scripts < MAX_OPEN_SCRIPTS { rest } else { "" };
+        let Some(length) = script::body_length(searched, language) else {
+            self.open_scripts += 1;
             self.report(Code::UnterminatedScript, open, "this script never ends", |d| {
                 d.help("close it with `}`")
             });
-            self.lexer.seek(start);
-            self.lexer.skip_line();
+            let body = Span::new(start, start + script::until_declaration(rest) as u32);
+            self.lexer.seek(body.end);
             self.refill();
-            return None;
+            return ScriptBody::Braces(self.slice(body), body);
         };
         let span = Span::new(start, start + length as u32);
         self.lexer.seek(span.end);
         self.refill();
         self.bump();
-        Some(ScriptBody::Braces(self.slice(span), span))
+        ScriptBody::Braces(self.slice(span), span)
+    }
+
+    /// Drops what was noted of text from `start` on: it turned out to be no AFL.
+    fn forget_lookahead(&mut self, start: u32) {
+        while self.comments.pop_if(|comment| comment.span.start >= start).is_some() {}
+        while self.diagnostics.pop_if(|diagnostic| diagnostic.place.span.start >= start).is_some() {}
+        while self.bad_tokens.pop_if(|end| *end > start).is_some() {}
     }
 
     fn prompt(&mut self) -> Option<Prompt<'s>> {
@@ -273,12 +296,18 @@ impl<'s> Parser<'s> {
             self.expected_with("a string", |d| d.help(help));
             self.bump();
         }
-        let Some(value) = self.string() else {
+        if self.at(TokenKind::Ident) && self.ahead[1].kind == TokenKind::String {
+            let help = "leave it out: `{name}` is put in by itself";
+            self.expected_here("a string", |d| d.help(help));
+            self.bump();
+        }
+        let value = self.string().unwrap_or_else(|| {
             while !matches!(self.kind(), TokenKind::RBrace | TokenKind::Eof | TokenKind::Ident) {
                 self.skip_brackets();
             }
-            return None;
-        };
+            // The entry is there, only its text is not.
+            StringLit { raw: "", span: key.span }
+        });
         Some(PromptEntry { key, value })
     }
 }

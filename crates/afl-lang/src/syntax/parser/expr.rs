@@ -108,7 +108,7 @@ impl<'s> Parser<'s> {
             TokenKind::Greater => (BinaryOp::Greater, Level::Compare),
             TokenKind::GreaterEqual => (BinaryOp::GreaterEqual, Level::Compare),
             TokenKind::Plus => (BinaryOp::Add, Level::Sum),
-            TokenKind::Minus => (BinaryOp::Subtract, Level::Sum),
+            TokenKind::Minus if !self.at_thin_arrow() => (BinaryOp::Subtract, Level::Sum),
             TokenKind::Star => (BinaryOp::Multiply, Level::Product),
             TokenKind::Slash => (BinaryOp::Divide, Level::Product),
             TokenKind::Percent => (BinaryOp::Modulo, Level::Product),
@@ -136,8 +136,7 @@ impl<'s> Parser<'s> {
 
     fn bump_operator(&mut self, operator: Operator) {
         if let (Word::And | Word::Or, Operator::Binary(op)) = (self.word(0), operator) {
-            let help = format!("write `{}`", op.text());
-            self.expected_with("an operator", |d| d.help(help));
+            self.expected_here(&format!("`{}`", op.text()), |d| d);
         }
         if let Operator::Binary(BinaryOp::NotIn) = operator {
             self.bump();
@@ -163,8 +162,15 @@ impl<'s> Parser<'s> {
         if height <= MAX_EXPRESSION_HEIGHT {
             return (expr, height);
         }
-        let message = format!("this expression is more than {MAX_EXPRESSION_HEIGHT} levels high");
-        self.report(Code::TooDeep, expr.span, message, |d| d.help("give a part of it a step of its own"));
+        // A long chain passes the limit again and again, always from the same start.
+        let again = self
+            .diagnostics
+            .last()
+            .is_some_and(|last| last.code == Code::TooDeep && last.place.span.start == expr.span.start);
+        if !again {
+            let message = format!("this expression is more than {MAX_EXPRESSION_HEIGHT} levels high");
+            self.report(Code::TooDeep, expr.span, message, |d| d.help("give a part of it a step of its own"));
+        }
         (Expr { kind: ExprKind::Broken, span: expr.span }, 1)
     }
 
@@ -174,7 +180,7 @@ impl<'s> Parser<'s> {
             TokenKind::Plus => UnaryOp::Plus,
             TokenKind::Bang => UnaryOp::Not,
             TokenKind::Ident if self.word(0) == Word::Not && self.begins_operand(1) => {
-                self.expected_with("an operand", |d| d.help("write `!`"));
+                self.expected_here("`!`", |d| d);
                 UnaryOp::Not
             }
             _ => return self.postfix(),
@@ -189,7 +195,7 @@ impl<'s> Parser<'s> {
         expr
     }
 
-    fn begins_operand(&self, ahead: usize) -> bool {
+    pub(super) fn begins_operand(&self, ahead: usize) -> bool {
         use TokenKind as T;
         matches!(
             self.ahead[ahead].kind,
@@ -235,7 +241,7 @@ impl<'s> Parser<'s> {
         self.height = 1;
         let span = self.span();
         let kind = match self.kind() {
-            TokenKind::String | TokenKind::TextBlock | TokenKind::OpenString | TokenKind::SingleQuoted => {
+            TokenKind::String | TokenKind::TextBlock | TokenKind::OpenString | TokenKind::Misquoted => {
                 self.string().map_or(ExprKind::Broken, ExprKind::String)
             }
             TokenKind::Int | TokenKind::Double | TokenKind::NumberWord => self.number(),
@@ -345,8 +351,10 @@ impl<'s> Parser<'s> {
         }
         let path = self.path(Some(Ident { text, span }));
         if self.at(TokenKind::LParen) && !self.on_new_line() {
-            self.syntax_error(Code::Expected, "a facet cannot be called inside an expression", |d| {
-                d.help(format!("make it a step, `x = {text}(…)`, and use `x.attribute` here"))
+            let called = self.since(span);
+            let facet = self.slice(called);
+            self.report(Code::Expected, called, "a facet cannot be called inside an expression", |d| {
+                d.help(format!("make it a step, `x = {facet}(…)`, and use `x.attribute` here"))
             });
             self.skip_brackets();
             return ExprKind::Broken;

@@ -1,6 +1,7 @@
 //! Namespaces, imports and declarations.
 
 use super::Parser;
+use super::signature::Caller;
 use crate::code::Code;
 use crate::source::Span;
 use crate::suggest;
@@ -13,11 +14,17 @@ use crate::syntax::token::{TokenKind, Word};
 const ITEM_WORDS: [&str; 8] =
     ["namespace", "use", "facet", "event", "workflow", "schema", "implicit", "test"];
 
+/// Bounds how far the beginning of a line is looked for.
+const MAX_INDENTATION: usize = 200;
+
 /// Where a list of items ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Until {
-    /// The braces of a namespace, opened here.
-    Brace(Span),
+    /// The braces of a namespace, whose word is at `namespace`.
+    Brace {
+        open: Span,
+        namespace: Span,
+    },
     EndOfFile,
     /// A namespace without braces ends where the next one begins.
     NextNamespace,
@@ -33,15 +40,18 @@ impl<'s> Parser<'s> {
         loop {
             match self.kind() {
                 TokenKind::Semicolon => {
+                    // A separator does not part a doc comment from its declaration.
+                    let end = self.previous_end;
                     self.bump();
+                    self.previous_end = end;
                 }
                 TokenKind::Eof => {
-                    if let Until::Brace(open) = until {
+                    if let Until::Brace { open, .. } = until {
                         self.unclosed(open, TokenKind::RBrace);
                     }
                     return items;
                 }
-                TokenKind::RBrace if matches!(until, Until::Brace(_)) => {
+                TokenKind::RBrace if matches!(until, Until::Brace { .. }) => {
                     self.bump();
                     return items;
                 }
@@ -55,9 +65,34 @@ impl<'s> Parser<'s> {
                 TokenKind::Ident if until == Until::NextNamespace && self.word(0) == Word::Namespace => {
                     return items;
                 }
+                TokenKind::Ident if self.word(0) == Word::Namespace => {
+                    if let Until::Brace { open, namespace } = until {
+                        if self.column(self.span()) <= self.column(namespace) {
+                            self.unclosed(open, TokenKind::RBrace);
+                            return items;
+                        }
+                        self.namespace_in_namespace(self.slice(Span::new(namespace.end, open.start)).trim());
+                    }
+                    items.extend(self.item());
+                }
                 _ => items.extend(self.item()),
             }
         }
+    }
+
+    /// How far a token is from the beginning of its line: what is no further than the namespace around it
+    /// is not meant to be inside. No indentation is deeper than [`MAX_INDENTATION`].
+    fn column(&self, span: Span) -> usize {
+        let before = self.text[..span.start as usize].bytes().rev().take(MAX_INDENTATION);
+        before.take_while(|byte| *byte != b'\n').count()
+    }
+
+    fn namespace_in_namespace(&mut self, outer: &str) {
+        let name = self.spelling(1);
+        self.syntax_error(Code::NotADeclaration, "a namespace cannot stand inside another", |d| {
+            d.help(format!("write it beside the other one: `namespace {outer}.{name} {{ … }}`"))
+        });
+        self.lost.push(name);
     }
 
     fn item(&mut self) -> Option<Item<'s>> {
@@ -97,7 +132,9 @@ impl<'s> Parser<'s> {
             return None;
         };
         if let Some(open) = self.eat(TokenKind::LBrace) {
-            let inner = self.nested(|parser| parser.items(Until::Brace(open.span))).unwrap_or_default();
+            let inner = self
+                .nested(|parser| parser.items(Until::Brace { open: open.span, namespace: start }))
+                .unwrap_or_default();
             let braces = self.since(open.span);
             return Some(Namespace {
                 doc,
@@ -184,7 +221,7 @@ impl<'s> Parser<'s> {
             self.skip_declaration();
             return None;
         }
-        let call = self.call();
+        let call = self.call(Caller::Implicit);
         Some(Item::Decl(Box::new(Decl {
             doc,
             kind: DeclKind::Implicit(Implicit { name, call }),
@@ -200,6 +237,12 @@ impl<'s> Parser<'s> {
         let message = format!("expected a declaration, found {found}");
         let help = match (word, close) {
             ("import" | "include" | "from", _) => "write `use name.of.namespace` inside a namespace".to_owned(),
+            ("def" | "fn" | "func" | "function", _) => {
+                "declare work with `facet`, or with `event facet` if an agent does it".to_owned()
+            }
+            ("class" | "struct" | "record" | "type" | "interface", _) => {
+                "declare a record type with `schema Name { field: Type }`".to_owned()
+            }
             (_, Some(keyword)) => format!("did you mean `{keyword}`?"),
             _ if self.ahead[1].kind == TokenKind::Assign => "steps stand inside `andThen { … }`".to_owned(),
             _ => "a declaration begins with `facet`, `event facet`, `workflow`, `schema`, `implicit` or `namespace`".into(),
@@ -213,6 +256,10 @@ impl<'s> Parser<'s> {
             Some("schema") if self.ahead[2].kind == TokenKind::LBrace => self.schema(doc),
             Some("namespace") if self.ahead[1].kind == TokenKind::Ident => {
                 self.namespace(doc).map(Item::Namespace)
+            }
+            _ if matches!(word, "import" | "include" | "from") => {
+                self.skip_line();
+                None
             }
             _ => {
                 self.skip_declaration();

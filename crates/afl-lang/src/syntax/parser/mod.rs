@@ -15,7 +15,7 @@ use super::literal::{self, Fault};
 use super::token::{Token, TokenKind, Word};
 use crate::code::Code;
 use crate::diagnostic::{self, Diagnostic};
-use crate::limits::{MAX_DIAGNOSTICS, MAX_NESTING, MAX_SOURCE_BYTES};
+use crate::limits::{MAX_NESTING, MAX_SOURCE_BYTES};
 use crate::source::{FileId, Place, Span};
 
 /// What the parser made of one text.
@@ -68,7 +68,11 @@ struct Parser<'s> {
     open_string: Option<u32>,
     items: Vec<Item<'s>>,
     lost: Vec<&'s str>,
+    /// How many scripts have been found to never end.
+    open_scripts: u32,
     nesting: u32,
+    /// How many `when` are open around the current token.
+    whens: u32,
     /// How high the tree of the last parsed expression is.
     height: u32,
 }
@@ -88,7 +92,9 @@ impl<'s> Parser<'s> {
             open_string: None,
             items: Vec::new(),
             lost: Vec::new(),
+            open_scripts: 0,
             nesting: 0,
+            whens: 0,
             height: 0,
         };
         parser.refill();
@@ -97,12 +103,6 @@ impl<'s> Parser<'s> {
 
     fn finish(mut self) -> Parsed<'s> {
         diagnostic::sort(&mut self.diagnostics);
-        if self.diagnostics.len() > MAX_DIAGNOSTICS {
-            self.diagnostics.truncate(MAX_DIAGNOSTICS);
-            let place = self.diagnostics[MAX_DIAGNOSTICS - 1].place;
-            let message = format!("there are more than {MAX_DIAGNOSTICS} mistakes; the rest is not shown");
-            self.diagnostics.push(Diagnostic::new(Code::TooManyDiagnostics, place, message));
-        }
         let tree = SyntaxTree { items: self.items, comments: self.comments, lost: self.lost };
         Parsed { tree, diagnostics: self.diagnostics }
     }
@@ -235,11 +235,9 @@ impl<'s> Parser<'s> {
                 self.report_open_string(span);
                 None
             }
-            TokenKind::SingleQuoted => {
+            TokenKind::Misquoted => {
                 let span = self.bump().span;
-                self.report(Code::UnexpectedCharacter, span, "strings are written in double quotes", |d| {
-                    d.help("write `\"…\"`")
-                });
+                self.report_misquoted(span);
                 None
             }
             _ => {

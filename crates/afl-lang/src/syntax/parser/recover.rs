@@ -1,8 +1,11 @@
 //! Reporting what is wrong, once, and finding a place to go on.
 
+use std::borrow::Cow;
+
 use super::{Parser, is_segment};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
+use crate::limits::MAX_DIAGNOSTICS;
 use crate::source::{Place, Span};
 use crate::syntax::token::{Token, TokenKind, Word};
 
@@ -18,7 +21,10 @@ impl Parser<'_> {
         message: impl Into<String>,
         detail: impl FnOnce(Diagnostic) -> Diagnostic,
     ) {
-        self.diagnostics.push(detail(Diagnostic::new(code, self.place(span), message)));
+        // One more than are shown, so that it is known that there are more.
+        if self.diagnostics.len() <= MAX_DIAGNOSTICS {
+            self.diagnostics.push(detail(Diagnostic::new(code, self.place(span), message)));
+        }
     }
 
     /// Reports that `what` should stand here.
@@ -30,8 +36,33 @@ impl Parser<'_> {
         self.missing(Code::Expected, what, detail);
     }
 
+    /// Like [`expected`](Self::expected), where the token here stands for what is expected.
+    pub(super) fn expected_here(&mut self, what: &str, detail: impl FnOnce(Diagnostic) -> Diagnostic) {
+        let message = format!("expected {what}, found {}", self.found());
+        self.syntax_error(Code::Expected, message, detail);
+    }
+
+    /// Reports what stands in the place of a `=>`; consumes `->` and `:`, which other languages write.
+    pub(super) fn expected_arrow(&mut self, detail: impl FnOnce(Diagnostic) -> Diagnostic) {
+        if self.at_thin_arrow() {
+            let span = self.span().to(self.ahead[1].span);
+            self.report(Code::Expected, span, "expected `=>`, found `->`", detail);
+            self.bump();
+            self.bump();
+        } else {
+            self.expected_with("`=>`", detail);
+            self.eat(TokenKind::Colon);
+        }
+    }
+
+    pub(super) fn at_thin_arrow(&self) -> bool {
+        self.at(TokenKind::Minus)
+            && self.ahead[1].kind == TokenKind::Greater
+            && self.ahead[1].span.start == self.span().end
+    }
+
     /// Reports that `what` is missing: where a line ends too early, at its end rather than on the next one.
-    fn missing(&mut self, code: Code, what: &str, detail: impl FnOnce(Diagnostic) -> Diagnostic) {
+    pub(super) fn missing(&mut self, code: Code, what: &str, detail: impl FnOnce(Diagnostic) -> Diagnostic) {
         if self.after_bad_token() {
             return;
         }
@@ -82,7 +113,7 @@ impl Parser<'_> {
             return;
         }
         let message = match text.chars().next() {
-            Some(c) if !c.is_control() => format!("`{text}` is not used in AFL"),
+            Some(c) if !c.is_control() => format!("`{}` is not used in AFL", shortened(text)),
             _ => "this is not text".to_owned(),
         };
         let help = match text {
@@ -104,6 +135,18 @@ impl Parser<'_> {
             Some(help) => d.help(help),
             None => d,
         });
+    }
+
+    pub(super) fn report_misquoted(&mut self, span: Span) {
+        let written = self.slice(span);
+        let plain = if written.starts_with('\'') { "" } else { "plain " };
+        let mut inner = written.chars();
+        inner.next();
+        inner.next_back();
+        let inner = if inner.as_str().contains(['"', '\\']) { "…" } else { inner.as_str() };
+        let message = format!("strings are written in {plain}double quotes");
+        let help = format!("write `\"{inner}\"`");
+        self.report(Code::UnexpectedCharacter, span, message, |d| d.help(help));
     }
 
     pub(super) fn report_open_string(&mut self, span: Span) {
@@ -205,6 +248,14 @@ impl Parser<'_> {
         self.ahead[1].kind == TokenKind::Assign || self.at_yield() || self.word(0) == Word::Sys
     }
 
+    /// Skips what is left of a line.
+    pub(super) fn skip_line(&mut self) {
+        self.skip_brackets();
+        while !self.on_new_line() && !matches!(self.kind(), TokenKind::RBrace | TokenKind::Eof) {
+            self.skip_brackets();
+        }
+    }
+
     /// Skips to the next declaration or the brace that ends the namespace.
     pub(super) fn skip_declaration(&mut self) {
         self.skip_brackets();
@@ -217,5 +268,14 @@ impl Parser<'_> {
             }
             self.skip_brackets();
         }
+    }
+}
+
+/// The first characters of a text, for a message about it.
+fn shortened(text: &str) -> Cow<'_, str> {
+    const SHOWN: usize = 12;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
     }
 }

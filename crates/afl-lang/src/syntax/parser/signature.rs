@@ -2,11 +2,23 @@
 
 use super::Parser;
 use crate::code::Code;
+use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::syntax::ast::{
     Arg, Args, Call, Expr, ExprKind, Ident, Mixin, Param, Params, TypeExpr, TypeKind, Wholeness,
 };
-use crate::syntax::token::{TokenKind, Word};
+use crate::syntax::token::{Token, TokenKind, Word};
+
+pub(super) const YIELD_HELP: &str =
+    "write `yield Name(result = value)` with the name of the facet or workflow that the block belongs to";
+
+/// What a call is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Caller {
+    Step,
+    Yield,
+    Implicit,
+}
 
 impl<'s> Parser<'s> {
     /// The parameters of the facet `name`.
@@ -20,18 +32,11 @@ impl<'s> Parser<'s> {
     }
 
     pub(super) fn returns(&mut self) -> Option<Params<'s>> {
-        let arrow = self.at(TokenKind::Arrow);
-        // `->` and a bare `:` are how other languages write it.
-        let foreign = self.at(TokenKind::Minus) && self.ahead[1].kind == TokenKind::Greater
-            || self.at(TokenKind::Colon);
-        if !arrow && !foreign {
+        if self.at_thin_arrow() || self.at(TokenKind::Colon) {
+            self.expected_arrow(|d| d.help("write the returns as `=> (name: Type)`"));
+        } else if self.eat(TokenKind::Arrow).is_none() {
             return None;
         }
-        if foreign {
-            self.expected_with("`=>`", |d| d.help("write the returns as `=> (name: Type)`"));
-            self.eat(TokenKind::Minus);
-        }
-        self.bump();
         if self.at(TokenKind::LParen) {
             return Some(self.param_list());
         }
@@ -48,11 +53,7 @@ impl<'s> Parser<'s> {
             if self.eat(TokenKind::RParen).is_some() {
                 break;
             }
-            if self.at(TokenKind::Eof)
-                || self.at(TokenKind::LBrace)
-                || self.at(TokenKind::RBrace)
-                || self.at_declaration()
-            {
+            if self.params_are_cut_off() {
                 self.unclosed(open, TokenKind::RParen);
                 params.wholeness = Wholeness::Broken;
                 break;
@@ -72,6 +73,16 @@ impl<'s> Parser<'s> {
         params.list.shrink_to_fit();
         params.span = self.since(open);
         params
+    }
+
+    /// At what can only follow the parameters.
+    fn params_are_cut_off(&self) -> bool {
+        let behind =
+            matches!(self.word(0), Word::AndThen | Word::With | Word::Script | Word::Prompt | Word::Catch);
+        self.list_is_cut_off()
+            || self.at(TokenKind::Arrow)
+            || behind
+                && matches!(self.ahead[1].kind, TokenKind::Ident | TokenKind::LBrace | TokenKind::String)
     }
 
     pub(super) fn fields(&mut self) -> Params<'s> {
@@ -179,19 +190,34 @@ impl<'s> Parser<'s> {
             return true;
         }
         let begins_element = matches!(self.kind(), TokenKind::Ident | TokenKind::String | TokenKind::Int)
-            && !self.on_new_line()
-            && !self.at_statement()
-            && !matches!(self.word(0), Word::With | Word::Catch | Word::As);
+            && !matches!(self.word(0), Word::With | Word::Catch | Word::As)
+            && if self.on_new_line() { self.line_begins_element() } else { !self.at_statement() };
         if begins_element {
-            self.syntax_error(Code::MissingComma, format!("expected `,`, found {}", self.found()), |d| {
-                d.help("separate the elements of a list with `,`")
-            });
+            self.missing(Code::MissingComma, "`,`", |d| d.help("separate the elements of a list with `,`"));
         }
         begins_element
     }
 
+    /// Whether a line goes on with the list that it stands in: `name: …`, or `name = …` that is no step.
+    fn line_begins_element(&self) -> bool {
+        match (self.kind(), self.ahead[1].kind) {
+            (TokenKind::Ident, TokenKind::Colon) => true,
+            (TokenKind::Ident, TokenKind::Assign) => !self.is_called(self.ahead[2]),
+            (TokenKind::Ident, _) => false,
+            _ => true,
+        }
+    }
+
+    /// Whether this token begins a name with a `(` behind it, as far as the text tells: a name may be
+    /// longer than the tokens ahead.
+    fn is_called(&self, token: Token) -> bool {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+        let rest = self.text[token.span.start as usize..].trim_start_matches(is_part);
+        token.kind == TokenKind::Ident && rest.trim_start().starts_with('(')
+    }
+
     /// `Target(args) with …`. A missing target has been reported and is left empty.
-    pub(super) fn call(&mut self) -> Call<'s> {
+    pub(super) fn call(&mut self, caller: Caller) -> Call<'s> {
         let start = self.span();
         let Some(target) = self.qualified("a call such as `Facet(name = value)`") else {
             return self.missing_call();
@@ -199,12 +225,34 @@ impl<'s> Parser<'s> {
         let args = if self.at(TokenKind::LParen) {
             self.args()
         } else {
-            let help = format!("a step is a call: write `{}(…)`", target.text);
-            self.expected_with("`(`", |d| d.help(help));
+            match caller {
+                Caller::Step if target.last().starts_with(|c: char| c.is_ascii_lowercase()) => {
+                    self.report_plain_value(target.span);
+                    return self.missing_call();
+                }
+                Caller::Step | Caller::Implicit => {
+                    let help = format!("write `{}(…)`", target.text);
+                    self.expected_with("`(`", |d| d.help(help));
+                }
+                Caller::Yield => {
+                    let message = "`yield` gives results by name, in parentheses";
+                    self.report(Code::Expected, target.span, message, |d| d.help(YIELD_HELP));
+                    return self.missing_call();
+                }
+            }
             Args { list: Vec::new(), span: target.span, wholeness: Wholeness::Broken }
         };
         let mixins = self.mixins();
         Call { target, args, mixins, span: self.since(start) }
+    }
+
+    /// Reports a step that is no call.
+    pub(super) fn report_plain_value(&mut self, span: Span) {
+        if !self.after_bad_token() {
+            self.report(Code::NotAStatement, span, "a step is always a call, not a plain value", |d| {
+                d.help("there are no variables: write the value where it is needed, as in `x = Facet(name = value)`")
+            });
+        }
     }
 
     pub(super) fn missing_call(&self) -> Call<'s> {
@@ -221,9 +269,11 @@ impl<'s> Parser<'s> {
             let args = if self.at(TokenKind::LParen) {
                 self.args()
             } else {
-                let message = format!("expected `(` behind the mixin `{}`", target.text);
-                let help = format!("write `with {}()`", target.text);
-                self.syntax_error(Code::MixinWithoutParentheses, message, |d| d.help(help));
+                if !self.after_bad_token() {
+                    let message = format!("expected `(` behind the mixin `{}`", target.text);
+                    let help = format!("write `with {}()`", target.text);
+                    self.report(Code::MixinWithoutParentheses, target.span, message, |d| d.help(help));
+                }
                 Args { list: Vec::new(), span: target.span, wholeness: Wholeness::Broken }
             };
             let alias = if self.at_keyword(Word::As) {
@@ -305,7 +355,7 @@ impl<'s> Parser<'s> {
             return Some(Arg { name, value: self.expr() });
         }
         let start = self.span();
-        let errors = self.diagnostics.len();
+        let known = self.diagnostics.len();
         let reported = self.after_bad_token()
             || self
                 .diagnostics
@@ -314,9 +364,10 @@ impl<'s> Parser<'s> {
                 .take(1)
                 .any(|d| d.code == Code::PositionalArgument && d.place.span.start > open.start);
         let value = self.expr();
-        if !reported && errors == self.diagnostics.len() {
+        if !reported && !self.diagnostics[known..].iter().any(Diagnostic::is_error) {
             let written = self.slice(value.span);
-            let help = format!("write `name = {}`", if written.contains('\n') { "…" } else { written });
+            let written = if written.contains('\n') { "…" } else { written };
+            let help = format!("put the name of the parameter before it: `parameter = {written}`");
             self.report(Code::PositionalArgument, start.to(value.span), "arguments are given by name", |d| {
                 d.help(help)
             });

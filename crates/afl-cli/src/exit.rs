@@ -1,0 +1,25 @@
+//! How a command ends, as the shell sees it.
+
+use std::process::ExitCode;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Exit {
+    Fine,
+    /// The user's program has mistakes.
+    Mistakes,
+    /// The command line asks for something that is not there; clap ends with the same code.
+    WrongUse,
+    /// A file cannot be read or written.
+    Inaccessible,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Fine => 0,
+            Exit::Mistakes => 1,
+            Exit::WrongUse => 2,
+            Exit::Inaccessible => 3,
+        })
+    }
+}

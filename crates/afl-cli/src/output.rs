@@ -1,0 +1,99 @@
+//! The one place that writes: data to standard output or a file, talk to standard error.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::failure::Failure;
+use crate::input::STANDARD;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Target {
+    Stdout,
+    File(PathBuf),
+}
+
+impl Target {
+    /// What `-o` asks for.
+    pub(crate) fn new(output: Option<&Path>) -> Self {
+        match output {
+            Some(path) if path.as_os_str() != STANDARD => Self::File(path.to_owned()),
+            Some(_) | None => Self::Stdout,
+        }
+    }
+
+    pub(crate) fn write(
+        &self,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        match self {
+            Self::Stdout => match write_stdout(content) {
+                // A reader that has seen enough, such as `head`, is no failure.
+                Err(source) if source.kind() != ErrorKind::BrokenPipe => {
+                    Err(Failure::Unwritable { name: "standard output".into(), source })
+                }
+                Ok(()) | Err(_) => Ok(()),
+            },
+            Self::File(path) => replace(path, content)
+                .map_err(|source| Failure::Unwritable { name: path.display().to_string(), source }),
+        }
+    }
+}
+
+/// Writes what the user asked for.
+pub(crate) fn data(text: &str) -> Result<(), Failure> {
+    Target::Stdout.write(|out| out.write_all(text.as_bytes()))
+}
+
+/// Tells the user something; when nobody listens there is nobody to complain to either.
+pub(crate) fn say(text: &str) {
+    io::stderr().lock().write_all(text.as_bytes()).ok();
+}
+
+fn write_stdout(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    content(&mut out)?;
+    out.flush()
+}
+
+/// Whoever reads the file sees the old content or the new, never a part, whatever happens meanwhile.
+fn replace(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    // A link stays a link: what it leads to is replaced.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let old = fs::metadata(&path).ok();
+    if old.as_ref().is_some_and(|old| !old.is_file()) {
+        // A device or a pipe is written to, not replaced.
+        return write_through(File::options().write(true).open(path)?, content).map(drop);
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let (file, temporary) = new_file(folder.unwrap_or(Path::new(".")))?.into_parts();
+    let file = write_through(file, content)?;
+    if let Some(old) = old {
+        file.set_permissions(old.permissions())?;
+    }
+    file.sync_all()?;
+    temporary.persist(&path).map_err(|error| error.error)
+}
+
+fn write_through(file: File, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<File> {
+    let mut out = BufWriter::new(file);
+    content(&mut out)?;
+    Ok(out.into_inner()?)
+}
+
+/// A file that others may read, which a temporary one is not unless one says so.
+#[cfg(unix)]
+fn new_file(folder: &Path) -> io::Result<NamedTempFile> {
+    use std::os::unix::fs::PermissionsExt;
+    let permissions = fs::Permissions::from_mode(0o666);
+    tempfile::Builder::new().prefix(PREFIX).permissions(permissions).tempfile_in(folder)
+}
+
+#[cfg(not(unix))]
+fn new_file(folder: &Path) -> io::Result<NamedTempFile> {
+    tempfile::Builder::new().prefix(PREFIX).tempfile_in(folder)
+}
+
+const PREFIX: &str = ".afl-";

@@ -1,0 +1,256 @@
+//! What follows a signature or a call: mixins, scripts, prompts, clauses and their blocks.
+
+use super::layout::Break;
+use super::printer::Printer;
+use crate::source::Span;
+use crate::syntax::ast::{
+    Assert, Block, Body, Call, Case, Catch, CatchKind, Clause, ClauseKind, Condition, Expr, ExprKind, Mixin,
+    Prompt, PromptEntry, Script, ScriptBody, Statement, When,
+};
+
+/// What follows a call that cannot have a body.
+pub(super) static NO_BODY: Body<'static> =
+    Body { script: None, prompt: None, clauses: Vec::new(), catch: None };
+
+impl<'t> Printer<'t> {
+    pub(super) fn call(&mut self, call: &'t Call<'t>, body: &'t Body<'t>) {
+        self.qname(&call.target);
+        self.args(&call.args);
+        self.tail(&call.mixins, body);
+    }
+
+    /// What follows the closing parenthesis of a signature or a call.
+    pub(super) fn tail(&mut self, mixins: &'t [Mixin<'t>], body: &'t Body<'t>) {
+        // Blocks in a row read as a sequence only if they look alike.
+        let spread = if parts(body).count() > 1 { Spread::OverLines } else { Spread::AsWritten };
+        let script = body.script.as_ref().filter(|script| self.is_on_one_line(literal_of(script)));
+        let mut parts = parts(body).skip(usize::from(script.is_some()));
+        if !mixins.is_empty() || script.is_some() {
+            let group = self.layout.open();
+            self.layout.indent();
+            for mixin in mixins {
+                self.mixin(mixin);
+            }
+            if let Some(script) = script {
+                self.line_end_before(script.span.start);
+                self.script(script);
+            }
+            self.layout.dedent();
+            let next = parts.next();
+            if let Some(next) = next {
+                self.line_end_before(next.start());
+            }
+            self.layout.close(group);
+            if let Some(next) = next {
+                self.part(next, spread);
+            }
+        }
+        for part in parts {
+            self.token(part.start(), " ");
+            self.part(part, spread);
+        }
+    }
+
+    fn line_end_before(&mut self, start: u32) {
+        self.reach(start);
+        self.layout.break_line(Break::Space);
+    }
+
+    fn mixin(&mut self, mixin: &'t Mixin<'t>) {
+        self.line_end_before(mixin.span.start);
+        self.layout.text("with ");
+        self.qname(&mixin.target);
+        self.args(&mixin.args);
+        if let Some(alias) = &mixin.alias {
+            self.token(alias.span.start, " as ");
+            self.layout.text(alias.text);
+        }
+    }
+
+    fn part(&mut self, part: Part<'t>, spread: Spread) {
+        match part {
+            Part::Script(script) => self.script(script),
+            Part::Prompt(prompt) => self.prompt(prompt),
+            Part::Clause(clause) => self.clause(clause, spread),
+            Part::Catch(catch) => {
+                self.layout.text("catch ");
+                match &catch.kind {
+                    CatchKind::Block(block) => self.block(block, spread),
+                    CatchKind::When(when) => self.when(when),
+                }
+            }
+        }
+    }
+
+    fn clause(&mut self, clause: &'t Clause<'t>, spread: Spread) {
+        self.layout.text("andThen ");
+        match &clause.kind {
+            ClauseKind::Block(block) => self.block(block, spread),
+            ClauseKind::Foreach(foreach) => {
+                self.layout.text("foreach ");
+                self.ident(&foreach.variable);
+                self.layout.text(" in ");
+                self.condition(&foreach.iterable, foreach.block.span.start);
+                self.block(&foreach.block, spread);
+            }
+            ClauseKind::When(when) => self.when(when),
+            ClauseKind::Script(script) => self.script(script),
+        }
+    }
+
+    fn script(&mut self, script: &'t Script<'t>) {
+        self.token(script.span.start, "script ");
+        if let Some(language) = &script.language {
+            self.ident(language);
+            self.layout.text(" ");
+        }
+        self.literal(literal_of(script));
+    }
+
+    fn prompt(&mut self, prompt: &'t Prompt<'t>) {
+        self.layout.text("prompt ");
+        let start = |entry: &PromptEntry<'t>| entry.key.span.start;
+        self.braces(prompt.span, &prompt.entries, start, |printer, entry| {
+            printer.ident(&entry.key);
+            printer.layout.text(" ");
+            printer.literal(entry.value.span);
+        });
+    }
+
+    fn when(&mut self, when: &'t When<'t>) {
+        self.token(when.span.start, "when ");
+        self.braces(when.span, &when.cases, |case| case.span.start, Self::case);
+    }
+
+    fn case(&mut self, case: &'t Case<'t>) {
+        self.layout.text("case ");
+        match &case.condition {
+            Condition::If(condition) => self.condition(condition, case.block.span.start),
+            Condition::Otherwise(span) => self.token(span.start, "_ "),
+        }
+        self.layout.text("=> ");
+        self.block(&case.block, Spread::AsWritten);
+    }
+
+    /// An expression before something that ends in a block. If it takes several lines, the block's
+    /// opening begins a line, lest it be read as a part of the expression.
+    fn condition(&mut self, expr: &'t Expr<'t>, block: u32) {
+        self.reach(expr.span.start);
+        match expr.kind {
+            ExprKind::Binary(..) | ExprKind::Concat(_) => {
+                let group = self.layout.open();
+                self.chain(expr);
+                self.line_end_before(block);
+                self.layout.close(group);
+            }
+            _ => {
+                self.expr(expr);
+                self.token(block, " ");
+            }
+        }
+    }
+
+    fn block(&mut self, block: &'t Block<'t>, spread: Spread) {
+        self.reach(block.span.start);
+        let is_short = matches!(block.statements.as_slice(), [only] if is_simple(only));
+        if spread == Spread::AsWritten && is_short && self.is_on_one_line(block.span) {
+            return self.one_liner(block);
+        }
+        let start = |statement: &Statement<'t>| statement.span().start;
+        self.braces(block.span, &block.statements, start, Self::statement);
+    }
+
+    /// A block on one line, or with one statement on its own line.
+    fn one_liner(&mut self, block: &'t Block<'t>) {
+        self.layout.text("{");
+        let group = self.layout.open();
+        self.layout.indent();
+        self.layout.break_line(Break::Space);
+        for statement in &block.statements {
+            self.statement(statement);
+        }
+        self.reach(block.span.end - 1);
+        self.layout.dedent();
+        self.layout.break_line(Break::Space);
+        self.layout.text("}");
+        self.layout.close(group);
+    }
+
+    fn statement(&mut self, statement: &'t Statement<'t>) {
+        self.reach(statement.span().start);
+        match statement {
+            Statement::Step(step) => {
+                self.ident(&step.name);
+                self.layout.text(" = ");
+                self.call(&step.call, &step.body);
+            }
+            Statement::Log(log) => {
+                self.layout.text("sys.log");
+                self.args(&log.args);
+            }
+            Statement::Assert(assert) => self.assert(assert),
+            Statement::Yield(yielded) => {
+                self.layout.text("yield ");
+                self.call(&yielded.call, &NO_BODY);
+            }
+        }
+    }
+
+    fn assert(&mut self, assert: &'t Assert<'t>) {
+        self.layout.text("sys.assert");
+        self.reach_bracket(assert.span.start, '(', assert.condition.span.start);
+        self.layout.text("(");
+        self.enclosed(&assert.condition, assert.span.end - 1);
+        self.layout.text(")");
+    }
+}
+
+/// A part of a body; all but the first share a line with the closing brace of the one before.
+#[derive(Clone, Copy, Debug)]
+enum Part<'t> {
+    Script(&'t Script<'t>),
+    Prompt(&'t Prompt<'t>),
+    Clause(&'t Clause<'t>),
+    Catch(&'t Catch<'t>),
+}
+
+/// Whether a block that was written on one line may stay there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Spread {
+    AsWritten,
+    OverLines,
+}
+
+impl Part<'_> {
+    fn start(&self) -> u32 {
+        match self {
+            Self::Script(script) => script.span.start,
+            Self::Prompt(prompt) => prompt.span.start,
+            Self::Clause(clause) => clause.span.start,
+            Self::Catch(catch) => catch.span.start,
+        }
+    }
+}
+
+fn parts<'t>(body: &'t Body<'t>) -> impl Iterator<Item = Part<'t>> {
+    let script = body.script.iter().map(Part::Script);
+    let prompt = body.prompt.iter().map(Part::Prompt);
+    let clauses = body.clauses.iter().map(Part::Clause);
+    script.chain(prompt).chain(clauses).chain(body.catch.iter().map(Part::Catch))
+}
+
+/// The body of a script, with its quotes or braces.
+fn literal_of(script: &Script<'_>) -> Span {
+    match &script.body {
+        ScriptBody::Text(literal) => literal.span,
+        ScriptBody::Braces(_, span) => Span::new(span.start - 1, span.end + 1),
+    }
+}
+
+/// Whether a statement has no block of its own.
+fn is_simple(statement: &Statement<'_>) -> bool {
+    match statement {
+        Statement::Step(step) => parts(&step.body).next().is_none(),
+        Statement::Log(_) | Statement::Assert(_) | Statement::Yield(_) => true,
+    }
+}

@@ -1,0 +1,225 @@
+//! Expressions, types and parameters.
+
+use super::layout::Break;
+use super::list::{MAP, SQUARE};
+use super::printer::Printer;
+use crate::source::Span;
+use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Ident, Param, TypeExpr, TypeKind, UnaryOp};
+
+impl<'t> Printer<'t> {
+    pub(super) fn expr(&mut self, expr: &'t Expr<'t>) {
+        match &expr.kind {
+            ExprKind::String(_)
+            | ExprKind::Int(_)
+            | ExprKind::Double(_)
+            | ExprKind::Boolean(_)
+            | ExprKind::Null => self.literal(expr.span),
+            ExprKind::Array(elements) => {
+                self.list(SQUARE, elements, expr.span);
+            }
+            ExprKind::Map(entries) => {
+                self.list(MAP, entries, expr.span);
+            }
+            ExprKind::Input(path) => {
+                self.token(expr.span.start, "$");
+                self.fields(path);
+            }
+            ExprKind::Name(path) => {
+                self.ident(&path[0]);
+                self.fields(&path[1..]);
+            }
+            ExprKind::Concat(_) | ExprKind::Binary(..) => {
+                self.reach(expr.span.start);
+                let group = self.layout.open();
+                self.chain(expr);
+                self.layout.close(group);
+            }
+            ExprKind::Unary(op, operand) => self.unary(*op, operand, expr.span),
+            ExprKind::Index(parts) => {
+                let [base, index] = parts.as_ref();
+                self.expr(base);
+                self.reach_bracket(base.span.end, '[', index.span.start);
+                self.layout.text("[");
+                self.enclosed(index, expr.span.end - 1);
+                self.layout.text("]");
+            }
+            ExprKind::Field(base, name) => {
+                self.expr(base);
+                self.field(name);
+            }
+            ExprKind::Paren(inner) => {
+                self.token(expr.span.start, "(");
+                self.enclosed(inner, expr.span.end - 1);
+                self.layout.text(")");
+            }
+            ExprKind::Broken => unreachable!("a text with errors is not formatted"),
+        }
+    }
+
+    fn fields(&mut self, path: &[Ident<'t>]) {
+        for name in path {
+            self.field(name);
+        }
+    }
+
+    fn field(&mut self, name: &Ident<'t>) {
+        self.token(name.span.start, ".");
+        self.layout.text(name.text);
+    }
+
+    fn unary(&mut self, op: UnaryOp, operand: &'t Expr<'t>, span: Span) {
+        self.token(span.start, op.text());
+        // Two plus signs without a blank are another operator, and two minus signs look like one.
+        match (op, &operand.kind) {
+            (UnaryOp::Plus, ExprKind::Unary(UnaryOp::Plus, _))
+            | (UnaryOp::Negate, ExprKind::Unary(UnaryOp::Negate, _)) => self.layout.text(" "),
+            _ => {}
+        }
+        self.expr(operand);
+    }
+
+    /// What stands between the brackets of an expression. Operators that do not fit there have lines of
+    /// their own.
+    pub(super) fn enclosed(&mut self, inner: &'t Expr<'t>, close: u32) {
+        match inner.kind {
+            ExprKind::Binary(..) | ExprKind::Concat(_) => {
+                let group = self.layout.open();
+                self.layout.indent();
+                self.before_element(inner.span.start, Break::Soft);
+                self.expr(inner);
+                self.reach(close);
+                self.layout.dedent();
+                self.layout.break_line(Break::Soft);
+                self.layout.close(group);
+            }
+            _ => {
+                self.expr(inner);
+                self.reach(close);
+            }
+        }
+    }
+
+    /// The operands of one precedence, each but the first on its own line if the group is broken.
+    pub(super) fn chain(&mut self, expr: &'t Expr<'t>) {
+        self.operands(expr);
+        self.layout.dedent();
+    }
+
+    /// Indents behind the first operand.
+    fn operands(&mut self, expr: &'t Expr<'t>) {
+        match &expr.kind {
+            ExprKind::Concat(operands) => {
+                self.expr(&operands[0]);
+                self.layout.indent();
+                for pair in operands.windows(2) {
+                    self.operator("++", pair[0].span.end, pair[1].span.start);
+                    self.expr(&pair[1]);
+                }
+            }
+            ExprKind::Binary(op, parts) => {
+                let [left, right] = parts.as_ref();
+                match &left.kind {
+                    ExprKind::Binary(before, _) if Level::of(*before) == Level::of(*op) => {
+                        self.operands(left);
+                    }
+                    _ => {
+                        self.expr(left);
+                        self.layout.indent();
+                    }
+                }
+                self.operator(op.text(), left.span.end, right.span.start);
+                self.expr(right);
+            }
+            _ => unreachable!("only operators make a chain"),
+        }
+    }
+
+    /// An operator with a line end before it, and the comments around it.
+    fn operator(&mut self, operator: &'static str, left_end: u32, right_start: u32) {
+        let mut at = left_end;
+        let mut is_behind_operator = false;
+        while let Some(comment) = self.comments.peek_before(right_start) {
+            let between = self.comments.slice(Span::new(at, comment.span.start));
+            is_behind_operator |= !between.trim().is_empty();
+            // What shares its line with the right operand stays with it.
+            if is_behind_operator && !self.comments.is_line_end_between(comment, right_start) {
+                break;
+            }
+            at = comment.span.end;
+            self.reach(comment.span.start + 1);
+        }
+        self.layout.break_line(Break::Space);
+        self.layout.text(operator);
+        self.layout.text(" ");
+    }
+
+    /// ` = value`
+    pub(super) fn assigned(&mut self, value: &'t Expr<'t>) {
+        self.layout.text(" =");
+        self.value(value);
+    }
+
+    /// A value behind `=` or `:`.
+    pub(super) fn value(&mut self, value: &'t Expr<'t>) {
+        self.hanging(value.span.start, |printer| {
+            printer.layout.text(" ");
+            printer.expr(value);
+        });
+    }
+
+    pub(super) fn param(&mut self, param: &'t Param<'t>) {
+        self.ident(&param.name);
+        self.layout.text(": ");
+        self.type_expr(&param.ty);
+        if let Some(default) = &param.default {
+            self.assigned(default);
+        }
+    }
+
+    fn type_expr(&mut self, ty: &'t TypeExpr<'t>) {
+        match &ty.kind {
+            TypeKind::Name(name) => self.qname(name),
+            TypeKind::List(of) => {
+                self.token(ty.span.start, "[");
+                self.type_expr(of);
+                self.layout.text("]");
+            }
+            TypeKind::Broken => unreachable!("a text with errors is not formatted"),
+        }
+        if ty.nullable {
+            self.layout.text("?");
+        }
+    }
+}
+
+/// The precedence of an operator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Level {
+    Or,
+    And,
+    Compare,
+    Sum,
+    Product,
+}
+
+impl Level {
+    fn of(op: BinaryOp) -> Self {
+        match op {
+            BinaryOp::Or => Self::Or,
+            BinaryOp::And => Self::And,
+            BinaryOp::Equal
+            | BinaryOp::NotEqual
+            | BinaryOp::Less
+            | BinaryOp::LessEqual
+            | BinaryOp::Greater
+            | BinaryOp::GreaterEqual
+            | BinaryOp::In
+            | BinaryOp::NotIn
+            | BinaryOp::Contains
+            | BinaryOp::StartsWith
+            | BinaryOp::EndsWith => Self::Compare,
+            BinaryOp::Add | BinaryOp::Subtract => Self::Sum,
+            BinaryOp::Multiply | BinaryOp::Divide | BinaryOp::Modulo => Self::Product,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Namespaces, imports and declarations.
+
+use super::block::NO_BODY;
+use super::entries::Position;
+use super::layout::{Break, Mark};
+use super::printer::Printer;
+use crate::syntax::ast::{
+    Decl, DeclKind, Extent, Facet, FacetKind, Item, Namespace, Params, Schema, SyntaxTree, Wholeness,
+};
+
+/// Whether an item needs a blank line around it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Shape {
+    OneLine,
+    Lines,
+}
+
+impl<'t> Printer<'t> {
+    pub(super) fn file(&mut self, tree: &'t SyntaxTree<'t>) {
+        self.items(&tree.items, Position::First, Shape::OneLine);
+        let position = if tree.items.is_empty() { Position::First } else { Position::Later };
+        self.leave(u32::MAX, position);
+    }
+
+    /// Items on lines of their own, the first behind something of the given shape.
+    fn items(&mut self, items: &'t [Item<'t>], mut position: Position, mut before: Shape) {
+        for item in items {
+            let gap = self.enter(start(item), position);
+            let is_later = position == Position::Later;
+            let is_set_off = before == Shape::Lines || matches!(item, Item::Namespace(_));
+            if is_later && is_set_off {
+                self.set_off(gap);
+            }
+            let shape = self.item(item);
+            if is_later && !is_set_off && shape == Shape::Lines {
+                self.set_off(gap);
+            }
+            self.layout.render();
+            position = Position::Later;
+            before = shape;
+        }
+    }
+
+    fn item(&mut self, item: &'t Item<'t>) -> Shape {
+        match item {
+            Item::Namespace(namespace) => {
+                self.namespace(namespace);
+                Shape::Lines
+            }
+            Item::Use(import) => {
+                self.layout.text("use ");
+                self.qname(&import.namespace);
+                Shape::OneLine
+            }
+            Item::Decl(decl) => self.decl(decl),
+        }
+    }
+
+    fn namespace(&mut self, namespace: &'t Namespace<'t>) {
+        self.layout.text("namespace ");
+        self.qname(&namespace.name);
+        match namespace.extent {
+            Extent::RestOfFile => self.items(&namespace.items, Position::Later, Shape::Lines),
+            Extent::Braces(span) => {
+                self.token(span.start, " ");
+                if namespace.items.is_empty() {
+                    return self.empty_braces(span);
+                }
+                self.layout.text("{");
+                self.layout.indent();
+                self.items(&namespace.items, Position::First, Shape::OneLine);
+                self.leave(span.end - 1, Position::Later);
+                self.layout.dedent();
+                self.layout.break_line(Break::Hard);
+                self.layout.text("}");
+            }
+        }
+    }
+
+    fn decl(&mut self, decl: &'t Decl<'t>) -> Shape {
+        let begin = self.layout.mark();
+        match &decl.kind {
+            DeclKind::Facet(facet) => self.facet(facet),
+            DeclKind::Schema(schema) => self.schema(schema),
+            DeclKind::Implicit(implicit) => {
+                self.layout.text("implicit ");
+                self.ident(&implicit.name);
+                self.layout.text(" = ");
+                self.call(&implicit.call, &NO_BODY);
+            }
+        }
+        let width = self.layout.width_since(begin);
+        if self.layout.fits_a_line(width) { Shape::OneLine } else { Shape::Lines }
+    }
+
+    fn facet(&mut self, facet: &'t Facet<'t>) {
+        self.layout.text(match facet.kind {
+            FacetKind::Plain => "facet ",
+            FacetKind::Event => "event facet ",
+            FacetKind::Workflow => "workflow ",
+        });
+        self.ident(&facet.name);
+        let params = self.params(&facet.params);
+        if let Some(returns) = &facet.returns {
+            self.returns(returns, params);
+        }
+        self.tail(&facet.mixins, &facet.body);
+    }
+
+    fn returns(&mut self, returns: &'t Params<'t>, params: Mark) {
+        let begin = self.layout.mark();
+        self.hanging(returns.span.start, |printer| {
+            printer.layout.text(" => ");
+            printer.params(returns);
+        });
+        // Returns that fit behind the last line of the parameters are better kept together.
+        let width = self.layout.width_since(begin);
+        if self.layout.fits_a_line(width.saturating_add(1)) {
+            self.layout.stretch(params);
+        }
+    }
+
+    fn schema(&mut self, schema: &'t Schema<'t>) {
+        self.layout.text("schema ");
+        self.ident(&schema.name);
+        self.layout.text(" ");
+        let fields = &schema.fields;
+        assert_eq!(fields.wholeness, Wholeness::Whole, "fields were lost without an error");
+        if fields.list.is_empty() || !self.is_on_one_line(fields.span) {
+            return self.braces(fields.span, &fields.list, |field| field.span.start, Self::param);
+        }
+        self.token(fields.span.start, "{");
+        let group = self.layout.open();
+        self.layout.indent();
+        let mut rest = fields.list.iter();
+        while let Some(field) = rest.next() {
+            self.before_element(field.span.start, Break::Space);
+            self.param(field);
+            if let Some(next) = rest.as_slice().first() {
+                self.before_separator(next.span.start);
+                self.layout.if_flat(",");
+            }
+        }
+        self.reach(fields.span.end - 1);
+        self.layout.dedent();
+        self.layout.break_line(Break::Space);
+        self.layout.text("}");
+        self.layout.close(group);
+    }
+}
+
+fn start(item: &Item<'_>) -> u32 {
+    match item {
+        Item::Namespace(namespace) => namespace.span.start,
+        Item::Use(import) => import.span.start,
+        Item::Decl(decl) => decl.span.start,
+    }
+}

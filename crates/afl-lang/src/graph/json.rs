@@ -1,0 +1,80 @@
+//! A graph as JSON, for programs that draw it themselves.
+
+use serde::Serialize;
+
+use super::{ClusterKind, Graph, NodeKind, StepSort};
+
+pub(super) fn render(graph: &Graph) -> String {
+    let document = document(graph);
+    serde_json::to_string_pretty(&document).expect("text and lists are JSON") + "\n"
+}
+
+#[derive(Serialize)]
+struct Document<'g> {
+    workflow: &'g str,
+    nodes: Vec<Node<'g>>,
+    edges: Vec<Edge<'g>>,
+    clusters: Vec<Cluster<'g>>,
+}
+
+#[derive(Serialize)]
+struct Node<'g> {
+    id: &'g str,
+    kind: &'static str,
+    label: &'g str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    facet: Option<&'g str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sort: Option<StepSort>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<&'g str>,
+}
+
+#[derive(Serialize)]
+struct Edge<'g> {
+    from: &'g str,
+    to: &'g str,
+    reads: &'g [String],
+}
+
+#[derive(Serialize)]
+struct Cluster<'g> {
+    id: &'g str,
+    kind: ClusterKind,
+    caption: &'g str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<&'g str>,
+}
+
+fn document(graph: &Graph) -> Document<'_> {
+    Document {
+        workflow: &graph.workflow,
+        nodes: graph.nodes.iter().map(|it| node(graph, it)).collect(),
+        edges: graph.edges.iter().map(|it| edge(graph, it)).collect(),
+        clusters: graph.clusters.iter().map(|it| cluster(graph, it)).collect(),
+    }
+}
+
+fn node<'g>(graph: &'g Graph, node: &'g super::Node) -> Node<'g> {
+    let (facet, sort) = match &node.kind {
+        NodeKind::Step { sort, facet } => (Some(&**facet), Some(*sort)),
+        NodeKind::Input
+        | NodeKind::Yield
+        | NodeKind::Variable
+        | NodeKind::Choice
+        | NodeKind::Caught
+        | NodeKind::Script
+        | NodeKind::Nothing => (None, None),
+    };
+    let cluster = node.cluster.map(|cluster| &*graph.cluster(cluster).id);
+    Node { id: &node.id, kind: node.kind.name(), label: &node.label, facet, sort, cluster }
+}
+
+fn edge<'g>(graph: &'g Graph, edge: &'g super::Edge) -> Edge<'g> {
+    Edge { from: &graph.node(edge.from).id, to: &graph.node(edge.to).id, reads: &edge.reads }
+}
+
+fn cluster<'g>(graph: &'g Graph, cluster: &'g super::Cluster) -> Cluster<'g> {
+    let parent = cluster.parent.map(|parent| &*graph.cluster(parent).id);
+    Cluster { id: &cluster.id, kind: cluster.kind, caption: &cluster.caption, parent }
+}

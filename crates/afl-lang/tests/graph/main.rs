@@ -1,0 +1,80 @@
+//! The data flow of a workflow, in every format.
+
+use afl_lang::graph::{self, Format, Graph, GraphError};
+use afl_lang::program::Program;
+use afl_lang::source::Sources;
+use afl_lang::{Validation, compile};
+
+fn compiled(text: &str) -> Program {
+    let compiled = compile(&Sources::one("main.afl", text), Validation::Require);
+    compiled.program.unwrap_or_else(|| panic!("{:#?}", compiled.diagnostics))
+}
+
+fn graph_of(text: &str, workflow: &str) -> Graph {
+    graph::of(&compiled(text), Some(workflow)).expect("the workflow is there")
+}
+
+macro_rules! snapshots {
+    ($($name:ident($file:literal, $workflow:literal, $format:ident);)*) => {$(
+        #[test]
+        fn $name() {
+            let graph = graph_of(include_str!(concat!("programs/", $file)), $workflow);
+            insta::assert_snapshot!(graph.render(Format::$format));
+        }
+    )*};
+}
+
+snapshots! {
+    steps_read_inputs_and_one_another("chain.afl", "Read", Mermaid);
+    a_schema_is_a_step("fan.afl", "Checkout", Mermaid);
+    a_loop_is_a_cluster_with_its_variable("foreach.afl", "Forecast", Mermaid);
+    each_case_is_a_cluster("when.afl", "Triage", Mermaid);
+    a_catch_hangs_on_its_step("catch.afl", "Publish", Mermaid);
+    a_block_at_a_step_is_a_cluster("nested.afl", "Outer", Mermaid);
+    graphviz_gets_the_same("nested.afl", "Outer", Dot);
+    json_gets_the_same("catch.afl", "Publish", Json);
+    a_picture_needs_no_other_program("when.afl", "Triage", Svg);
+}
+
+#[test]
+fn texts_are_escaped() {
+    let graph = graph_of(
+        r##"facet V(s: String)
+        workflow W(s: String) andThen when {
+            case $.s == "<b>\"#1\" & `two`\\" => { v = V(s = $.s) }
+            case _ => {}
+        }"##,
+        "W",
+    );
+    let captions = |format| {
+        let text = graph.render(format);
+        text.lines().filter(|line| line.contains("two")).collect::<Vec<_>>().join("\n")
+    };
+    let formats = [Format::Mermaid, Format::Dot, Format::Json, Format::Svg];
+    insta::assert_snapshot!(formats.map(captions).join("\n"));
+}
+
+#[test]
+fn the_workflow_is_found_by_its_short_name_or_when_it_is_the_only_one() {
+    let program = compiled("namespace a { workflow Run() }");
+    for name in [None, Some("Run"), Some("a.Run")] {
+        assert_eq!(&*graph::of(&program, name).unwrap().workflow, "a.Run");
+    }
+}
+
+#[test]
+fn a_workflow_that_is_not_there_is_answered_with_those_that_are() {
+    let error = |text: &str, name| -> GraphError { graph::of(&compiled(text), name).expect_err("no graph") };
+    let two = "namespace a { workflow Run() }  namespace b { workflow Run()  workflow Stop() }";
+    let many = (0..20).map(|at| format!("workflow W{at}()")).collect::<Vec<_>>().join("\n");
+    let errors = [
+        error("facet F()", None),
+        error("facet F()", Some("F")),
+        error(two, None),
+        error(two, Some("Run")),
+        error(two, Some("Stpo")),
+        error(two, Some("Elsewhere")),
+        error(&many, None),
+    ];
+    insta::assert_snapshot!(errors.map(|error| error.to_string()).join("\n"));
+}
