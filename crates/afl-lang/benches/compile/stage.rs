@@ -4,6 +4,7 @@ use std::hint::black_box;
 use std::io;
 
 use afl_lang::check;
+use afl_lang::format::format;
 use afl_lang::program::{Emit, Program, load};
 use afl_lang::source::{FileId, Sources};
 use afl_lang::syntax::parse;
@@ -19,13 +20,14 @@ pub(crate) enum Stage {
     /// The JSON document, its hash included.
     Document,
     Load,
+    Format,
     /// From text to hash.
     Whole,
 }
 
 impl Stage {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Parse, Self::Check, Self::Emit, Self::Document, Self::Load, Self::Whole];
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Parse, Self::Check, Self::Emit, Self::Document, Self::Load, Self::Format, Self::Whole];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -34,6 +36,7 @@ impl Stage {
             Self::Emit => "emit (hash)",
             Self::Document => "emit (document)",
             Self::Load => "load",
+            Self::Format => "format",
             Self::Whole => "parse+check+emit",
         }
     }
@@ -79,9 +82,11 @@ impl Input {
                 let document = self.program().emit(Emit::WHOLE).to_vec();
                 timed(|| load(&document).expect("what was emitted can be loaded"))
             }
+            Stage::Format => timed(|| format(self.text())),
             Stage::Whole => timed(|| {
-                let program = self.program();
-                (program.hash(), program)
+                let trees = [parse(FileId(0), self.text()).tree];
+                let checked = check(&self.sources, &trees);
+                (checked.0.hash(), checked, trees)
             }),
         }
     }
