@@ -309,12 +309,15 @@ impl<'s> Parser<'s> {
                 d.help(format!("write `$.{name}`"))
             });
             let span = self.bump().span;
-            return ExprKind::Input(self.path(vec![Ident { text: name, span }]));
+            return ExprKind::Input(self.path(Some(Ident { text: name, span })));
         }
-        ExprKind::Input(self.path(Vec::new()))
+        ExprKind::Input(self.path(None))
     }
 
-    fn path(&mut self, mut path: Vec<Ident<'s>>) -> Vec<Ident<'s>> {
+    fn path(&mut self, first: Option<Ident<'s>>) -> Vec<Ident<'s>> {
+        // A step and its attribute: few paths are longer.
+        let mut path = Vec::with_capacity(2);
+        path.extend(first);
         while self.at(TokenKind::Dot) {
             self.bump();
             match self.path_segment() {
@@ -346,7 +349,7 @@ impl<'s> Parser<'s> {
                 _ => {}
             }
         }
-        let path = self.path(vec![Ident { text, span }]);
+        let path = self.path(Some(Ident { text, span }));
         if self.at(TokenKind::LParen) && !self.on_new_line() {
             let called = self.since(span);
             let facet = self.slice(called);

@@ -78,6 +78,7 @@ impl<'s> Parser<'s> {
                 break;
             }
         }
+        params.list.shrink_to_fit();
         params.span = self.since(open);
         params
     }
@@ -86,8 +87,8 @@ impl<'s> Parser<'s> {
     fn params_are_cut_off(&self) -> bool {
         let behind =
             matches!(self.word(0), Word::AndThen | Word::With | Word::Script | Word::Prompt | Word::Catch);
-        self.list_is_cut_off()
-            || self.at(TokenKind::Arrow)
+        matches!(self.kind(), TokenKind::Eof | TokenKind::RBrace | TokenKind::LBrace | TokenKind::Arrow)
+            || self.at_declaration()
             || behind
                 && matches!(self.ahead[1].kind, TokenKind::Ident | TokenKind::LBrace | TokenKind::String)
     }
@@ -333,6 +334,7 @@ impl<'s> Parser<'s> {
                 }
             }
         }
+        args.list.shrink_to_fit();
         args.span = self.since(open);
         args
     }
