@@ -3,7 +3,7 @@
 use crate::check::check;
 use crate::diagnostic::{self, Diagnostic};
 use crate::program::Program;
-use crate::source::Sources;
+use crate::source::{Role, Sources};
 use crate::syntax::parse;
 
 /// Whether a program with mistakes is given out.
@@ -36,8 +36,14 @@ pub fn compile(sources: &Sources, validation: Validation) -> Compiled {
     }
     let wrong = found.iter().any(Diagnostic::is_error);
     diagnostics.extend(found);
+    diagnostics.retain(|diagnostic| diagnostic.is_error() || !in_library(sources, diagnostic));
     diagnostic::sort(&mut diagnostics);
     diagnostic::limit(&mut diagnostics);
     let withheld = broken || wrong && validation == Validation::Require;
     Compiled { program: (!withheld).then_some(program), diagnostics }
+}
+
+/// Nobody can act on a warning about a library.
+fn in_library(sources: &Sources, diagnostic: &Diagnostic) -> bool {
+    sources.get(diagnostic.place.file).role == Role::Library
 }

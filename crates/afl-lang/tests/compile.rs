@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use afl_lang::program::{Decl, Emit, Layout, Locations, Program, Provenance};
-use afl_lang::source::Sources;
+use afl_lang::source::{Source, Sources};
 use afl_lang::{Validation, compile};
 
 const READABLE: Emit =
@@ -86,4 +86,16 @@ fn layout_and_comments_do_not_change_the_hash() {
         "/** doc */ facet A(\n  x: Long,\n);\nworkflow W() /* c */ andThen {\n  a = A(x = (1 + 2)) // end\n}";
     assert_eq!(hash(plain), hash(other));
     assert_ne!(hash(plain), hash(&plain.replace("2)", "3)")));
+}
+
+#[test]
+fn a_library_is_not_warned_about_and_its_errors_are_told() {
+    let codes = |library: &str| {
+        let sources =
+            Sources(vec![Source::new("main.afl", "facet A()"), Source::library("lib.afl", library)]);
+        let diagnostics = compile(&sources, Validation::Require).diagnostics;
+        diagnostics.iter().map(|diagnostic| diagnostic.code.text()).collect::<Vec<_>>()
+    };
+    assert_eq!(codes(r#"facet B(x: String = "\d") => (y: Long)"#), [""; 0]);
+    assert_eq!(codes("facet B(x: Nope)"), ["AFL0202"]);
 }

@@ -20,6 +20,7 @@ mod timing;
 
 use std::env;
 
+use pathological::Shape;
 use report::{Growth, Memory, Pathology, Report, Speed};
 use stage::{Input, Stage};
 use timing::{Effort, Timing};
@@ -79,23 +80,29 @@ fn memory(text: &str) -> Vec<Memory> {
 }
 
 fn pathologies(filter: &str) -> Vec<Pathology> {
-    let shapes = pathological::LEGAL.iter().chain(pathological::BROKEN);
-    let chosen = shapes.filter(|shape| shape.name.contains(filter));
-    let time =
-        |text: &str| -> Timing { timing::repeat(Effort::Brief, || Input::new(text).time(Stage::Whole)) };
     let plain = sized::program(SIZES[1]);
-    let plain_per_byte = time(&plain).best / plain.len() as f64;
-    let measure = |shape: &pathological::Shape| {
+    let plain_per_byte = brief(&plain, Stage::Whole).best / plain.len() as f64;
+    let chosen = |shape: &&Shape| shape.name.contains(filter);
+    let measure = |shape: &Shape, format_growth: Option<f64>| {
         let text = (shape.text)(shape.elements);
-        let smaller = time(&(shape.text)(shape.elements / 10));
-        let timing = time(&text);
-        Pathology {
-            name: shape.name,
-            elements: shape.elements,
-            timing,
-            growth: timing.best / smaller.best / 10.0,
-            times_plain: timing.best / text.len() as f64 / plain_per_byte,
-        }
+        let (timing, growth) = growth(shape, Stage::Whole);
+        let times_plain = timing.best / text.len() as f64 / plain_per_byte;
+        Pathology { name: shape.name, elements: shape.elements, timing, growth, format_growth, times_plain }
     };
-    chosen.map(measure).collect()
+    let legal = pathological::LEGAL.iter().filter(chosen);
+    let legal = legal.map(|shape| measure(shape, Some(growth(shape, Stage::Format).1)));
+    let broken = pathological::BROKEN.iter().filter(chosen).map(|shape| measure(shape, None));
+    legal.chain(broken).collect()
+}
+
+/// The time of a stage, and how much longer an element takes than in a program with a tenth of them.
+fn growth(shape: &Shape, stage: Stage) -> (Timing, f64) {
+    let smaller = brief(&(shape.text)(shape.elements / 10), stage);
+    let timing = brief(&(shape.text)(shape.elements), stage);
+    (timing, timing.best / smaller.best / 10.0)
+}
+
+fn brief(text: &str, stage: Stage) -> Timing {
+    let input = Input::new(text);
+    timing::repeat(Effort::Brief, || input.time(stage))
 }

@@ -2,12 +2,14 @@
 
 use std::hint::black_box;
 use std::io;
-use std::time::Instant;
 
 use afl_lang::check;
+use afl_lang::format::format;
 use afl_lang::program::{Emit, Program, load};
 use afl_lang::source::{FileId, Sources};
 use afl_lang::syntax::parse;
+
+use crate::timing::Clock;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stage {
@@ -18,13 +20,14 @@ pub(crate) enum Stage {
     /// The JSON document, its hash included.
     Document,
     Load,
+    Format,
     /// From text to hash.
     Whole,
 }
 
 impl Stage {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Parse, Self::Check, Self::Emit, Self::Document, Self::Load, Self::Whole];
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Parse, Self::Check, Self::Emit, Self::Document, Self::Load, Self::Format, Self::Whole];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -33,6 +36,7 @@ impl Stage {
             Self::Emit => "emit (hash)",
             Self::Document => "emit (document)",
             Self::Load => "load",
+            Self::Format => "format",
             Self::Whole => "parse+check+emit",
         }
     }
@@ -78,15 +82,20 @@ impl Input {
                 let document = self.program().emit(Emit::WHOLE).to_vec();
                 timed(|| load(&document).expect("what was emitted can be loaded"))
             }
-            Stage::Whole => timed(|| self.program().hash()),
+            Stage::Format => timed(|| format(self.text())),
+            Stage::Whole => timed(|| {
+                let trees = [parse(FileId(0), self.text()).tree];
+                let checked = check(&self.sources, &trees);
+                (checked.0.hash(), checked, trees)
+            }),
         }
     }
 }
 
 fn timed<T>(work: impl FnOnce() -> T) -> f64 {
-    let start = Instant::now();
+    let clock = Clock::start();
     let made = black_box(work());
-    let seconds = start.elapsed().as_secs_f64();
+    let seconds = clock.seconds();
     drop(made);
     seconds
 }

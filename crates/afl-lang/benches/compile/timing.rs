@@ -1,4 +1,34 @@
-//! Repeating a measurement until it can be trusted.
+//! Measuring time, and repeating it until it can be trusted.
+
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Counts the time that this thread computes; where the system does not tell, the time that passes.
+pub(crate) struct Clock {
+    computed: Option<Duration>,
+    started: Instant,
+}
+
+impl Clock {
+    pub(crate) fn start() -> Self {
+        Self { computed: computed(), started: Instant::now() }
+    }
+
+    pub(crate) fn seconds(&self) -> f64 {
+        let passed = self.started.elapsed();
+        let computed = computed().zip(self.computed).map(|(now, before)| now.saturating_sub(before));
+        computed.unwrap_or(passed).as_secs_f64()
+    }
+}
+
+/// The time that this thread has computed so far.
+fn computed() -> Option<Duration> {
+    // The system books the time when it turns to another thread, so let it.
+    thread::yield_now();
+    let booked = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    booked.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+}
 
 /// How often a measurement is repeated.
 #[derive(Clone, Copy)]

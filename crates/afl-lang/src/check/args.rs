@@ -127,8 +127,8 @@ impl<'a> Checker<'a> {
     fn visible_implicit(&self, def: DefId) -> Option<usize> {
         let by_namespace = self.implicits_for.get(&def)?;
         let of = |namespace: NamespaceId| by_namespace.get(&namespace).copied();
-        let near = || self.scope.uses.iter().map(|import| import.namespace).chain([TOP_LEVEL]).filter_map(of);
-        of(self.scope.namespace).or_else(|| near().min())
+        let imported = || self.scope.imported.keys().copied();
+        of(self.scope.namespace).or_else(|| imported().chain([TOP_LEVEL]).filter_map(of).min())
     }
 
     /// Compiles every `implicit`, before anything that may use it.

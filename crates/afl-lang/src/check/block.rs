@@ -17,7 +17,12 @@ use crate::syntax::ast::{self, Block, Step};
 impl<'a> Checker<'a> {
     pub(super) fn statements(&mut self, block: &'a Block<'a>, id: &str) -> Statements {
         self.enter_steps(block);
-        let mut statements = Statements::default();
+        let is_yield = |statement: &&ast::Statement<'a>| matches!(statement, ast::Statement::Yield(_));
+        let yields = block.statements.iter().filter(is_yield).count();
+        let mut statements = Statements {
+            steps: Vec::with_capacity(block.statements.len() - yields),
+            yields: Vec::with_capacity(yields),
+        };
         let mut reads: Vec<Vec<u32>> = Vec::new();
         for (at, statement) in block.statements.iter().enumerate() {
             self.frame().block.begin_statement();

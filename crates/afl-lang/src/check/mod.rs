@@ -32,9 +32,9 @@ use std::sync::LazyLock;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::code::Code;
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::Diagnostic;
 use crate::program::{Location, NamedArg, Program};
-use crate::source::{FileId, LineIndex, Place, Role, Sources, Span};
+use crate::source::{FileId, LineIndex, Place, Sources, Span};
 use crate::syntax::ast::SyntaxTree;
 use crate::syntax::parse;
 use cycle::CallGraph;
@@ -149,12 +149,7 @@ impl<'a> Checker<'a> {
         message: impl Into<String>,
         detail: impl FnOnce(Diagnostic) -> Diagnostic,
     ) {
-        // Nobody can act on a warning about a library.
-        let role = self.sources.0.get(self.file.0 as usize).map_or(Role::Library, |source| source.role);
-        let in_library = role == Role::Library;
-        if !(in_library && code.severity() == Severity::Warning) {
-            self.diagnostics.push(detail(Diagnostic::new(code, self.place(span), message)));
-        }
+        self.diagnostics.push(detail(Diagnostic::new(code, self.place(span), message)));
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "nodes hold an option: a stripped program has no locations")]

@@ -1,5 +1,7 @@
 //! Short and qualified names to declarations.
 
+use rustc_hash::FxHashMap;
+
 use super::Checker;
 use super::hint::listed;
 use super::table::{DefId, NamespaceId, Sort, TOP_LEVEL};
@@ -13,23 +15,29 @@ use crate::types::TypeRef;
 #[derive(Clone, Debug)]
 pub(super) struct Scope {
     pub(super) namespace: NamespaceId,
-    pub(super) uses: Vec<Import>,
+    /// As written, repeats included.
+    uses: Vec<(NamespaceId, Span)>,
+    pub(super) imported: FxHashMap<NamespaceId, Import>,
     /// An import was reported: short names may be missing because of it.
     incomplete: bool,
 }
 
-#[derive(Clone, Debug)]
-pub(super) struct Import {
-    pub(super) namespace: NamespaceId,
-    span: Span,
-    used: bool,
+/// Whether anything of an imported namespace is used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Import {
+    Used,
+    Unused,
 }
 
 impl Default for Scope {
     fn default() -> Self {
-        Self { namespace: TOP_LEVEL, uses: Vec::new(), incomplete: false }
+        let imported = FxHashMap::default();
+        Self { namespace: TOP_LEVEL, uses: Vec::new(), imported, incomplete: false }
     }
 }
+
+/// How many meanings of a name a message lists.
+const MAX_SHOWN: usize = 4;
 
 /// What a look-up found.
 enum Found {
@@ -46,7 +54,8 @@ impl<'a> Checker<'a> {
         for item in items {
             let Item::Use(Use { namespace, span }) = item else { continue };
             if let Some(namespace) = self.table.namespace(&namespace.text) {
-                scope.uses.push(Import { namespace, span: *span, used: false });
+                scope.uses.push((namespace, *span));
+                scope.imported.insert(namespace, Import::Unused);
             } else {
                 scope.incomplete = true;
                 self.unknown_namespace(namespace);
@@ -89,12 +98,11 @@ impl<'a> Checker<'a> {
 
     /// Reports the imports of the current scope that nothing used.
     pub(super) fn check_imports(&mut self) {
-        for import in self.scope.uses.clone() {
-            if !import.used {
-                let message =
-                    format!("nothing of `{}` is used here", self.table.namespace_name(import.namespace));
-                self.report(Code::UnusedImport, import.span, message, |d| d.help("remove this line"));
-            }
+        let is_unused = |(id, _): &(NamespaceId, Span)| self.scope.imported[id] == Import::Unused;
+        let unused: Vec<_> = self.scope.uses.iter().copied().filter(is_unused).collect();
+        for (namespace, span) in unused {
+            let message = format!("nothing of `{}` is used here", self.table.namespace_name(namespace));
+            self.report(Code::UnusedImport, span, message, |d| d.help("remove this line"));
         }
     }
 
@@ -148,21 +156,23 @@ impl<'a> Checker<'a> {
         if let Some(id) = self.table.member(self.scope.namespace, name) {
             return Found::One(id);
         }
-        let mut near: Vec<DefId> = Vec::new();
-        for import in &mut self.scope.uses {
-            if let Some(id) = self.table.member(import.namespace, name) {
-                import.used = true;
-                if !near.contains(&id) {
-                    near.push(id);
-                }
-            }
+        match self.table.anywhere(name) {
+            [] => Found::None,
+            [only] => self.found_one(*only),
+            [_, _, ..] => self.choose(name),
         }
-        near.extend(self.table.member(TOP_LEVEL, name));
-        if let [id] = near[..] {
-            return Found::One(id);
+    }
+
+    /// Which of several declarations of this name is meant.
+    fn choose(&mut self, name: &str) -> Found {
+        let near = self.near(name);
+        for id in &near {
+            self.mark_used(self.table[*id].namespace);
         }
-        if !near.is_empty() {
-            return Found::Several(near);
+        match near[..] {
+            [] => {}
+            [only] => return Found::One(only),
+            _ => return Found::Several(near),
         }
         let (policies, anywhere): (Vec<DefId>, Vec<DefId>) =
             self.table.anywhere(name).iter().partition(|id| self.table[**id].sort == Sort::Policy);
@@ -173,17 +183,42 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// The declarations of this name that are imported or stand at the top level, in source order. Goes
+    /// through the shorter of the two lists, because either may be long.
+    fn near(&self, name: &str) -> Vec<DefId> {
+        let several = self.table.anywhere(name);
+        let imported = &self.scope.imported;
+        if several.len() <= imported.len() {
+            let is_near = |namespace| namespace == TOP_LEVEL || imported.contains_key(&namespace);
+            return several.iter().copied().filter(|id| is_near(self.table[*id].namespace)).collect();
+        }
+        let namespaces = imported.keys().copied().filter(|id| *id != TOP_LEVEL).chain([TOP_LEVEL]);
+        let mut near: Vec<DefId> = namespaces.filter_map(|id| self.table.member(id, name)).collect();
+        near.sort_unstable();
+        near
+    }
+
+    fn found_one(&mut self, id: DefId) -> Found {
+        self.mark_used(self.table[id].namespace);
+        Found::One(id)
+    }
+
     /// An import counts as used when anything reaches into its namespace, by a short name or a whole one.
     pub(super) fn mark_used(&mut self, namespace: NamespaceId) {
-        for import in self.scope.uses.iter_mut().filter(|import| import.namespace == namespace) {
-            import.used = true;
+        if let Some(import) = self.scope.imported.get_mut(&namespace) {
+            *import = Import::Used;
         }
     }
 
     fn ambiguous(&mut self, name: &QName<'a>, ids: &[DefId]) {
-        let names: Vec<String> = ids.iter().map(|id| format!("`{}`", self.table[*id].id)).collect();
-        let message = format!("`{}` could be {}", name.text, names.join(" or "));
-        let places: Vec<_> = ids.iter().map(|id| self.table[*id].place).collect();
+        let shown = &ids[..ids.len().min(MAX_SHOWN)];
+        let names: Vec<String> = shown.iter().map(|id| format!("`{}`", self.table[*id].id)).collect();
+        let others = match ids.len() - shown.len() {
+            0 => String::new(),
+            count => format!(" or {count} others"),
+        };
+        let message = format!("`{}` could be {}{others}", name.text, names.join(" or "));
+        let places: Vec<_> = shown.iter().map(|id| self.table[*id].place).collect();
         let help = format!("write the one you mean in full, such as {}", names[0]);
         self.report(Code::AmbiguousName, name.span, message, |mut d| {
             for place in places {
@@ -210,8 +245,9 @@ impl<'a> Checker<'a> {
         let defs = || self.table.defs().filter(|def| wanted(def.sort));
         let last = name.last();
         // The right name in the wrong place is a better guess than a similar one.
-        let elsewhere =
-            defs().find(|def| name.text.contains('.') && def.name == last).map(|def| def.id.to_string());
+        let is_qualified = name.text.contains('.');
+        let mut elsewhere = self.table.anywhere(last).iter().map(|id| &self.table[*id]);
+        let elsewhere = elsewhere.find(|def| is_qualified && wanted(def.sort)).map(|def| def.id.to_string());
         let builtins = if code == Code::UnknownType { &TypeRef::BUILTINS[..] } else { &[] };
         let similar = || self.closest(last, defs().map(|def| def.name).chain(builtins.iter().copied()));
         let close = elsewhere.or_else(|| similar().map(str::to_owned));

@@ -186,9 +186,8 @@ fn imports(n: usize) -> String {
 }
 
 fn mixins(n: usize) -> String {
-    let mixins = assemble("", n, |out, at| writeln!(out, "        with Value(x = {at}) as m{at}"), "");
-    let head = format!("{VALUE}facet F()\nworkflow W() andThen {{\n    a = F()\n{mixins}");
-    assemble(&head, n, |out, at| writeln!(out, "    s{at} = Value(x = a.m{at}.x)"), "}\n")
+    let head = format!("{VALUE}facet F()\nworkflow W() andThen {{\n    a = F()\n");
+    assemble(&head, n, |out, at| writeln!(out, "        with Value(x = {at}) as m{at}"), "}\n")
 }
 
 fn array(n: usize) -> String {

@@ -32,7 +32,9 @@ impl<'s> Parser<'s> {
         is_step || self.at_yield() || self.word(0) == Word::Sys && self.ahead[1].kind == TokenKind::Dot
     }
 
-    fn finished(&mut self, statements: Vec<Statement<'s>>, open: Span) -> Block<'s> {
+    fn finished(&mut self, mut statements: Vec<Statement<'s>>, open: Span) -> Block<'s> {
+        // Most blocks are short, and the room that a list grows by is larger than they are.
+        statements.shrink_to_fit();
         let block = Block { statements, span: self.since(open) };
         self.check_size(&block);
         self.check_order(&block);

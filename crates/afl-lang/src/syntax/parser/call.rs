@@ -144,6 +144,7 @@ impl<'s> Parser<'s> {
                 }
             }
         }
+        args.list.shrink_to_fit();
         args.span = self.since(open);
         args
     }

@@ -162,8 +162,15 @@ impl<'s> Parser<'s> {
         if height <= MAX_EXPRESSION_HEIGHT {
             return (expr, height);
         }
-        let message = format!("this expression is more than {MAX_EXPRESSION_HEIGHT} levels high");
-        self.report(Code::TooDeep, expr.span, message, |d| d.help("give a part of it a step of its own"));
+        // A long chain passes the limit again and again, always from the same start.
+        let again = self
+            .diagnostics
+            .last()
+            .is_some_and(|last| last.code == Code::TooDeep && last.place.span.start == expr.span.start);
+        if !again {
+            let message = format!("this expression is more than {MAX_EXPRESSION_HEIGHT} levels high");
+            self.report(Code::TooDeep, expr.span, message, |d| d.help("give a part of it a step of its own"));
+        }
         (Expr { kind: ExprKind::Broken, span: expr.span }, 1)
     }
 
@@ -302,13 +309,16 @@ impl<'s> Parser<'s> {
                 d.help(format!("write `$.{name}`"))
             });
             let span = self.bump().span;
-            return self.path(vec![Ident { text: name, span }]).map_or(ExprKind::Broken, ExprKind::Input);
+            return self.path(Some(Ident { text: name, span })).map_or(ExprKind::Broken, ExprKind::Input);
         }
-        self.path(Vec::new()).map_or(ExprKind::Broken, ExprKind::Input)
+        self.path(None).map_or(ExprKind::Broken, ExprKind::Input)
     }
 
-    /// The rest of a path; `None` where a part of it is missing.
-    fn path(&mut self, mut path: Vec<Ident<'s>>) -> Option<Vec<Ident<'s>>> {
+    /// A path behind its first name; `None` where a part of it is missing.
+    fn path(&mut self, first: Option<Ident<'s>>) -> Option<Vec<Ident<'s>>> {
+        // A step and its attribute: few paths are longer.
+        let mut path = Vec::with_capacity(2);
+        path.extend(first);
         while self.at(TokenKind::Dot) {
             self.bump();
             path.push(self.path_segment()?);
@@ -337,7 +347,7 @@ impl<'s> Parser<'s> {
                 _ => {}
             }
         }
-        let Some(path) = self.path(vec![Ident { text, span }]) else { return ExprKind::Broken };
+        let Some(path) = self.path(Some(Ident { text, span })) else { return ExprKind::Broken };
         if self.at(TokenKind::LParen) && !self.on_new_line() {
             let called = self.since(span);
             let facet = self.slice(called);

@@ -1,5 +1,7 @@
 //! Reporting what is wrong, once, and finding a place to go on.
 
+use std::borrow::Cow;
+
 use super::{Parser, is_segment};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
@@ -114,7 +116,7 @@ impl Parser<'_> {
             return;
         }
         let message = match text.chars().next() {
-            Some(c) if !c.is_control() => format!("`{text}` is not used in AFL"),
+            Some(c) if !c.is_control() => format!("`{}` is not used in AFL", shortened(text)),
             _ => "this is not text".to_owned(),
         };
         let help = match text {
@@ -281,5 +283,14 @@ impl Parser<'_> {
             }
             self.skip_brackets();
         }
+    }
+}
+
+/// The first characters of a text, for a message about it.
+fn shortened(text: &str) -> Cow<'_, str> {
+    const SHOWN: usize = 12;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
     }
 }

@@ -73,17 +73,19 @@ impl<'s> Parser<'s> {
                 break;
             }
         }
+        params.list.shrink_to_fit();
         params.span = self.since(open);
         params
     }
 
-    /// At something that stands behind a list of parameters.
+    /// At what can only follow the parameters.
     fn params_are_cut_off(&self) -> bool {
-        use TokenKind as T;
-        matches!(self.kind(), T::Eof | T::LBrace | T::RBrace | T::Arrow)
+        let behind =
+            matches!(self.word(0), Word::AndThen | Word::With | Word::Script | Word::Prompt | Word::Catch);
+        matches!(self.kind(), TokenKind::Eof | TokenKind::RBrace | TokenKind::LBrace | TokenKind::Arrow)
             || self.at_declaration()
-            || matches!(self.word(0), Word::AndThen | Word::Script | Word::Prompt | Word::With | Word::Catch)
-                && !matches!(self.ahead[1].kind, T::Colon | T::Comma | T::RParen)
+            || behind
+                && matches!(self.ahead[1].kind, TokenKind::Ident | TokenKind::LBrace | TokenKind::String)
     }
 
     /// The fields behind the brace at `open`.
