@@ -66,7 +66,7 @@ impl<'s> Parser<'s> {
     }
 
     fn statement(&mut self) -> Option<Statement<'s>> {
-        if self.at(TokenKind::Ident) && self.ahead[1].kind == TokenKind::Assign {
+        if self.at(TokenKind::Ident) && matches!(self.ahead[1].kind, TokenKind::Assign | TokenKind::Colon) {
             return self.step().map(Statement::Step);
         }
         if self.at(TokenKind::Assign) {
@@ -88,7 +88,12 @@ impl<'s> Parser<'s> {
 
     fn step(&mut self) -> Option<Step<'s>> {
         let name = self.ident("the name of the step")?;
-        self.bump();
+        if self.at(TokenKind::Colon) {
+            let help = format!("write `{} = Facet(…)`", name.text);
+            self.expected_here("`=`", |d| d.help(help));
+            self.bump();
+        }
+        self.eat(TokenKind::Assign);
         if self.at_word_before_call() {
             let (word, facet) = (self.spelling(0), self.spelling(1));
             let message = format!("`{word}` before a call means nothing");
@@ -200,7 +205,7 @@ impl<'s> Parser<'s> {
             }
             ("try", _) => "rescue a step with `catch` behind its call: `name = Facet(…) catch { … }`".to_owned(),
             ("case", _) => "cases stand in a `when`: `andThen when { case condition => { … } }`".to_owned(),
-            ("foreach" | "when" | "andThen" | "catch", _) => {
+            ("foreach" | "when" | "andThen" | "catch" | "with" | "as", _) => {
                 format!("`{word}` stands behind a call or a signature")
             }
             ("use" | "import", _) => "imports stand at the top of a namespace".to_owned(),

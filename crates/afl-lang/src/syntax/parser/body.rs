@@ -74,15 +74,20 @@ impl<'s> Parser<'s> {
             self.bump();
         }
         let kind = match self.word(0) {
+            Word::For => {
+                self.expected_here("`foreach`", |d| d);
+                ClauseKind::Foreach(self.foreach()?)
+            }
             Word::Foreach => ClauseKind::Foreach(self.foreach()?),
             Word::When => ClauseKind::When(self.when()?),
             Word::Script => ClauseKind::Script(self.script()?),
             _ if self.at(TokenKind::LBrace) => ClauseKind::Block(self.block()),
             _ => {
-                self.expected_with("`{`, `foreach`, `when` or `script` behind `andThen`", |d| d);
                 if !self.at_block_content() {
+                    self.expected("`{`, `foreach`, `when` or `script` behind `andThen`");
                     return None;
                 }
+                self.expected("`{`");
                 ClauseKind::Block(self.block_without_brace())
             }
         };

@@ -179,7 +179,10 @@ impl<'s> Parser<'s> {
             self.unclosed(open, TokenKind::RParen);
             return Rest::IsLost;
         }
-        self.expected_here("`,` or `)`", |d| d);
+        let reported = self.diagnostics.last().is_some_and(|last| last.place.span.start == self.span().start);
+        if !reported {
+            self.expected_here("`,` or `)`", |d| d);
+        }
         if let Some(arg) = last {
             // What is odd here was meant to be a part of it.
             arg.value.kind = ExprKind::Broken;
@@ -202,8 +205,9 @@ impl<'s> Parser<'s> {
         if self.at(TokenKind::Ident) && self.ahead[1].kind == TokenKind::Colon {
             let name = self.ident("a name")?;
             let help = format!("write `{} = …`", name.text);
-            self.expected_with("`=`", |d| d.help(help));
+            self.expected_here("`=`", |d| d.help(help));
             self.bump();
+            self.eat(TokenKind::Assign);
             return Some(Arg { name, value: self.expr() });
         }
         if self.at(TokenKind::Assign) {

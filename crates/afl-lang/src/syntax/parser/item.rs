@@ -157,10 +157,15 @@ impl<'s> Parser<'s> {
         if self.word(1) == Word::Facet {
             self.bump();
         } else if self.ahead[1].kind == TokenKind::Ident {
-            let name = self.spelling(1);
+            // `event function Name(` has a word for `facet`, `event Name(` has none.
+            let other_word = self.ahead[2].kind == TokenKind::Ident;
+            let name = self.spelling(if other_word { 2 } else { 1 });
             self.syntax_error(Code::EventWithoutFacet, "`event` is followed by `facet`", |d| {
                 d.help(format!("write `event facet {name}(…)`"))
             });
+            if other_word {
+                self.bump();
+            }
         } else {
             return self.not_an_item(doc);
         }
@@ -243,6 +248,7 @@ impl<'s> Parser<'s> {
             ("class" | "struct" | "record" | "type" | "interface", _) => {
                 "declare a record type with `schema Name { field: Type }`".to_owned()
             }
+            ("event", _) => "write `event facet Name(…)`".to_owned(),
             (_, Some(keyword)) => format!("did you mean `{keyword}`?"),
             _ if self.ahead[1].kind == TokenKind::Assign => "steps stand inside `andThen { … }`".to_owned(),
             _ => "a declaration begins with `facet`, `event facet`, `workflow`, `schema`, `implicit` or `namespace`".into(),

@@ -80,7 +80,9 @@ impl Parser<'_> {
     }
 
     fn last_character(&self) -> Span {
-        Span::new(self.previous_end.saturating_sub(1), self.previous_end)
+        let before = self.text[..self.previous_end as usize].chars().next_back();
+        let length = before.map_or(0, char::len_utf8) as u32;
+        Span::new(self.previous_end - length, self.previous_end)
     }
 
     /// Reports at the current token, unless what stands before it was no AFL and has been reported.

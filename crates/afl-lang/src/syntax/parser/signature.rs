@@ -146,8 +146,10 @@ impl<'s> Parser<'s> {
         }
         let default = if self.eat(TokenKind::Assign).is_some() {
             Some(self.expr())
-        } else if self.at_literal() && !self.on_new_line() {
+        } else if (self.at_literal() || self.at(TokenKind::Colon)) && !self.on_new_line() {
             self.expected_here("`=`", |d| d.help("write a default as `name: Type = value`"));
+            self.eat(TokenKind::Colon);
+            self.eat(TokenKind::Assign);
             Some(self.expr())
         } else {
             None
@@ -162,7 +164,7 @@ impl<'s> Parser<'s> {
 
     fn type_expr(&mut self) -> TypeExpr<'s> {
         let start = self.span();
-        if self.at_param() {
+        if self.at_param() && self.on_new_line() {
             // The next parameter: the type of this one is missing.
             self.expected("a type");
             return TypeExpr { kind: TypeKind::Broken, nullable: false, span: self.here() };
