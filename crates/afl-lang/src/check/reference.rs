@@ -8,7 +8,7 @@ use super::ty::Type;
 use crate::code::Code;
 use crate::program::{ExprKind, InputRef, InputSource, StepRef};
 use crate::source::{Place, Span};
-use crate::syntax::ast::{Block, Clause, ClauseKind, Ident, Statement};
+use crate::syntax::ast::{Block, Clause, ClauseKind, Ident, NAMELESS, Statement};
 
 /// What `$` has besides, inside a `catch`.
 const CAUGHT: [&str; 2] = ["error", "error_type"];
@@ -162,7 +162,7 @@ impl<'a> Checker<'a> {
     }
 
     fn unknown_name(&mut self, name: &Ident<'a>, rest: &[Ident<'a>]) {
-        if self.lost.contains(name.text) {
+        if self.lost.contains(name.text) || self.lost.contains(NAMELESS) {
             return;
         }
         if let Some((_, ty)) = self.find_input(name.text)
