@@ -8,7 +8,7 @@ use super::ty::Type;
 use crate::code::Code;
 use crate::program::{ExprKind, InputRef, InputSource, StepRef};
 use crate::source::{Place, Span};
-use crate::syntax::ast::{Block, Clause, ClauseKind, Ident, Statement};
+use crate::syntax::ast::{Block, Clause, ClauseKind, Ident, NAMELESS, Statement};
 
 /// What `$` has besides, inside a `catch`.
 const CAUGHT: [&str; 2] = ["error", "error_type"];
@@ -162,7 +162,7 @@ impl<'a> Checker<'a> {
     }
 
     fn unknown_name(&mut self, name: &Ident<'a>, rest: &[Ident<'a>]) {
-        if self.lost.contains(name.text) {
+        if self.lost.contains(name.text) || self.lost.contains(NAMELESS) {
             return;
         }
         if let Some((_, ty)) = self.find_input(name.text)
@@ -204,11 +204,15 @@ impl<'a> Checker<'a> {
         let around = around.map(|place| {
             (place, "pass it as an argument of the step around this block, and read it as `$.…`")
         });
-        around.or_else(|| inner.clauses.iter().find_map(|clause| self.step_of(clause, name)))
+        around.or_else(|| {
+            let mut clauses = inner.clauses.iter().take_while(|_| !self.is_tired());
+            clauses.find_map(|clause| self.step_of(clause, name))
+        })
     }
 
     fn step_of(&self, clause: &'a Clause<'a>, name: &str) -> Option<(Place, &'static str)> {
         let in_block = |block: &'a Block<'a>| {
+            self.compared.update(|compared| compared + block.statements.len());
             block.statements.iter().find_map(|statement| match statement {
                 Statement::Step(step) if step.name.text == name => Some(self.place(step.name.span)),
                 Statement::Step(_) | Statement::Log(_) | Statement::Assert(_) | Statement::Yield(_) => None,

@@ -8,7 +8,7 @@ use super::table::{DefId, NamespaceId, Sort, TOP_LEVEL};
 use super::ty::Type;
 use crate::code::Code;
 use crate::source::Span;
-use crate::syntax::ast::{Item, QName, TypeExpr, TypeKind, Use};
+use crate::syntax::ast::{Item, NAMELESS, QName, TypeExpr, TypeKind, Use};
 use crate::types::TypeRef;
 
 /// Where short names are looked up: the namespace around a declaration and what it imports.
@@ -107,7 +107,9 @@ impl<'a> Checker<'a> {
     }
 
     fn is_lost(&self, name: &QName<'_>) -> bool {
-        name.is_missing() || name.text.split('.').any(|part| self.lost.contains(part))
+        name.is_missing()
+            || self.lost.contains(NAMELESS)
+            || name.text.split('.').any(|part| self.lost.contains(part))
     }
 
     /// Like [`resolve`](Self::resolve), for names that have been reported before.

@@ -1,11 +1,11 @@
 //! Blocks and their statements.
 
 use super::Parser;
-use super::signature::{Caller, YIELD_HELP};
+use super::call::{Caller, YIELD_HELP};
 use crate::code::Code;
 use crate::limits::MAX_STATEMENTS_PER_BLOCK;
 use crate::source::Span;
-use crate::syntax::ast::{Assert, Block, Body, Log, Statement, Step, Yield};
+use crate::syntax::ast::{Assert, Block, Body, ExprKind, Log, NAMELESS, Statement, Step, Yield};
 use crate::syntax::token::{TokenKind, Word};
 
 impl<'s> Parser<'s> {
@@ -68,6 +68,13 @@ impl<'s> Parser<'s> {
     fn statement(&mut self) -> Option<Statement<'s>> {
         if self.at(TokenKind::Ident) && self.ahead[1].kind == TokenKind::Assign {
             return self.step().map(Statement::Step);
+        }
+        if self.at(TokenKind::Assign) {
+            self.expected_here("the name of a step", |d| d);
+            self.lost.push(NAMELESS);
+            self.skip_brackets();
+            self.skip_statement();
+            return None;
         }
         match self.word(0) {
             Word::Yield => self.yield_statement().map(Statement::Yield),
@@ -169,10 +176,11 @@ impl<'s> Parser<'s> {
         }
         let open = self.bump().span;
         let condition = self.expr();
-        let condition = self.no_assignment(condition);
+        let mut condition = self.no_assignment(condition);
         if self.eat(TokenKind::RParen).is_none() {
             self.unclosed(open, TokenKind::RParen);
             self.skip_statement();
+            condition.kind = ExprKind::Broken;
         }
         Some(Statement::Assert(Assert { condition, span: self.since(start) }))
     }

@@ -1,12 +1,12 @@
 //! Namespaces, imports and declarations.
 
 use super::Parser;
-use super::signature::Caller;
+use super::call::Caller;
 use crate::code::Code;
 use crate::source::Span;
 use crate::suggest;
 use crate::syntax::ast::{
-    CommentKind, Decl, DeclKind, Extent, Facet, FacetKind, Implicit, Item, Namespace, Schema, Use,
+    CommentKind, Decl, DeclKind, Extent, Facet, FacetKind, Implicit, Item, NAMELESS, Namespace, Schema, Use,
 };
 use crate::syntax::token::{TokenKind, Word};
 
@@ -141,6 +141,10 @@ impl<'s> Parser<'s> {
 
     fn use_item(&mut self) -> Option<Use<'s>> {
         let start = self.bump().span;
+        if self.on_new_line() && matches!(self.word(0), Word::Use | Word::Uses) || self.at_declaration() {
+            self.expected("the name of a namespace");
+            return None;
+        }
         let Some(namespace) = self.qualified("the name of a namespace") else {
             self.skip_declaration();
             return None;
@@ -173,6 +177,7 @@ impl<'s> Parser<'s> {
     fn facet(&mut self, doc: Option<Span>, kind: FacetKind) -> Option<Item<'s>> {
         let start = self.bump().span;
         let Some(name) = self.ident("the name of the facet") else {
+            self.lost.push(NAMELESS);
             self.skip_declaration();
             return None;
         };
@@ -187,16 +192,20 @@ impl<'s> Parser<'s> {
     fn schema(&mut self, doc: Option<Span>) -> Option<Item<'s>> {
         let start = self.bump().span;
         let Some(name) = self.ident("the name of the schema") else {
+            self.lost.push(NAMELESS);
             self.skip_declaration();
             return None;
         };
         if !self.at(TokenKind::LBrace) {
             self.expected_with("`{`", |d| d.help("write the fields in braces: `schema Point { x: Long }`"));
-            self.skip_declaration();
-            self.lost.push(name.text);
-            return None;
+            if !(self.at(TokenKind::Ident) && self.ahead[1].kind == TokenKind::Colon) {
+                self.skip_declaration();
+                self.lost.push(name.text);
+                return None;
+            }
         }
-        let fields = self.fields();
+        let open = self.eat(TokenKind::LBrace).map_or(self.here(), |open| open.span);
+        let fields = self.fields(open);
         Some(Item::Decl(Box::new(Decl {
             doc,
             kind: DeclKind::Schema(Schema { name, fields }),

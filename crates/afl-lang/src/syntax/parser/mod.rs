@@ -2,6 +2,7 @@
 
 mod block;
 mod body;
+mod call;
 mod expr;
 mod item;
 mod recover;
@@ -17,6 +18,9 @@ use crate::code::Code;
 use crate::diagnostic::{self, Diagnostic};
 use crate::limits::{MAX_NESTING, MAX_SOURCE_BYTES};
 use crate::source::{FileId, Place, Span};
+
+/// How often a text may be read in vain for the ends of its scripts.
+const MAX_VAIN_READS: usize = 16;
 
 /// What the parser made of one text.
 #[derive(Debug)]
@@ -70,6 +74,8 @@ struct Parser<'s> {
     lost: Vec<&'s str>,
     /// How many scripts have been found to never end.
     open_scripts: u32,
+    /// How many bytes may still be read in vain to find the ends of scripts.
+    patience: usize,
     nesting: u32,
     /// How many `when` are open around the current token.
     whens: u32,
@@ -93,6 +99,7 @@ impl<'s> Parser<'s> {
             items: Vec::new(),
             lost: Vec::new(),
             open_scripts: 0,
+            patience: text.len().saturating_mul(MAX_VAIN_READS),
             nesting: 0,
             whens: 0,
             height: 0,
@@ -181,6 +188,11 @@ impl<'s> Parser<'s> {
     /// The span from `start` to the end of the last consumed token.
     fn since(&self, start: Span) -> Span {
         Span::new(start.start, self.previous_end.max(start.start))
+    }
+
+    /// A span for something that should stand at the current token.
+    fn here(&self) -> Span {
+        Span::new(self.span().start, self.span().start)
     }
 
     fn on_new_line(&self) -> bool {
