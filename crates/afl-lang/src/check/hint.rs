@@ -39,7 +39,8 @@ impl Checker<'_> {
         suggest::closest(word, names.into_iter().inspect(count))
     }
 
-    fn is_tired(&self) -> bool {
+    /// Enough names have been compared.
+    pub(super) fn is_tired(&self) -> bool {
         self.compared.get() > MAX_COMPARED
     }
 }

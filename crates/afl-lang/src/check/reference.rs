@@ -204,11 +204,15 @@ impl<'a> Checker<'a> {
         let around = around.map(|place| {
             (place, "pass it as an argument of the step around this block, and read it as `$.…`")
         });
-        around.or_else(|| inner.clauses.iter().find_map(|clause| self.step_of(clause, name)))
+        around.or_else(|| {
+            let mut clauses = inner.clauses.iter().take_while(|_| !self.is_tired());
+            clauses.find_map(|clause| self.step_of(clause, name))
+        })
     }
 
     fn step_of(&self, clause: &'a Clause<'a>, name: &str) -> Option<(Place, &'static str)> {
         let in_block = |block: &'a Block<'a>| {
+            self.compared.update(|compared| compared + block.statements.len());
             block.statements.iter().find_map(|statement| match statement {
                 Statement::Step(step) if step.name.text == name => Some(self.place(step.name.span)),
                 Statement::Step(_) | Statement::Log(_) | Statement::Assert(_) | Statement::Yield(_) => None,

@@ -274,7 +274,7 @@ impl<'s> Parser<'s> {
         self.forget_lookahead(start);
         let rest = &self.text[start as usize..];
         let searched = if self.open_scripts < MAX_OPEN_SCRIPTS { rest } else { "" };
-        let Some(length) = script::body_length(searched, language) else {
+        let Some(length) = script::body_length(searched, language, &mut self.patience) else {
             self.open_scripts += 1;
             self.report(Code::UnterminatedScript, open, "this script never ends", |d| {
                 d.help("close it with `}`")

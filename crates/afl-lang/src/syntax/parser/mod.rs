@@ -19,6 +19,9 @@ use crate::diagnostic::{self, Diagnostic};
 use crate::limits::{MAX_NESTING, MAX_SOURCE_BYTES};
 use crate::source::{FileId, Place, Span};
 
+/// How often a text may be read in vain for the ends of its scripts.
+const MAX_VAIN_READS: usize = 16;
+
 /// What the parser made of one text.
 #[derive(Debug)]
 pub struct Parsed<'s> {
@@ -71,6 +74,8 @@ struct Parser<'s> {
     lost: Vec<&'s str>,
     /// How many scripts have been found to never end.
     open_scripts: u32,
+    /// How many bytes may still be read in vain to find the ends of scripts.
+    patience: usize,
     nesting: u32,
     /// How many `when` are open around the current token.
     whens: u32,
@@ -94,6 +99,7 @@ impl<'s> Parser<'s> {
             items: Vec::new(),
             lost: Vec::new(),
             open_scripts: 0,
+            patience: text.len().saturating_mul(MAX_VAIN_READS),
             nesting: 0,
             whens: 0,
             height: 0,
