@@ -105,11 +105,7 @@ impl<'a> Checker<'a> {
         };
         let place = callee.place;
         self.report(Code::UnknownArgument, arg.name.span, message, |d| {
-            let d = d.related(place, "declared here");
-            match help {
-                Some(help) => d.help(help),
-                None => d,
-            }
+            d.related(place, "declared here").help_if(help)
         });
         None
     }

@@ -46,10 +46,7 @@ impl<'a> Checker<'a> {
             }
             _ => None,
         };
-        self.report(Code::WrongType, span, message, |d| match help {
-            Some(help) => d.help(help),
-            None => d,
-        });
+        self.report(Code::WrongType, span, message, |d| d.help_if(help));
     }
 
     fn expr_kind(&mut self, expr: &'a ast::Expr<'a>) -> (ExprKind, Type) {

@@ -18,10 +18,7 @@ impl<'a> Checker<'a> {
         let (right, right_ty) = self.expr(&operands[1]);
         let ty = self.result(op, &left_ty, &right_ty).unwrap_or_else(|reason| {
             let help = hint(op, left_ty.kind(), right_ty.kind());
-            self.report(Code::BadOperand, span, reason, |d| match help {
-                Some(help) => d.help(help),
-                None => d,
-            });
+            self.report(Code::BadOperand, span, reason, |d| d.help_if(help));
             Type::Broken
         });
         (ExprKind::Binary(op, Box::new([left, right])), ty)

@@ -82,10 +82,7 @@ impl<'a> Checker<'a> {
             let names = def.params.iter().map(|param| param.name).chain(self.variable_names());
             self.did_you_mean(name.text, names.chain(caught.iter().copied()))
         };
-        self.report(Code::UnknownInput, name.span, message, |d| match help {
-            Some(help) => d.help(help),
-            None => d,
-        });
+        self.report(Code::UnknownInput, name.span, message, |d| d.help_if(help));
     }
 
     fn variable_names(&self) -> impl Iterator<Item = &'a str> + '_ {
@@ -153,11 +150,7 @@ impl<'a> Checker<'a> {
         };
         let declared = def.place;
         self.report(Code::UnknownAttribute, attribute.span, message, |d| {
-            let d = d.related(declared, "declared here");
-            match help {
-                Some(help) => d.help(help),
-                None => d,
-            }
+            d.related(declared, "declared here").help_if(help)
         });
     }
 
@@ -191,10 +184,7 @@ impl<'a> Checker<'a> {
             (None, _) => self.did_you_mean(name.text, names()),
         };
         let message = format!("there is no step `{}` in this block", name.text);
-        self.report(Code::UnknownStep, name.span, message, |d| match help {
-            Some(help) => d.help(help),
-            None => d,
-        });
+        self.report(Code::UnknownStep, name.span, message, |d| d.help_if(help));
     }
 
     /// A step of this name in a block around this one or beside it, and how to get at it.

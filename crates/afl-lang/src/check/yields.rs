@@ -137,11 +137,7 @@ impl<'a> Checker<'a> {
         };
         let place = def.place;
         self.report(Code::UnknownYieldAttribute, arg.name.span, message, |d| {
-            let d = d.related(place, "declared here");
-            match help {
-                Some(help) => d.help(help),
-                None => d,
-            }
+            d.related(place, "declared here").help_if(help)
         });
     }
 

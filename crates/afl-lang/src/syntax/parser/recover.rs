@@ -136,10 +136,7 @@ impl Parser<'_> {
         } else {
             self.bad_tokens.push(token.span.end);
         }
-        self.report(code, token.span, message, |d| match help {
-            Some(help) => d.help(help),
-            None => d,
-        });
+        self.report(code, token.span, message, |d| d.help_if(help));
     }
 
     pub(super) fn report_misquoted(&mut self, span: Span) {
