@@ -111,9 +111,9 @@ impl<'a> Checker<'a> {
             }
             return None;
         };
-        let (callee, ty) = (def.name, slot.ty.clone());
+        let (callee, ty, place) = (def.name, slot.ty.clone(), slot.place);
         if self.frame().block.kind == BlockKind::Plain {
-            return Some(Slot { callee, ty, element: None });
+            return Some(Slot { callee, ty, place, element: None });
         }
         let element = match ty.solid() {
             Type::List(of) => Some((**of).clone()),
@@ -123,7 +123,7 @@ impl<'a> Checker<'a> {
                 None
             }
         };
-        Some(Slot { callee, ty, element })
+        Some(Slot { callee, ty, place, element })
     }
 
     fn unknown_yield(&mut self, def: DefId, arg: &Arg<'a>) {
