@@ -1,0 +1,11 @@
+//! The engine of AgentFlow: what a compiled program means, as pure functions of values.
+//!
+//! Nothing here reads a file, a clock or a random number: the same program and the same values give the
+//! same result on every machine.
+
+pub mod object;
+pub mod state;
+mod wire;
+
+pub use object::ObjectType;
+pub use state::{Path, State, Verdict};
