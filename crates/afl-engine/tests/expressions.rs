@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use afl_engine::eval::{Root, Scope, eval, holds};
 use afl_engine::value::Map;
 use afl_engine::{EvalError, Value};
+use afl_lang::limits::MAX_EXPRESSION_HEIGHT;
 use afl_lang::program::{BlockContent, CatchContent, Decl, Expr, InputSource, Statement, Statements};
 use afl_lang::source::Sources;
 use afl_lang::{Validation, compile};
@@ -60,6 +61,13 @@ fn a_value_may_not_nest_beyond_what_can_be_read_back() {
     assert_eq!(serde_json::from_str::<Value>(&fine.to_string()).expect("it is read back"), fine);
     let error = eval(&wrap, &Readable(serde_json::json!({"a": deep(100)})));
     assert_eq!(error, Err(EvalError::TooDeep { expr: "[$.a]".to_owned() }));
+}
+
+#[test]
+fn the_highest_expression_is_evaluated() {
+    let height = MAX_EXPRESSION_HEIGHT as usize;
+    let sum = compiled(&vec!["1"; height].join(" + "));
+    assert_eq!(outcome(&sum, &Value::Null), height.to_string());
 }
 
 #[test]
