@@ -12,6 +12,7 @@ mod node;
 mod schema;
 mod validate;
 mod wire;
+mod written;
 
 pub use emit::{Document, Emit, Provenance};
 pub use expr::{BinaryOp, Expr, ExprKind, InputRef, InputSource, StepRef, UnaryOp};
@@ -21,3 +22,4 @@ pub use node::*;
 pub use schema::json_schema;
 pub use validate::Referent;
 pub use wire::{Layout, Locations};
+pub use written::shortened;
