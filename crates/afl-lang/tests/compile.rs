@@ -60,6 +60,11 @@ fn mixins_carry_whole_targets_and_implicit_arguments() {
 }
 
 #[test]
+fn scripts_prompts_and_catches_see_what_is_there() {
+    snapshot("script_results");
+}
+
+#[test]
 fn declarations_carry_their_whole_name() {
     let program = program("blocks");
     let Decl::Namespace(shop) = &program.declarations[0] else {

@@ -3,7 +3,7 @@
 use super::Checker;
 use super::hint::listed;
 use super::params::{Given, Repeats};
-use super::table::{DefId, NamespaceId, Sort, TOP_LEVEL, Table};
+use super::table::{DefId, ImplicitDef, NamespaceId, Sort, TOP_LEVEL, Table};
 use super::ty::Type;
 use crate::code::Code;
 use crate::program::NamedArg;
@@ -42,8 +42,8 @@ impl<'a> Checker<'a> {
     ) -> Vec<NamedArg> {
         let mut compiled = self.checked_args(args, |checker, arg| checker.param_slot(def?, arg));
         if let Some(def) = def {
-            self.add_implicit_args(def, &mut compiled);
-            if args.wholeness == Wholeness::Whole {
+            let supplied = self.add_implicit_args(def, target.span, &mut compiled);
+            if args.wholeness == Wholeness::Whole && supplied == Wholeness::Whole {
                 self.check_missing(def, target.span, &compiled);
             }
         }
@@ -118,21 +118,63 @@ impl<'a> Checker<'a> {
         None
     }
 
-    fn add_implicit_args(&mut self, def: DefId, args: &mut Vec<NamedArg>) {
-        let Some(implicit) = self.visible_implicit(def) else { return };
-        self.mark_used(self.table.implicits[implicit].namespace);
+    /// Adds what an implicit supplies. `Broken` where two could, which is reported.
+    fn add_implicit_args(&mut self, def: DefId, span: Span, args: &mut Vec<NamedArg>) -> Wholeness {
         let given = Given::by(args);
-        let supplied: Vec<NamedArg> =
-            self.implicit_args[implicit].iter().filter(|arg| !given.has(&arg.name)).cloned().collect();
-        args.extend(supplied);
+        let missing = |arg: &&NamedArg| !given.has(&arg.name);
+        match self.implicits(def)[..] {
+            [] => {}
+            [implicit] => {
+                let supplied: Vec<NamedArg> =
+                    self.implicit_args[implicit].iter().filter(missing).cloned().collect();
+                self.mark_used(self.table.implicits[implicit].namespace);
+                args.extend(supplied);
+            }
+            [first, second, ..] => {
+                let supplies = |at: usize| self.implicit_args[at].iter().any(|arg| missing(&arg));
+                if supplies(first) || supplies(second) {
+                    self.ambiguous_implicit(def, span, [first, second]);
+                    return Wholeness::Broken;
+                }
+            }
+        }
+        Wholeness::Whole
     }
 
-    /// The implicit for this facet: of the own namespace, else the first of an imported one or the top level.
-    fn visible_implicit(&self, def: DefId) -> Option<usize> {
-        let by_namespace = self.implicits_for.get(&def)?;
+    /// The implicits for this facet, looked up as names are: of the own namespace; else of imported ones,
+    /// the facet's own and the top level together; else anywhere. More than one is too many.
+    fn implicits(&self, def: DefId) -> Vec<usize> {
+        let Some(by_namespace) = self.implicits_for.get(&def) else { return Vec::new() };
         let of = |namespace: NamespaceId| by_namespace.get(&namespace).copied();
-        let imported = || self.scope.imported.keys().copied();
-        of(self.scope.namespace).or_else(|| imported().chain([TOP_LEVEL]).filter_map(of).min())
+        if let Some(own) = of(self.scope.namespace) {
+            return vec![own];
+        }
+        let home = self.table[def].namespace;
+        let imported = self.scope.imported.keys().copied();
+        let imported = imported.filter(|namespace| ![TOP_LEVEL, home].contains(namespace));
+        let mut near: Vec<usize> = imported.chain([TOP_LEVEL]).filter_map(of).collect();
+        if home != TOP_LEVEL {
+            near.extend(of(home));
+        }
+        if near.is_empty() {
+            near.extend(by_namespace.values().copied().take(2));
+        }
+        near.sort_unstable();
+        near
+    }
+
+    fn ambiguous_implicit(&mut self, def: DefId, span: Span, implicits: [usize; 2]) {
+        let [first, second] = implicits.map(|at| &self.table.implicits[at]);
+        let callee = self.table[def].name;
+        let message = format!("`{}` and `{}` both supply arguments of `{callee}`", first.id, second.id);
+        let places = [first, second].map(ImplicitDef::place);
+        for namespace in [first.namespace, second.namespace] {
+            self.mark_used(namespace);
+        }
+        self.report(Code::AmbiguousName, span, message, |d| {
+            let d = d.related(places[0], "declared here").related(places[1], "declared here");
+            d.help("give the arguments here, or declare an implicit in this namespace")
+        });
     }
 
     /// Compiles every `implicit`, before anything that may use it.
@@ -164,10 +206,7 @@ impl<'a> Checker<'a> {
     }
 
     fn duplicate_implicit(&mut self, first: usize, second: usize, def: DefId) {
-        let place = |at: usize| {
-            let implicit = &self.table.implicits[at];
-            Place { file: implicit.file, span: implicit.ast.name.span }
-        };
+        let place = |at: usize| self.table.implicits[at].place();
         let message = format!("there is already an implicit for `{}`", self.table[def].name);
         let (first, second) = (place(first), place(second));
         self.report(Code::DuplicateImplicit, second.span, message, |d| {

@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use rustc_hash::FxHashSet;
+
 use super::Checker;
 use super::params::ParamDef;
 use super::scope::Instance;
@@ -17,9 +19,9 @@ impl<'a> Checker<'a> {
         let own = def
             .return_named(name)
             .or_else(|| def.param(name).filter(|param| instance.unset != Some(param.name)));
-        own.map(|param| param.ty.clone())
-            .or_else(|| self.mixin_attribute(instance, name))
-            .or_else(|| (def.wholeness == Wholeness::Broken).then_some(Type::Broken))
+        own.map(|param| param.ty.clone()).or_else(|| self.mixin_attribute(instance, name)).or_else(|| {
+            (def.wholeness == Wholeness::Broken || instance.lacks_mixin()).then_some(Type::Broken)
+        })
     }
 
     /// What `$.name` means to the blocks of an owner: parameters, mixins, and what an event or a script
@@ -31,10 +33,17 @@ impl<'a> Checker<'a> {
             .or_else(returned)
             .map(|param| param.ty.clone())
             .or_else(|| self.mixin_attribute(instance, name))
-            .or_else(|| (def.wholeness == Wholeness::Broken).then_some(Type::Broken))
+            .or_else(|| {
+                (def.wholeness == Wholeness::Broken || instance.lacks_mixin()).then_some(Type::Broken)
+            })
     }
 
-    fn mixin_attribute(&self, instance: &Instance<'a>, name: &str) -> Option<Type> {
+    /// What a script returns before the blocks begin joins the inputs, declared or not.
+    pub(super) fn script_result(&self, instance: &Instance<'a>) -> Option<Type> {
+        instance.def.is_some_and(|id| self.table[id].has_script()).then_some(Type::Json)
+    }
+
+    pub(super) fn mixin_attribute(&self, instance: &Instance<'a>, name: &str) -> Option<Type> {
         instance.mixins.iter().find_map(|mixin| match mixin.alias {
             Some(alias) => (alias == name).then(|| self.record_of(mixin.def)),
             None => self.declared(mixin.def, name).map(|param| param.ty.clone()),
@@ -60,7 +69,18 @@ impl<'a> Checker<'a> {
         if self.table[id].sort == Sort::Schema {
             return Type::Schema(id);
         }
-        if instance.mixins.is_empty() { self.record_of(id) } else { Type::Json }
+        self.record(instance, |name| self.step_attribute(instance, name))
+    }
+
+    /// All that `$` has.
+    pub(super) fn owner_record(&self, instance: &Instance<'a>) -> Type {
+        self.record(instance, |name| self.owner_attribute(instance, name))
+    }
+
+    fn record(&self, instance: &Instance<'a>, attribute: impl Fn(&str) -> Option<Type>) -> Type {
+        let mut met = FxHashSet::default();
+        let names = self.attribute_names(instance).filter(|name| met.insert(*name));
+        Type::Record(names.filter_map(|name| Some((name.to_owned(), attribute(name)?))).collect())
     }
 
     /// The names that [`step_attribute`](Self::step_attribute) knows, for suggestions.
@@ -90,6 +110,7 @@ impl<'a> Checker<'a> {
     fn field(&mut self, ty: &Type, segment: &Ident<'a>, written: &str) -> Option<Type> {
         match ty {
             Type::Json | Type::Broken => Some(ty.clone()),
+            Type::Either(_) => Some(Type::Json),
             Type::Nullable(of) => self.field(of, segment, written).map(Type::nullable),
             Type::Schema(schema) => {
                 let def = &self.table[*schema];

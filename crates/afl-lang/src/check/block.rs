@@ -8,6 +8,7 @@ use super::Checker;
 use super::cycle;
 use super::scope::{Instance, StepInfo};
 use super::table::Sort;
+use super::ty::Type;
 use crate::code::Code;
 use crate::program::{AssertStmt, LogStmt, Statement, Statements, StepStmt};
 use crate::source::Place;
@@ -62,13 +63,14 @@ impl<'a> Checker<'a> {
             let instance = Rc::new(self.instance_of(&step.call));
             let place = self.place(step.name.span);
             let frame = self.frame();
-            if frame.block.step(step.name.text).is_some() {
+            if let Some((first, _)) = frame.block.step(step.name.text) {
+                frame.block.steps[first as usize].repeated = true;
                 repeats.entry(step.name.text).or_default().push(place);
                 continue;
             }
             let index = frame.block.steps.len() as u32;
             frame.block.names.insert(step.name.text, index);
-            frame.block.steps.push(StepInfo { name: step.name.text, instance, place });
+            frame.block.steps.push(StepInfo { name: step.name.text, instance, place, repeated: false });
             if frame.variables.iter().any(|variable| variable.name == step.name.text) {
                 self.clash_with_variable(step);
             }
@@ -95,6 +97,9 @@ impl<'a> Checker<'a> {
         let message =
             format!("the step `{0}` and the variable `{0}` of a `foreach` have one name", step.name.text);
         self.report(Code::DuplicateStep, step.name.span, message, |d| d.help("give the step another name"));
+        for variable in self.frame().variables.iter_mut().filter(|one| one.name == step.name.text) {
+            variable.ty = Type::Broken;
+        }
     }
 
     fn position_of(&mut self, step: &Step<'a>) -> Option<u32> {

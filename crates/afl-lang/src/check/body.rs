@@ -39,10 +39,17 @@ impl<'a> Checker<'a> {
                 self.remember_steps(position as u32);
             }
         }
-        let frame = self.pop_frame();
-        let catch = body.catch.as_ref().map(|catch| self.catch(owner, catch, format!("{id}/catch")));
-        self.check_overrides(&frame.yielded);
-        let Frame { yielded, yields_in_doubt, .. } = frame;
+        let Frame { mut yielded, mut yields_in_doubt, .. } = self.pop_frame();
+        self.check_overrides(&yielded);
+        let catch = body.catch.as_ref().map(|catch| {
+            self.push_frame(owner, Mode::Caught);
+            self.frame().clauses = &body.clauses;
+            let clause = self.catch(catch, format!("{id}/catch"));
+            let caught = self.pop_frame();
+            yielded.extend(caught.yielded);
+            yields_in_doubt |= caught.yields_in_doubt;
+            clause
+        });
         CheckedBody { blocks, catch, yielded, yields_in_doubt }
     }
 
@@ -96,7 +103,7 @@ impl<'a> Checker<'a> {
     fn element_type(&mut self, iterable: &Expr<'a>, ty: &Type) -> Type {
         match (ty.solid(), ty.kind()) {
             (Type::List(of), _) => (**of).clone(),
-            (Type::Json, _) => Type::Json,
+            (Type::Json | Type::Either(_), _) => Type::Json,
             (_, Kind::Record) => Type::String,
             (_, Kind::Any | Kind::Null) => Type::Broken,
             _ => {
@@ -156,14 +163,12 @@ impl<'a> Checker<'a> {
         WhenCase { id, condition, statements, location }
     }
 
-    fn catch(&mut self, owner: &Rc<Instance<'a>>, catch: &'a Catch<'a>, id: String) -> CatchClause {
+    fn catch(&mut self, catch: &'a Catch<'a>, id: String) -> CatchClause {
         let location = self.location(catch.span);
-        self.push_frame(owner, Mode::Caught);
         let content = match &catch.kind {
             CatchKind::Block(block) => CatchContent::Steps(self.statements(block, &id)),
             CatchKind::When(when) => CatchContent::When(self.when(when, 0, &id)),
         };
-        self.pop_frame();
         CatchClause { id, content, location }
     }
 

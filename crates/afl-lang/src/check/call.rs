@@ -17,7 +17,7 @@ impl<'a> Checker<'a> {
         let def = def.filter(|def| self.is_callable(*def, call));
         let call_mixins = self.mixin_targets(&call.mixins);
         let mut mixins = def.map(|def| self.table[def].mixins.clone()).unwrap_or_default();
-        mixins.extend(self.joining(&call.mixins, &call_mixins));
+        mixins.extend(self.joining(&call.mixins, &call_mixins, def));
         let unset = def.and_then(|def| self.unset_param(def, &call.args.list));
         Instance { def, mixins, call_mixins, unset }
     }

@@ -162,7 +162,7 @@ impl Checker<'_> {
             self.file = place.file;
             let message = format!("this call never ends: {path}");
             self.report(Code::Recursion, place.span, message, |d| {
-                d.help("put a `when` between, so that one case does not call again")
+                d.help("put a `when` between, so that one case does not call again, or do without this call")
             });
         }
     }

@@ -156,6 +156,7 @@ impl<'a> Checker<'a> {
             Type::String => (Type::String, Some(Type::Long)),
             Type::Schema(_) | Type::Record(_) => (Type::Json, Some(Type::String)),
             Type::Json | Type::Broken => (base_ty.solid().clone(), None),
+            Type::Either(_) => (Type::Json, None),
             Type::Long | Type::Int | Type::Double | Type::Boolean | Type::Null | Type::Nullable(_) => {
                 let message = format!("{} has no elements, so it cannot be indexed", base_ty.show(table));
                 self.report(Code::BadOperand, base.span, message, |d| d);

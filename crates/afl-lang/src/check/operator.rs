@@ -84,7 +84,7 @@ impl<'a> Checker<'a> {
     /// The type of a sum, where it is known.
     fn sum(&self, left: &Type, right: &Type) -> Option<Type> {
         match (left, right) {
-            (Type::Json, _) | (_, Type::Json) => None,
+            (Type::Json | Type::Either(_), _) | (_, Type::Json | Type::Either(_)) => None,
             (Type::List(left), Type::List(right)) => {
                 Some(Type::list((**left).clone().join((**right).clone(), &self.table)))
             }
@@ -106,7 +106,7 @@ impl<'a> Checker<'a> {
         let fits = match container {
             Type::List(of) => element.fits(of, &self.table) || of.fits(element, &self.table),
             Type::String | Type::Record(_) | Type::Schema(_) => element.fits(&Type::String, &self.table),
-            Type::Json => true,
+            Type::Json | Type::Either(_) => true,
             _ => false,
         };
         if fits {

@@ -21,8 +21,8 @@ impl<'a> Checker<'a> {
             return;
         }
         let misuse = match policy.name {
-            "Retry" => at_least_one(mixin, "max", "`max` counts all attempts, the first included"),
-            "Limit" => at_least_one(mixin, "concurrency", "at least one must be able to run"),
+            "Retry" => retry(mixin),
+            "Limit" => at_least(1, mixin, "concurrency", "at least one must be able to run"),
             "Effect" => effect(mixin),
             "Timeout" => timeout(mixin),
             _ => None,
@@ -71,14 +71,21 @@ impl<'a> Checker<'a> {
     }
 }
 
-fn at_least_one(mixin: &Mixin<'_>, name: &str, help: &'static str) -> Misuse {
+/// A setting that is written out must not be smaller than `least`.
+fn at_least(least: u64, mixin: &Mixin<'_>, name: &str, help: &'static str) -> Misuse {
     let value = &mixin.args.list.iter().find(|arg| arg.name.text == name)?.value;
     let too_small = match &value.kind {
-        ExprKind::Int(value) => *value < 1,
+        ExprKind::Int(value) => *value < least,
         ExprKind::Unary(UnaryOp::Negate, _) => true,
         _ => false,
     };
-    too_small.then(|| (format!("`{name}` of `{}` must be at least 1", mixin.target.text), help))
+    too_small.then(|| (format!("`{name}` of `{}` must be at least {least}", mixin.target.text), help))
+}
+
+fn retry(mixin: &Mixin<'_>) -> Misuse {
+    at_least(1, mixin, "max", "`max` counts all attempts, the first included")
+        .or_else(|| at_least(0, mixin, "backoff_ms", "nobody can wait less than nothing"))
+        .or_else(|| at_least(0, mixin, "max_backoff_ms", "nobody can wait less than nothing"))
 }
 
 fn effect(mixin: &Mixin<'_>) -> Misuse {
@@ -92,7 +99,7 @@ fn effect(mixin: &Mixin<'_>) -> Misuse {
 
 fn timeout(mixin: &Mixin<'_>) -> Misuse {
     match mixin.args.list.len() {
-        1 => None,
+        1 => at_least(1, mixin, mixin.args.list[0].name.text, "without any time nothing can be done"),
         0 => {
             Some(("`Timeout` needs a time".to_owned(), "give one of `ms`, `seconds`, `minutes` and `hours`"))
         }

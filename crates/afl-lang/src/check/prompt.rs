@@ -2,6 +2,7 @@
 
 use super::Checker;
 use super::params::Repeats;
+use super::scope::Instance;
 use super::table::DefId;
 use crate::code::Code;
 use crate::program::{PromptBlock, ScriptBlock};
@@ -60,8 +61,9 @@ impl<'a> Checker<'a> {
             let (first, rest) = name.split_once('.').unwrap_or((name, ""));
             let def = &self.table[owner];
             let at = entry.value.span.start + start as u32;
-            if let Some(param) = def.param(first) {
-                let ty = param.ty.clone();
+            let mixed_in = Instance { mixins: def.mixins.clone(), ..Instance::default() };
+            let param = def.param(first).map(|param| param.ty.clone());
+            if let Some(ty) = param.or_else(|| self.mixin_attribute(&mixed_in, first)) {
                 self.walk(ty, &path(rest, at + first.len() as u32 + 2), first.to_owned());
                 continue;
             }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::Checker;
-use super::scope::{Instance, Mode};
+use super::scope::{Frame, Instance, Mode};
 use super::ty::Type;
 use crate::code::Code;
 use crate::program::{ExprKind, InputRef, InputSource, StepRef};
@@ -29,8 +29,16 @@ impl<'a> Checker<'a> {
             self.not_constant(span);
             return (compiled(source), Type::Broken);
         }
-        let Some((first, rest)) = path.split_first() else { return (compiled(source), Type::Json) };
-        let Some((source, ty)) = self.find_input(first.text) else {
+        let Some((first, rest)) = path.split_first() else {
+            let owner = Rc::clone(&self.frame().owner);
+            let ty = if owner.def.is_some() { self.owner_record(&owner) } else { Type::Broken };
+            return (compiled(source), ty);
+        };
+        let undeclared = |checker: &mut Self| {
+            let owner = Rc::clone(&checker.frame().owner);
+            checker.script_result(&owner).map(|ty| (InputSource::Owner, ty))
+        };
+        let Some((source, ty)) = self.find_input(first.text).or_else(|| undeclared(self)) else {
             self.unknown_input(first);
             return (compiled(source), Type::Broken);
         };
@@ -123,7 +131,8 @@ impl<'a> Checker<'a> {
         }
         let frame = self.frame();
         if let Some((index, step)) = frame.block.step(name) {
-            return Some(Target::Step { index, instance: Rc::clone(&step.instance) });
+            let instance = if step.repeated { Rc::default() } else { Rc::clone(&step.instance) };
+            return Some(Target::Step { index, instance });
         }
         let step = frame.earlier.get(name)?;
         Some(Target::EarlierStep { clause: step.clause, instance: Rc::clone(&step.instance) })
@@ -190,14 +199,24 @@ impl<'a> Checker<'a> {
     /// A step of this name in a block around this one or beside it, and how to get at it.
     fn step_elsewhere(&self, name: &str) -> Option<(Place, &'static str)> {
         let (inner, outer) = self.frames.split_last()?;
-        let around = outer.iter().rev().find_map(|frame| frame.block.step(name).map(|(_, step)| step.place));
+        let beside = |frame: &Frame<'a>| {
+            let mut clauses = frame.clauses.iter().take_while(|_| !self.is_tired());
+            clauses.find_map(|clause| self.step_of(clause, name))
+        };
+        let around = outer.iter().rev().find_map(|frame| {
+            let step = frame.block.step(name).map(|(_, step)| step.place);
+            step.or_else(|| beside(frame).map(|(place, _)| place))
+        });
         let around = around.map(|place| {
             (place, "pass it as an argument of the step around this block, and read it as `$.…`")
         });
-        around.or_else(|| {
-            let mut clauses = inner.clauses.iter().take_while(|_| !self.is_tired());
-            clauses.find_map(|clause| self.step_of(clause, name))
-        })
+        let beside = || {
+            beside(inner).map(|(place, help)| match inner.mode {
+                Mode::Normal => (place, help),
+                Mode::Caught => (place, "a `catch` has `$` and `$.error`, but not the steps of what failed"),
+            })
+        };
+        around.or_else(beside)
     }
 
     fn step_of(&self, clause: &'a Clause<'a>, name: &str) -> Option<(Place, &'static str)> {

@@ -23,6 +23,13 @@ pub(super) struct Instance<'a> {
     pub(super) unset: Option<&'a str>,
 }
 
+impl Instance<'_> {
+    /// Whether a mixin of the call was reported, and with it attributes are missing.
+    pub(super) fn lacks_mixin(&self) -> bool {
+        self.call_mixins.iter().any(Option::is_none)
+    }
+}
+
 /// One level of ownership: everything between an owner and its blocks.
 pub(super) struct Frame<'a> {
     pub(super) owner: Rc<Instance<'a>>,
@@ -91,6 +98,8 @@ pub(super) struct StepInfo<'a> {
     pub(super) name: &'a str,
     pub(super) instance: Rc<Instance<'a>>,
     pub(super) place: Place,
+    /// Another step has this name: which one a reference means is unknown.
+    pub(super) repeated: bool,
 }
 
 impl<'a> BlockFrame<'a> {

@@ -7,7 +7,8 @@ use super::params::{ParamDef, ParamList, Repeats};
 use super::table::{DefId, MixinRef, Sort};
 use crate::code::Code;
 use crate::source::{FileId, Span};
-use crate::syntax::ast::{Decl, DeclKind, Facet, Item, Mixin, Namespace, Param, Params, SyntaxTree};
+use crate::syntax::ast::{Decl, DeclKind, Facet, Ident, Item, Mixin, Namespace, Param, Params, SyntaxTree};
+use crate::types::TypeRef;
 
 /// Who may declare namespaces of this name.
 const RESERVED_NAMESPACE: &str = "afl";
@@ -55,12 +56,22 @@ impl<'a> Checker<'a> {
         match &decl.kind {
             DeclKind::Facet(facet) => self.sign_facet(facet),
             DeclKind::Schema(schema) => {
+                self.check_schema_name(schema.name);
                 let fields = self.params(&schema.fields, "field");
                 if let Some(id) = self.own(schema.name.text, schema.name.span) {
                     self.table[id].params = ParamList::new(fields);
                 }
             }
             DeclKind::Implicit(_) => self.implicit_scopes.push(self.scope_index),
+        }
+    }
+
+    fn check_schema_name(&mut self, name: Ident<'a>) {
+        if TypeRef::builtin(name.text).is_some() {
+            let message = format!("`{}` is a type of the language", name.text);
+            self.report(Code::ReservedName, name.span, message, |d| {
+                d.help("choose another name for the schema")
+            });
         }
     }
 
@@ -72,12 +83,11 @@ impl<'a> Checker<'a> {
         let returns =
             facet.returns.as_ref().map(|returns| self.params(returns, "return")).unwrap_or_default();
         let Some(id) = self.own(facet.name.text, facet.name.span) else { return };
-        let targets = self.mixin_targets(&facet.mixins);
-        let mixins = self.joining(&facet.mixins, &targets);
         let def = &mut self.table[id];
         def.params = ParamList::new(params);
         def.returns = ParamList::new(returns);
-        def.mixins = mixins;
+        let targets = self.mixin_targets(&facet.mixins);
+        self.table[id].mixins = self.joining(&facet.mixins, &targets, Some(id));
     }
 
     /// The declaration that stands here; `None` for one whose name was taken.
@@ -145,6 +155,7 @@ impl<'a> Checker<'a> {
         &mut self,
         mixins: &'a [Mixin<'a>],
         targets: &[Option<DefId>],
+        owner: Option<DefId>,
     ) -> Vec<MixinRef<'a>> {
         let mut joining: Vec<MixinRef<'a>> = Vec::new();
         let mut met = FxHashSet::default();
@@ -153,6 +164,9 @@ impl<'a> Checker<'a> {
             let Some(def) = *target else { continue };
             let alias = mixin.alias.map(|alias| alias.text);
             let repeated = !met.insert((def, alias));
+            if let Some(owner) = owner {
+                self.check_alias(mixin, owner);
+            }
             if repeated || alias.is_some_and(|alias| aliases.contains(alias)) {
                 self.mixed_in_twice(mixin, def, alias);
             } else if self.table[def].sort != Sort::Policy {
@@ -161,6 +175,19 @@ impl<'a> Checker<'a> {
             }
         }
         joining
+    }
+
+    /// An alias stands among the attributes of its step, and names a target of yields.
+    fn check_alias(&mut self, mixin: &Mixin<'a>, owner: DefId) {
+        let Some(alias) = mixin.alias else { return };
+        let def = &self.table[owner];
+        let attribute =
+            def.param(alias.text).or_else(|| def.return_named(alias.text)).map(|param| param.place);
+        let Some(place) = attribute.or_else(|| (def.name == alias.text).then_some(def.place)) else { return };
+        let message = format!("the alias `{}` is already a name of `{}`", alias.text, def.name);
+        self.report(Code::DuplicateAlias, alias.span, message, |d| {
+            d.related(place, "declared here").help("choose another alias")
+        });
     }
 
     fn mixed_in_twice(&mut self, mixin: &Mixin<'a>, def: DefId, alias: Option<&str>) {

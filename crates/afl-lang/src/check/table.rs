@@ -110,6 +110,12 @@ pub(super) struct ImplicitDef<'a> {
     pub(super) file: FileId,
 }
 
+impl ImplicitDef<'_> {
+    pub(super) fn place(&self) -> Place {
+        Place { file: self.file, span: self.ast.name.span }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Table<'a> {
     namespaces: Vec<&'a str>,
@@ -118,6 +124,7 @@ pub(super) struct Table<'a> {
     members: FxHashMap<(NamespaceId, &'a str), DefId>,
     anywhere: FxHashMap<&'a str, Vec<DefId>>,
     pub(super) implicits: Vec<ImplicitDef<'a>>,
+    implicit_names: FxHashMap<(NamespaceId, &'a str), Place>,
 }
 
 impl<'a> Index<DefId> for Table<'a> {
@@ -143,6 +150,7 @@ impl<'a> Table<'a> {
             members: FxHashMap::default(),
             anywhere: FxHashMap::default(),
             implicits: Vec::new(),
+            implicit_names: FxHashMap::default(),
         };
         table.intern("");
         table
@@ -231,16 +239,13 @@ impl<'a> Table<'a> {
         let (sort, name, ast) = match &decl.kind {
             DeclKind::Facet(facet) => (Sort::Facet(facet.kind), facet.name, Some(facet)),
             DeclKind::Schema(schema) => (Sort::Schema, schema.name, None),
-            DeclKind::Implicit(ast) => {
-                let id = self.qualified(namespace, ast.name.text);
-                self.implicits.push(ImplicitDef { namespace, id, ast, file });
-                return None;
-            }
+            DeclKind::Implicit(ast) => return self.declare_implicit(file, namespace, ast),
         };
         let place = Place { file, span: name.span };
         if let Some(taken) = self.member(namespace, name.text) {
             return Some(self.duplicate(name, place, taken));
         }
+        let implicit = self.implicit_names.get(&(namespace, name.text)).copied();
         let wholeness = match &decl.kind {
             DeclKind::Facet(facet) => worst(&facet.params, facet.returns.as_ref()),
             DeclKind::Schema(schema) => schema.fields.wholeness,
@@ -259,7 +264,24 @@ impl<'a> Table<'a> {
             wholeness,
         };
         self.enter(def);
-        None
+        implicit.map(|first| taken_by_implicit(name, place, first))
+    }
+
+    fn declare_implicit(
+        &mut self,
+        file: FileId,
+        namespace: NamespaceId,
+        ast: &'a Implicit<'a>,
+    ) -> Option<Diagnostic> {
+        let id = self.qualified(namespace, ast.name.text);
+        let implicit = ImplicitDef { namespace, id, ast, file };
+        let place = implicit.place();
+        let first = *self.implicit_names.entry((namespace, ast.name.text)).or_insert(place);
+        self.implicits.push(implicit);
+        if let Some(taken) = self.member(namespace, ast.name.text) {
+            return Some(self.duplicate(ast.name, place, taken));
+        }
+        (first != place).then(|| taken_by_implicit(ast.name, place, first))
     }
 
     fn enter(&mut self, def: Def<'a>) {
@@ -304,6 +326,13 @@ impl<'a> Table<'a> {
         let missing = def.params.required().find(|field| !given.contains(field.name))?;
         Some(format!("it lacks the field `{}`", missing.name))
     }
+}
+
+fn taken_by_implicit(name: Ident<'_>, place: Place, first: Place) -> Diagnostic {
+    let message = format!("`{}` is already the name of an implicit", name.text);
+    Diagnostic::new(Code::DuplicateDeclaration, place, message)
+        .related(first, "declared here")
+        .help("give one of them another name")
 }
 
 fn worst(params: &Params<'_>, returns: Option<&Params<'_>>) -> Wholeness {

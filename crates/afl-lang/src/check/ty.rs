@@ -18,6 +18,8 @@ pub(super) enum Type {
     Schema(DefId),
     List(Rc<Type>),
     Nullable(Rc<Type>),
+    /// The elements of a list literal that differ: one of these.
+    Either(Rc<[Type]>),
     /// A map literal, or all attributes of a step.
     Record(Rc<[(String, Type)]>),
     /// Something already reported; it fits everywhere.
@@ -36,6 +38,9 @@ pub(super) enum Kind {
     /// Known only when it runs.
     Any,
 }
+
+/// Beyond so many different elements of one list the compiler loses count, and leaves the check to the run.
+const MAX_ALTERNATIVES: usize = 8;
 
 impl Type {
     pub(super) fn list(of: Self) -> Self {
@@ -65,7 +70,7 @@ impl Type {
             Self::List(_) => Kind::List,
             Self::Schema(_) | Self::Record(_) => Kind::Record,
             Self::Null => Kind::Null,
-            Self::Json | Self::Broken => Kind::Any,
+            Self::Json | Self::Either(_) | Self::Broken => Kind::Any,
             Self::Nullable(of) => of.kind(),
         }
     }
@@ -77,8 +82,20 @@ impl Type {
         } else if self.fits(&other, table) {
             other
         } else {
-            Self::Json
+            self.or(other)
         }
+    }
+
+    fn or(self, other: Self) -> Self {
+        let mut members = match self {
+            Self::Either(members) => members.to_vec(),
+            one => vec![one],
+        };
+        if members.len() >= MAX_ALTERNATIVES {
+            return Self::Json;
+        }
+        members.push(other);
+        Self::Either(members.into())
     }
 
     /// Whether a value of this type may stand where `slot` is wanted.
@@ -88,6 +105,8 @@ impl Type {
             | (_, Self::Broken | Self::Json)
             | (Self::Int, Self::Int | Self::Long | Self::Double)
             | (Self::Long, Self::Long | Self::Double) => true,
+            (Self::Either(members), slot) => members.iter().all(|member| member.fits(slot, table)),
+            (value, Self::Either(members)) => members.iter().any(|member| value.fits(member, table)),
             (Self::Null, slot) => matches!(slot, Self::Nullable(_) | Self::Null),
             (Self::Nullable(value), _) => value.fits(slot.solid(), table),
             (_, Self::Nullable(slot)) => self.fits(slot, table),
@@ -111,7 +130,7 @@ impl Type {
             Self::Schema(schema) => TypeRef::Schema(table[*schema].id.clone()),
             Self::List(of) => TypeRef::List(Box::new(of.to_ref(table))),
             Self::Nullable(of) => TypeRef::Nullable(Box::new(of.to_ref(table))),
-            Self::Json | Self::Null | Self::Record(_) | Self::Broken => TypeRef::Json,
+            Self::Json | Self::Null | Self::Either(_) | Self::Record(_) | Self::Broken => TypeRef::Json,
         }
     }
 }
@@ -123,6 +142,11 @@ impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Type::Null => f.write_str("null"),
+            Type::Either(members) => {
+                let shown: Vec<String> =
+                    members.iter().map(|member| member.show(self.1).to_string()).collect();
+                f.write_str(&shown.join(" or "))
+            }
             Type::Record(_) => f.write_str("a map"),
             Type::List(of) if **of == Type::Broken => f.write_str("a list"),
             Type::List(of) => write!(f, "[{}]", of.show(self.1)),

@@ -54,7 +54,16 @@ impl<'a> Checker<'a> {
         if self.names(own, name) {
             return Some(Target { def: own, alias: None, is_owner: true });
         }
-        if let Some(mixin) = owner.mixins.iter().find(|mixin| self.names(mixin.def, name)) {
+        let named: Vec<_> = owner.mixins.iter().filter(|mixin| self.names(mixin.def, name)).collect();
+        if named.len() > 1 {
+            self.frame().yields_in_doubt = true;
+            let message = format!("`{}` is mixed in more than once", name.text);
+            self.report(Code::YieldTarget, name.span, message, |d| {
+                d.help("yield to one of them by its alias")
+            });
+            return None;
+        }
+        if let Some(mixin) = named.first() {
             return Some(Target { def: mixin.def, alias: mixin.alias, is_owner: false });
         }
         self.wrong_target(&owner, own, name);

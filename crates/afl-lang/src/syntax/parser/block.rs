@@ -116,10 +116,14 @@ impl<'s> Parser<'s> {
         }
         let body = self.step_body();
         if !self.ends_statement() {
-            self.expected_with("the end of the step", |d| {
-                d.help("a step is one call; put expressions into its arguments, as in `x = Facet(value = a.b + 1)`")
+            let comma = self.at(TokenKind::Comma);
+            self.expected_with("the end of the step", |d| match comma {
+                true => d.help("remove the comma: steps stand on lines of their own, or are separated by `;`"),
+                false => d.help("a step is one call; put expressions into its arguments, as in `x = Facet(value = a.b + 1)`"),
             });
-            self.skip_statement();
+            if self.eat(TokenKind::Comma).is_none() {
+                self.skip_statement();
+            }
         }
         Some(Step { name, call, body, span: self.since(name.span) })
     }
