@@ -77,7 +77,9 @@ impl Parser<'_> {
     }
 
     fn last_character(&self) -> Span {
-        Span::new(self.previous_end.saturating_sub(1), self.previous_end)
+        let end = self.previous_end;
+        let last = self.text[..end as usize].chars().next_back();
+        Span::new(end - last.map_or(0, char::len_utf8) as u32, end)
     }
 
     /// Reports at the current token, unless what stands before it was no AFL and has been reported.
