@@ -9,7 +9,9 @@ mod laws;
 
 use std::panic::{self, AssertUnwindSafe};
 
-use afl_lang::source::FileId;
+use afl_lang::Validation;
+use afl_lang::program::Emit;
+use afl_lang::source::{FileId, Sources};
 use afl_lang::syntax::parse;
 use fixture::Fixture;
 use generate::dice::Dice;
@@ -32,14 +34,14 @@ fn random_programs_keep_every_promise() {
 #[test]
 fn every_construct_is_generated() {
     let texts = (0..PROGRAMS).flat_map(|seed| random::program(&mut Dice::seeded(seed)));
-    let trees: String = texts.map(|text| format!("{:?}", parse(FileId(0), &text).tree)).collect();
+    let trees: Vec<String> = texts.map(|text| format!("{:?}", parse(FileId(0), &text).tree)).collect();
     for construct in CONSTRUCTS {
-        assert!(trees.contains(construct), "no random program has `{construct}`");
+        assert!(trees.iter().any(|tree| tree.contains(construct)), "no random program has `{construct}`");
     }
 }
 
 #[test]
-fn damaged_programs_are_answered_with_diagnostics() {
+fn damaged_programs_are_answered_and_relaid_ones_formatted() {
     let random = (0..PROGRAMS).step_by(8).flat_map(|seed| random::program(&mut Dice::seeded(seed)));
     let folders = ["../../conformance", "tests/format", "tests/compile"];
     let fixtures = folders.iter().flat_map(|folder| fixture::read(folder, "afl"));
@@ -51,7 +53,32 @@ fn damaged_programs_are_answered_with_diagnostics() {
                 laws::of_text(&damaged);
                 laws::of_layout(&damaged);
             });
+            let relaid = mutate::relaid(&text, &mut Dice::seeded(seed));
+            naming(&format!("layout {seed} of text {number}"), std::slice::from_ref(&relaid), || {
+                laws::of_layout(&relaid);
+            });
         }
+    }
+}
+
+#[test]
+fn damaged_documents_are_refused_or_loaded() {
+    for seed in (0..PROGRAMS).step_by(8) {
+        let sources = Sources::one("a.afl", random::program(&mut Dice::seeded(seed)).join("\n"));
+        let compiled = afl_lang::compile(&sources, Validation::Skip).program;
+        let Some(document) = compiled.map(|program| program.emit(Emit::WHOLE).to_vec()) else { continue };
+        for damage in 0..DAMAGES {
+            let damaged = mutate::bytes(&document, &mut Dice::seeded(seed << 32 | damage));
+            let text = String::from_utf8_lossy(&damaged).into_owned();
+            naming(&format!("damage {damage} of document {seed}"), &[text], || laws::of_document(&damaged));
+        }
+    }
+}
+
+#[test]
+fn choices_that_run_out_give_a_program() {
+    for bytes in [&[][..], &[255; 40], &[7; 400]] {
+        laws::of_program(&random::program(&mut Dice::from_bytes(bytes)));
     }
 }
 

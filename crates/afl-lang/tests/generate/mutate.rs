@@ -89,6 +89,30 @@ const ODDITIES: [&str; 16] = [
     "#",
 ];
 
+/// What may stand between any two tokens without a change to the program.
+const FILLERS: [&str; 10] = [
+    " ",
+    "\n",
+    "\n\n\n",
+    "\r\n",
+    " // line\n",
+    "\n// own line\n",
+    " /* block */",
+    "\n/* own block */\n",
+    " /* over\n   lines */ ",
+    "\n\n/**\n   * doc\n   */\n",
+];
+
+/// The same program in another layout, if scripts are spared.
+pub(crate) fn relaid(text: &str, dice: &mut Dice<'_>) -> String {
+    let mut tokens = tokens(text);
+    for _ in 0..=dice.below(6) {
+        let at = dice.below(tokens.len() + 1);
+        tokens.insert(at, dice.pick(&FILLERS));
+    }
+    tokens.concat()
+}
+
 /// A text with one to four damages.
 pub(crate) fn damaged(text: &str, dice: &mut Dice<'_>) -> String {
     (0..=dice.below(4)).fold(text.to_owned(), |text, _| damage(&text, dice))

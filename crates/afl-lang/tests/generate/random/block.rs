@@ -71,7 +71,7 @@ impl Generator<'_, '_> {
         for (at, name) in ["level", "in"][..count].iter().enumerate() {
             let ty = self.model.ty(self.dice, 1);
             tokens.push(name).push("=").extend(self.expr(&ty, scope, FUEL).tokens);
-            self.comma(&mut tokens, at, count);
+            tokens.comma(at, count);
         }
         tokens.push(")");
         tokens
@@ -175,7 +175,7 @@ impl Generator<'_, '_> {
         for (at, slot) in given.iter().enumerate() {
             tokens.push(&slot.name).push("=");
             tokens.extend(self.expr(&slot.ty, scope, FUEL).tokens);
-            self.comma(tokens, at, given.len());
+            tokens.comma(at, given.len());
         }
         tokens.push(")");
     }

@@ -55,8 +55,8 @@ impl Generator<'_, '_> {
 
     fn prompt(&mut self, tokens: &mut Tokens, facet: &Facet) {
         tokens.words("prompt {");
-        let named: String = facet.params.iter().map(|param| format!(" {{{}}}", param.name)).collect();
-        let mut entries = vec![("template", format!("\"Answer{named}, not {{ this }}.\""))];
+        let named: Vec<String> = facet.params.iter().map(|param| format!("{{{}}}", param.name)).collect();
+        let mut entries = vec![("template", format!("\"Answer {}, not {{ this }}.\"", named.join(" ")))];
         for key in ["system", "model", "in", "case"] {
             if self.dice.chance(25) {
                 entries.push((key, "\"some text\"".to_owned()));
@@ -76,13 +76,9 @@ impl Generator<'_, '_> {
         for at in 0..count {
             tokens.push("andThen");
             match self.dice.below(6) {
-                0 | 1 => {
-                    let steps = self.block(tokens, owner, &scope, &format!("_{at}"));
-                    scope.references.extend(steps);
-                }
-                2 => self.foreach(tokens, owner, &scope),
-                3 => self.when(tokens, owner, &scope),
-                4 => self.script(tokens),
+                0 => self.foreach(tokens, owner, &scope),
+                1 => self.when(tokens, owner, &scope),
+                2 => self.script(tokens),
                 _ => {
                     let steps = self.block(tokens, owner, &scope, &format!("_{at}"));
                     scope.references.extend(steps);
@@ -98,9 +94,10 @@ impl Generator<'_, '_> {
         let of = self.model.ty(self.dice, 1);
         let list = Ty::List(Box::new(of.clone()));
         // A map gives its keys.
-        let (iterable, element) = match self.dice.chance(25) {
-            true => (self.literal(&Ty::Json, scope, 1), Ty::String),
-            false => (self.expr(&list, scope, 1), of.element()),
+        let (iterable, element) = if self.dice.chance(25) {
+            (self.literal(&Ty::Json, scope, 1), Ty::String)
+        } else {
+            (self.expr(&list, scope, 1), of.element())
         };
         tokens.extend(iterable.tokens);
         let mut inner = scope.clone();

@@ -152,7 +152,7 @@ impl Generator<'_, '_> {
         tokens.push("(");
         for (at, slot) in slots.iter().enumerate() {
             self.slot(tokens, slot);
-            self.comma(tokens, at, slots.len());
+            tokens.comma(at, slots.len());
         }
         tokens.push(")");
     }
@@ -167,7 +167,7 @@ impl Generator<'_, '_> {
         for (at, param) in supplied.iter().enumerate() {
             tokens.push(&param.name).push("=");
             tokens.extend(self.expr(&param.ty, &Scope::default(), FUEL).tokens);
-            self.comma(&mut tokens, at, supplied.len());
+            tokens.comma(at, supplied.len());
         }
         tokens.push(")").end();
         tokens

@@ -135,7 +135,7 @@ impl Generator<'_, '_> {
 
     fn concatenation(&mut self, scope: &Scope, fuel: usize) -> Expr {
         let mut tokens = self.operand(Level::Sum, &Ty::String, scope, fuel);
-        for _ in 0..1 + self.dice.below(3) {
+        for _ in 0..=self.dice.below(3) {
             let ty = self.model.ty(self.dice, 1);
             tokens.push("++").extend(self.operand(Level::Sum, &ty, scope, fuel));
         }
@@ -211,7 +211,7 @@ impl Generator<'_, '_> {
         let count = self.dice.below(4);
         for at in 0..count {
             tokens.extend(self.operand(Level::Or, of, scope, fuel));
-            self.comma(&mut tokens, at, count);
+            tokens.comma(at, count);
         }
         tokens.push("]");
         tokens
@@ -227,7 +227,7 @@ impl Generator<'_, '_> {
             let quoted = format!("\"{}\"", field.name);
             tokens.push(if self.dice.chance(50) { &quoted } else { &field.name }).push(":");
             tokens.extend(self.operand(Level::Or, &field.ty, scope, fuel));
-            self.comma(&mut tokens, at, given.len());
+            tokens.comma(at, given.len());
         }
         tokens.push("}");
         tokens
@@ -242,19 +242,10 @@ impl Generator<'_, '_> {
             let ty = self.model.ty(self.dice, 1);
             tokens.push(key).push(":");
             tokens.extend(self.operand(Level::Or, &ty, scope, fuel));
-            self.comma(&mut tokens, at, count);
+            tokens.comma(at, count);
         }
         tokens.push("}");
         tokens
-    }
-
-    /// The comma behind one of `count` elements.
-    pub(super) fn comma(&mut self, tokens: &mut Tokens, at: usize, count: usize) {
-        if at + 1 < count {
-            tokens.push(",");
-        } else {
-            tokens.trailing();
-        }
     }
 }
 

@@ -51,8 +51,13 @@ impl Tokens {
         self.0.push(Token::EndOfEntry);
     }
 
-    pub(super) fn trailing(&mut self) {
-        self.0.push(Token::Trailing);
+    /// The comma behind the element at `at` of `count`.
+    pub(super) fn comma(&mut self, at: usize, count: usize) {
+        if at + 1 < count {
+            self.push(",");
+        } else {
+            self.0.push(Token::Trailing);
+        }
     }
 
     pub(super) fn extend(&mut self, other: Self) {
@@ -133,7 +138,7 @@ impl Writer {
         let number = self.comments;
         // A slash before a comment would begin another one.
         self.text.push(' ');
-        self.text += &match dice.below(8) {
+        let comment = match dice.below(8) {
             0 => format!("/* {number} */"),
             1 => format!("// {number}\n"),
             2 => format!("\n// {number} \"{{ é\n"),
@@ -143,5 +148,6 @@ impl Writer {
             6 => format!("//{number}\r\n"),
             _ => "/**/".to_owned(),
         };
+        self.text.push_str(&comment);
     }
 }

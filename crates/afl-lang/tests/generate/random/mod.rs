@@ -17,7 +17,7 @@ use model::Model;
 pub(crate) fn program(dice: &mut Dice<'_>) -> Vec<String> {
     let model = Model::new(dice);
     let items = Generator { dice: &mut *dice, model: &model }.items();
-    let mut texts: Vec<Vec<Item>> = (0..1 + dice.below(2)).map(|_| Vec::new()).collect();
+    let mut texts: Vec<Vec<Item>> = (0..=dice.below(2)).map(|_| Vec::new()).collect();
     for item in items {
         let text = dice.below(texts.len());
         texts[text].push(item);

@@ -61,10 +61,11 @@ impl Ty {
             | (_, Self::Json)
             | (Self::Int, Self::Long | Self::Double)
             | (Self::Long, Self::Double) => true,
-            (Self::Nullable(value), Self::Nullable(slot)) => value.fits(slot),
+            (Self::Nullable(value), Self::Nullable(slot)) | (Self::List(value), Self::List(slot)) => {
+                value.fits(slot)
+            }
             (Self::Nullable(value), slot) => value.fits(slot),
             (value, Self::Nullable(slot)) => value.fits(slot),
-            (Self::List(value), Self::List(slot)) => value.fits(slot),
             (value, slot) => value == slot,
         }
     }
@@ -161,7 +162,7 @@ impl Model {
             let namespace = dice.below(model.namespaces.len());
             model.schemas.push(Schema { name: format!("S{at}"), namespace, fields });
         }
-        for at in 0..1 + dice.below(6) {
+        for at in 0..=dice.below(6) {
             let facet = model.facet(dice, format!("F{at}"));
             model.facets.push(facet);
         }
@@ -214,14 +215,13 @@ impl Model {
 
     pub(super) fn ty(&self, dice: &mut Dice<'_>, fuel: usize) -> Ty {
         match dice.below(if fuel == 0 { 7 } else { 9 }) {
-            0 => Ty::Long,
             1 => Ty::String,
             2 => Ty::Boolean,
             3 => Ty::Double,
             4 => Ty::Int,
             5 => Ty::Json,
             6 if !self.schemas.is_empty() => Ty::Schema(dice.below(self.schemas.len())),
-            6 => Ty::Long,
+            0 | 6 => Ty::Long,
             7 => Ty::List(Box::new(self.ty(dice, fuel - 1))),
             // A type has one question mark at most.
             _ => match self.ty(dice, fuel - 1) {

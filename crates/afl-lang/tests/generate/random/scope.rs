@@ -1,5 +1,7 @@
 //! What an expression can refer to.
 
+use std::slice;
+
 use super::model::{Facet, Kind, Lead, Mixed, Model, Ty};
 
 /// A reference, as it is written between the dots.
@@ -76,7 +78,7 @@ impl Scope {
             let hidden = |name: &str| facet.returns().iter().any(|slot| slot.name == name);
             let params = facet.params.iter().filter(|slot| !hidden(&slot.name));
             for slot in facet.returns().iter().chain(params).filter(|slot| !own(&slot.name)) {
-                self.add(model, [base, &[slot.name.clone()]].concat(), &slot.ty);
+                self.add(model, [base, slice::from_ref(&slot.name)].concat(), &slot.ty);
             }
         }
         for mixed in mixins {
@@ -93,7 +95,7 @@ impl Scope {
             && path.len() < MAX_PATH
         {
             for field in &model.schemas[*schema].fields {
-                self.add(model, [&path[..], &[field.name.clone()]].concat(), &field.ty);
+                self.add(model, [&path[..], slice::from_ref(&field.name)].concat(), &field.ty);
             }
         }
         self.references.push(Reference { path, ty: ty.clone() });
