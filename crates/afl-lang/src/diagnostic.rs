@@ -62,6 +62,13 @@ impl Diagnostic {
         self
     }
 
+    /// With help where there is some to give.
+    #[must_use]
+    pub fn help_if(mut self, text: Option<impl Into<String>>) -> Self {
+        self.help = text.map(Into::into);
+        self
+    }
+
     pub fn severity(&self) -> Severity {
         self.code.severity()
     }

@@ -5,11 +5,11 @@ pub const MAX_SOURCE_BYTES: usize = 64 << 20;
 
 /// How deep blocks, parentheses, lists and types may nest in one another. The parser, the checker and
 /// the loader recurse once or twice a level, so this bounds their stacks.
-pub const MAX_NESTING: u32 = 128;
+pub const MAX_NESTING: u32 = 100;
 
 /// How high the tree of one expression may be: operators, brackets and indices on one another. The
 /// operands of `++` are one list and count as one. Checker, emitter and loader recurse once a level.
-pub const MAX_EXPRESSION_HEIGHT: u32 = 256;
+pub const MAX_EXPRESSION_HEIGHT: u32 = 200;
 
 /// Statements of one block.
 pub const MAX_STATEMENTS_PER_BLOCK: usize = 100_000;

@@ -99,3 +99,21 @@ fn a_library_is_not_warned_about_and_its_errors_are_told() {
     assert_eq!(codes(r#"facet B(x: String = "\d") => (y: Long)"#), [""; 0]);
     assert_eq!(codes("facet B(x: Nope)"), ["AFL0202"]);
 }
+
+// covers: RT-11.1-c
+#[test]
+fn short_and_qualified_names_find_the_same_declaration() {
+    let text = "namespace a { facet F() }
+        namespace b { use a workflow W() andThen { s = F() q = a.F() } }
+        workflow Top() andThen { far = F() }";
+    let program =
+        compile(&Sources::one("names.afl", text), Validation::Require).program.expect("it compiles");
+    let document: serde_json::Value =
+        serde_json::from_slice(&program.emit(READABLE).to_vec()).expect("it is JSON");
+    let targets = |workflow: &serde_json::Value| {
+        let steps = workflow["body"][0]["steps"].as_array().expect("it has steps").clone();
+        steps.iter().map(|step| step["call"]["target"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(targets(&document["namespaces"][1]["workflows"][0]), ["a.F", "a.F"]);
+    assert_eq!(targets(&document["workflows"][0]), ["a.F"]);
+}

@@ -6,7 +6,7 @@ mod fixture;
 
 use afl_lang::Validation;
 use afl_lang::code::Code;
-use afl_lang::program::{BlockContent, Decl, FacetDecl, FacetKind, Program, Statement, StepStmt};
+use afl_lang::program::{BlockContent, Decl, FacetDecl, Program, Statement, StepStmt};
 use afl_lang::render::{self, Color};
 use afl_lang::source::Sources;
 
@@ -42,42 +42,6 @@ fn steps_depend_on_the_steps_that_they_read() {
     let two = program(&document("003_21_2_test_two"));
     let expected = [("a", vec![]), ("b", vec![]), ("c", vec!["a", "b"])];
     assert_eq!(dependencies(facet(&two, "test.two.TestTwo")), expected);
-}
-
-const STRUCTURE: &str = r"
-namespace docs {
-    facet Audit(level: Long = 1)
-    event facet Count(path: String) => (count: Long)
-    facet Total(path: String) => (total: Long) andThen {
-        counted = Count(path = $.path) with Audit(level = 2)
-        yield Total(total = counted.count)
-    }
-    workflow Report(path: String) => (total: Long) with Audit() andThen {
-        own = Total(path = $.path)
-        inline = Total(path = $.path) andThen {
-            again = Count(path = $.path)
-            yield Total(total = again.count)
-        }
-        yield Report(total = own.total + inline.total)
-    }
-}
-";
-
-// covers: RT-2-a
-#[test]
-fn the_compiled_program_holds_workflows_facets_steps_mixins_blocks_and_dependencies() {
-    let program = program(STRUCTURE);
-    let kinds = ["docs.Audit", "docs.Count", "docs.Total", "docs.Report"].map(|id| facet(&program, id).kind);
-    assert_eq!(kinds, [FacetKind::Plain, FacetKind::Event, FacetKind::Plain, FacetKind::Workflow]);
-    let total = facet(&program, "docs.Total");
-    let mixed_in = &steps(total, 0)[0].call.mixins[0];
-    assert_eq!(&*mixed_in.target, "docs.Audit");
-    let report = facet(&program, "docs.Report");
-    assert_eq!(&*report.mixins[0].target, "docs.Audit");
-    let [own, inline] = steps(report, 0)[..] else { panic!("the workflow has two steps") };
-    assert_eq!((&*own.call.target, own.body.len()), ("docs.Total", 0));
-    let [block] = &inline.body[..] else { panic!("the step has a block of its own") };
-    assert!(matches!(&block.content, BlockContent::Steps(block) if block.yields[0].depends_on == ["again"]));
 }
 
 fn document(name: &str) -> String {

@@ -21,6 +21,7 @@ pub(super) const UNSET: &str = "output";
 pub(super) struct Slot<'a> {
     pub(super) callee: &'a str,
     pub(super) ty: Type,
+    pub(super) place: Place,
     /// A `foreach` collects: a list takes single elements too.
     pub(super) element: Option<Type>,
 }
@@ -72,7 +73,9 @@ impl<'a> Checker<'a> {
                 && !slot.takes(&ty, &self.table)
             {
                 let what = format!("`{}` of `{}`", arg.name.text, slot.callee);
-                self.wrong_type(arg.value.span, &ty, &slot.ty, &what);
+                self.wrong_type(arg.value.span, &ty, &slot.ty, &what, |d| {
+                    d.related(slot.place, "declared here")
+                });
             }
             compiled.push(NamedArg { name: arg.name.text.to_owned(), value, implicit: None });
         }
@@ -91,7 +94,12 @@ impl<'a> Checker<'a> {
     fn param_slot(&mut self, def: DefId, arg: &Arg<'a>) -> Option<Slot<'a>> {
         let callee = &self.table[def];
         if let Some(param) = callee.param(arg.name.text) {
-            return Some(Slot { callee: callee.name, ty: param.ty.clone(), element: None });
+            return Some(Slot {
+                callee: callee.name,
+                ty: param.ty.clone(),
+                place: param.place,
+                element: None,
+            });
         }
         if callee.wholeness == Wholeness::Broken {
             return None;
@@ -105,11 +113,7 @@ impl<'a> Checker<'a> {
         };
         let place = callee.place;
         self.report(Code::UnknownArgument, arg.name.span, message, |d| {
-            let d = d.related(place, "declared here");
-            match help {
-                Some(help) => d.help(help),
-                None => d,
-            }
+            d.related(place, "declared here").help_if(help)
         });
         None
     }

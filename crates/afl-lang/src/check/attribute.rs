@@ -126,10 +126,7 @@ impl<'a> Checker<'a> {
 
     fn no_field(&mut self, segment: &Ident<'a>, written: &str, help: Option<String>) -> Option<Type> {
         let message = format!("`{written}` has no field `{}`", segment.text);
-        self.report(Code::UnknownAttribute, segment.span, message, |d| match help {
-            Some(help) => d.help(help),
-            None => d,
-        });
+        self.report(Code::UnknownAttribute, segment.span, message, |d| d.help_if(help));
         None
     }
 }

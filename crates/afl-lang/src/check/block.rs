@@ -8,7 +8,6 @@ use super::Checker;
 use super::cycle;
 use super::scope::{Instance, StepInfo};
 use super::table::Sort;
-use super::written::written;
 use crate::code::Code;
 use crate::program::{AssertStmt, LogStmt, Statement, Statements, StepStmt};
 use crate::source::Place;
@@ -138,7 +137,7 @@ impl<'a> Checker<'a> {
         };
         let message = format!("`{name}` is a schema; it cannot have {what}");
         self.report(Code::SchemaWithMixin, span, message, |d| {
-            d.help("a schema only holds values; use a facet")
+            d.help("a schema only holds values; put it on the step that does the work")
         });
     }
 
@@ -154,8 +153,7 @@ impl<'a> Checker<'a> {
     fn assert(&mut self, assert: &'a ast::Assert<'a>, id: String) -> AssertStmt {
         let location = self.location(assert.span);
         let condition = self.condition(&assert.condition);
-        let text = written(&self.source_text()[assert.condition.span.range()]);
-        AssertStmt { id, condition, text, depends_on: self.frame().block.read_names(), location }
+        AssertStmt { id, condition, depends_on: self.frame().block.read_names(), location }
     }
 
     /// Reports steps that wait for one another. `reads` has what each step reads.

@@ -5,6 +5,7 @@ use rustc_hash::FxHashSet;
 use super::Checker;
 use super::ty::{Kind, Type};
 use crate::code::Code;
+use crate::diagnostic::Diagnostic;
 use crate::program::{Expr, ExprKind};
 use crate::source::Span;
 use crate::syntax::ast::{self, Ident, MapEntry, MapKey, UnaryOp};
@@ -29,12 +30,19 @@ impl<'a> Checker<'a> {
     ) -> Expr {
         let (compiled, ty) = self.expr(expr);
         if !ty.fits(slot, &self.table) {
-            self.wrong_type(expr.span, &ty, slot, &what());
+            self.wrong_type(expr.span, &ty, slot, &what(), |d| d);
         }
         compiled
     }
 
-    pub(super) fn wrong_type(&mut self, span: Span, ty: &Type, slot: &Type, what: &str) {
+    pub(super) fn wrong_type(
+        &mut self,
+        span: Span,
+        ty: &Type,
+        slot: &Type,
+        what: &str,
+        detail: impl FnOnce(Diagnostic) -> Diagnostic,
+    ) {
         let message =
             format!("{what} must be {}, but this is {}", slot.show(&self.table), ty.show(&self.table));
         let help = match (ty.solid(), slot.solid()) {
@@ -46,10 +54,7 @@ impl<'a> Checker<'a> {
             }
             _ => None,
         };
-        self.report(Code::WrongType, span, message, |d| match help {
-            Some(help) => d.help(help),
-            None => d,
-        });
+        self.report(Code::WrongType, span, message, |d| detail(d).help_if(help));
     }
 
     fn expr_kind(&mut self, expr: &'a ast::Expr<'a>) -> (ExprKind, Type) {
@@ -183,9 +188,13 @@ impl<'a> Checker<'a> {
         let (compiled, ty) = self.expr(expr);
         if !matches!(ty.kind(), Kind::Boolean | Kind::Any) {
             let message = format!("a condition must be Boolean, but this is {}", ty.show(&self.table));
-            self.report(Code::NotBoolean, expr.span, message, |d| {
-                d.help("compare it with something, as in `x > 0`")
-            });
+            let example = match ty.kind() {
+                Kind::Text => "x != \"\"",
+                Kind::List => "x != []",
+                Kind::Number | Kind::Boolean | Kind::Record | Kind::Null | Kind::Any => "x > 0",
+            };
+            let help = format!("compare it with something, as in `{example}`");
+            self.report(Code::NotBoolean, expr.span, message, |d| d.help(help));
         }
         compiled
     }

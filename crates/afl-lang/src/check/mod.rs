@@ -23,7 +23,6 @@ mod scope;
 mod signature;
 mod table;
 mod ty;
-mod written;
 mod yields;
 
 use std::cell::Cell;

@@ -18,10 +18,7 @@ impl<'a> Checker<'a> {
         let (right, right_ty) = self.expr(&operands[1]);
         let ty = self.result(op, &left_ty, &right_ty).unwrap_or_else(|reason| {
             let help = hint(op, left_ty.kind(), right_ty.kind());
-            self.report(Code::BadOperand, span, reason, |d| match help {
-                Some(help) => d.help(help),
-                None => d,
-            });
+            self.report(Code::BadOperand, span, reason, |d| d.help_if(help));
             Type::Broken
         });
         (ExprKind::Binary(op, Box::new([left, right])), ty)
@@ -125,11 +122,11 @@ impl<'a> Checker<'a> {
 
 /// What to do about operands that do not go together.
 fn hint(op: BinaryOp, left: Kind, right: Kind) -> Option<&'static str> {
-    match (op, left, right) {
-        (BinaryOp::Add, _, _) => Some("`++` joins anything to text"),
-        (_, Kind::Text, Kind::Number) | (_, Kind::Number, Kind::Text) => {
-            Some("write a number without quotes; `\"\" ++ number` makes text of it")
-        }
+    let number_and_text = matches!((left, right), (Kind::Text, Kind::Number) | (Kind::Number, Kind::Text));
+    match op {
+        BinaryOp::Add => Some("`++` joins anything to text"),
+        BinaryOp::In | BinaryOp::NotIn | BinaryOp::Contains => None,
+        _ if number_and_text => Some("write a number without quotes; `\"\" ++ number` makes text of it"),
         _ => None,
     }
 }

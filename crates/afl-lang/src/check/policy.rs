@@ -34,7 +34,8 @@ impl<'a> Checker<'a> {
 
     /// For those who look for one.
     pub(super) fn policy_names(&self) -> String {
-        let policies = self.table.defs().filter(|def| def.sort == Sort::Policy);
+        // The prelude is declared before everything else.
+        let policies = self.table.defs().take_while(|def| def.sort == Sort::Policy);
         let names: Vec<&str> = policies.map(|def| def.name).collect();
         format!("the policies are {}", listed(&names))
     }

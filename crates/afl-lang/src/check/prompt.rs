@@ -71,10 +71,7 @@ impl<'a> Checker<'a> {
                 None => self.did_you_mean(first, def.params.iter().map(|param| param.name)),
             };
             self.report(Code::UnknownPlaceholder, Span::new(at, at + name.len() as u32 + 2), message, |d| {
-                match help {
-                    Some(help) => d.help(help),
-                    None => d,
-                }
+                d.help_if(help)
             });
         }
     }

@@ -8,7 +8,10 @@ use super::ty::Type;
 use crate::code::Code;
 use crate::program::{ExprKind, InputRef, InputSource, StepRef};
 use crate::source::{Place, Span};
-use crate::syntax::ast::{Block, Clause, ClauseKind, Ident, Statement};
+use crate::syntax::ast::{Block, Clause, ClauseKind, Ident, NAMELESS, Statement};
+
+/// What `$` has besides, inside a `catch`.
+const CAUGHT: [&str; 2] = ["error", "error_type"];
 
 /// Where a bare name leads.
 enum Target<'a> {
@@ -37,7 +40,7 @@ impl<'a> Checker<'a> {
 
     fn find_input(&mut self, name: &str) -> Option<(InputSource, Type)> {
         let owner = Rc::clone(&self.frame().owner);
-        let caught = self.frame().mode == Mode::Caught && matches!(name, "error" | "error_type");
+        let caught = self.frame().mode == Mode::Caught && CAUGHT.contains(&name);
         if caught {
             return Some((InputSource::Caught, Type::String));
         }
@@ -72,13 +75,14 @@ impl<'a> Checker<'a> {
         } else if def.return_named(name.text).is_some() {
             Some(format!("`{}` is what the block yields; it has no value before that", name.text))
         } else {
+            let caught = match self.frames.last().map(|frame| frame.mode) {
+                Some(Mode::Caught) => &CAUGHT[..],
+                Some(Mode::Normal) | None => &[],
+            };
             let names = def.params.iter().map(|param| param.name).chain(self.variable_names());
-            self.did_you_mean(name.text, names)
+            self.did_you_mean(name.text, names.chain(caught.iter().copied()))
         };
-        self.report(Code::UnknownInput, name.span, message, |d| match help {
-            Some(help) => d.help(help),
-            None => d,
-        });
+        self.report(Code::UnknownInput, name.span, message, |d| d.help_if(help));
     }
 
     fn variable_names(&self) -> impl Iterator<Item = &'a str> + '_ {
@@ -146,16 +150,12 @@ impl<'a> Checker<'a> {
         };
         let declared = def.place;
         self.report(Code::UnknownAttribute, attribute.span, message, |d| {
-            let d = d.related(declared, "declared here");
-            match help {
-                Some(help) => d.help(help),
-                None => d,
-            }
+            d.related(declared, "declared here").help_if(help)
         });
     }
 
     fn unknown_name(&mut self, name: &Ident<'a>, rest: &[Ident<'a>]) {
-        if self.lost.contains(name.text) {
+        if self.lost.contains(name.text) || self.lost.contains(NAMELESS) {
             return;
         }
         if let Some((_, ty)) = self.find_input(name.text)
@@ -184,10 +184,7 @@ impl<'a> Checker<'a> {
             (None, _) => self.did_you_mean(name.text, names()),
         };
         let message = format!("there is no step `{}` in this block", name.text);
-        self.report(Code::UnknownStep, name.span, message, |d| match help {
-            Some(help) => d.help(help),
-            None => d,
-        });
+        self.report(Code::UnknownStep, name.span, message, |d| d.help_if(help));
     }
 
     /// A step of this name in a block around this one or beside it, and how to get at it.

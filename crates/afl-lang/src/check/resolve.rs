@@ -3,11 +3,12 @@
 use rustc_hash::FxHashMap;
 
 use super::Checker;
+use super::hint::listed;
 use super::table::{DefId, NamespaceId, Sort, TOP_LEVEL};
 use super::ty::Type;
 use crate::code::Code;
 use crate::source::Span;
-use crate::syntax::ast::{Item, QName, TypeExpr, TypeKind, Use};
+use crate::syntax::ast::{Item, NAMELESS, QName, TypeExpr, TypeKind, Use};
 use crate::types::TypeRef;
 
 /// Where short names are looked up: the namespace around a declaration and what it imports.
@@ -106,7 +107,9 @@ impl<'a> Checker<'a> {
     }
 
     fn is_lost(&self, name: &QName<'_>) -> bool {
-        name.is_missing() || name.text.split('.').any(|part| self.lost.contains(part))
+        name.is_missing()
+            || self.lost.contains(NAMELESS)
+            || name.text.split('.').any(|part| self.lost.contains(part))
     }
 
     /// Like [`resolve`](Self::resolve), for names that have been reported before.
@@ -119,14 +122,16 @@ impl<'a> Checker<'a> {
 
     /// The facet or schema of this name; what is unknown or ambiguous is reported.
     pub(super) fn resolve(&mut self, name: &QName<'a>) -> Option<DefId> {
-        self.resolve_or(name, |_| None)
+        self.resolve_or(name, |_| {
+            "declare it, or give the file that declares it to the same command".to_owned()
+        })
     }
 
     /// Like [`resolve`](Self::resolve), with a help for an unknown name that is close to no other.
     pub(super) fn resolve_or(
         &mut self,
         name: &QName<'a>,
-        help: impl FnOnce(&Self) -> Option<String>,
+        help: impl FnOnce(&Self) -> String,
     ) -> Option<DefId> {
         match self.look_up(&name.text) {
             Found::One(id) => Some(id),
@@ -223,7 +228,7 @@ impl<'a> Checker<'a> {
         });
     }
 
-    fn unknown(&mut self, name: &QName<'a>, code: Code, noun: &str, otherwise: Option<String>) {
+    fn unknown(&mut self, name: &QName<'a>, code: Code, noun: &str, otherwise: String) {
         if self.is_lost(name) {
             return;
         }
@@ -232,10 +237,7 @@ impl<'a> Checker<'a> {
         if close.is_none() && self.scope.incomplete && !name.text.contains('.') {
             return;
         }
-        self.report(code, name.span, message, |d| match close.or(otherwise) {
-            Some(help) => d.help(help),
-            None => d,
-        });
+        self.report(code, name.span, message, |d| d.help(close.unwrap_or(otherwise)));
     }
 
     fn suggestion(&self, name: &QName<'a>, code: Code) -> Option<String> {
@@ -290,7 +292,8 @@ impl<'a> Checker<'a> {
                 Type::Broken
             }
             Found::None => {
-                self.unknown(name, Code::UnknownType, "type", None);
+                let help = format!("a type is {} or a `schema`", listed(&TypeRef::BUILTINS));
+                self.unknown(name, Code::UnknownType, "type", help);
                 Type::Broken
             }
         }
@@ -303,7 +306,7 @@ fn common_type(code: Code, name: &str) -> Option<&'static str> {
         return None;
     }
     Some(match name.to_ascii_lowercase().as_str() {
-        "str" | "text" | "char" => "write `String`",
+        "str" | "text" | "char" | "date" | "datetime" | "timestamp" | "uuid" => "write `String`",
         "integer" | "i64" | "i32" | "number" => "write `Long`, or `Double` for fractions",
         "float" | "f64" | "decimal" => "write `Double`",
         "bool" => "write `Boolean`",

@@ -120,15 +120,19 @@ impl<'a> Checker<'a> {
     }
 
     fn mixin_target(&mut self, mixin: &'a Mixin<'a>) -> Option<DefId> {
-        let id = self.resolve_or(&mixin.target, |checker| Some(checker.policy_names()))?;
+        let id = self.resolve_or(&mixin.target, Self::policy_names)?;
         let def = &self.table[id];
         match def.sort {
             Sort::Facet(crate::syntax::ast::FacetKind::Workflow) | Sort::Schema => {
                 let message =
                     format!("`{}` is {}; only facets can be a mixin", def.name, def.sort.described());
+                let help = match def.sort {
+                    Sort::Schema => "pass it as an argument, or declare a facet with these parameters",
+                    Sort::Facet(_) | Sort::Policy => "call it as a step of its own",
+                };
                 let place = def.place;
                 self.report(Code::MixinTarget, mixin.target.span, message, |d| {
-                    d.related(place, "declared here")
+                    d.related(place, "declared here").help(help)
                 });
                 None
             }

@@ -68,13 +68,10 @@ impl<'a> Checker<'a> {
 
     fn wrong_target(&mut self, owner: &Instance<'a>, own: DefId, name: &QName<'a>) {
         let def = &self.table[own];
-        let mut targets = vec![def.name];
-        targets.extend(owner.mixins.iter().map(|mixin| mixin.alias.unwrap_or(self.table[mixin.def].name)));
+        let mixins = owner.mixins.iter().map(|mixin| mixin.alias.unwrap_or(self.table[mixin.def].name));
+        let meant = self.closest(&name.text, mixins).unwrap_or(def.name);
         let message = format!("this block belongs to `{}` and cannot yield to `{}`", def.name, name.text);
-        let help = match targets[..] {
-            [only] => format!("write `yield {only}(…)`"),
-            _ => self.did_you_mean(&name.text, targets).unwrap_or_default(),
-        };
+        let help = format!("write `yield {meant}(…)`");
         let place = def.place;
         self.frame().yields_in_doubt = true;
         self.report(Code::YieldTarget, name.span, message, |d| {
@@ -114,9 +111,9 @@ impl<'a> Checker<'a> {
             }
             return None;
         };
-        let (callee, ty) = (def.name, slot.ty.clone());
+        let (callee, ty, place) = (def.name, slot.ty.clone(), slot.place);
         if self.frame().block.kind == BlockKind::Plain {
-            return Some(Slot { callee, ty, element: None });
+            return Some(Slot { callee, ty, place, element: None });
         }
         let element = match ty.solid() {
             Type::List(of) => Some((**of).clone()),
@@ -126,7 +123,7 @@ impl<'a> Checker<'a> {
                 None
             }
         };
-        Some(Slot { callee, ty, element })
+        Some(Slot { callee, ty, place, element })
     }
 
     fn unknown_yield(&mut self, def: DefId, arg: &Arg<'a>) {
@@ -140,11 +137,7 @@ impl<'a> Checker<'a> {
         };
         let place = def.place;
         self.report(Code::UnknownYieldAttribute, arg.name.span, message, |d| {
-            let d = d.related(place, "declared here");
-            match help {
-                Some(help) => d.help(help),
-                None => d,
-            }
+            d.related(place, "declared here").help_if(help)
         });
     }
 

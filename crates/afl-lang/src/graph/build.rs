@@ -4,12 +4,11 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::written::{self, shortened, written};
 use super::{Cluster, ClusterId, ClusterKind, Edge, Graph, Node, NodeId, NodeKind, StepSort};
 use crate::program::{
     AndThenBlock, BlockContent, CatchClause, CatchContent, Decl, Expr, ExprKind, FacetDecl, FacetKind,
     ForeachClause, InputRef, InputSource, Program, Statement, Statements, StepRef, StepStmt, WhenBlock,
-    YieldStmt,
+    YieldStmt, shortened,
 };
 
 pub(super) fn graph(program: &Program, workflow: &FacetDecl) -> Graph {
@@ -157,7 +156,7 @@ impl<'p> Builder<'p> {
         statements: &'p Statements,
         scope: &Scope<'_, 'p>,
     ) {
-        let caption = format!("foreach {} in {}", foreach.variable, written(&foreach.iterable));
+        let caption = format!("foreach {} in {}", foreach.variable, shortened(&foreach.iterable.to_string()));
         let cluster = self.cluster(id, ClusterKind::Foreach, caption, scope);
         let mut inside = scope.inside(cluster);
         let label = foreach.variable.clone();
@@ -173,7 +172,8 @@ impl<'p> Builder<'p> {
         let inside = scope.inside(cluster);
         let choice = self.node(format!("{id}/when"), NodeKind::Choice, "when".into(), inside.cluster);
         for case in &when.cases {
-            let condition = case.condition.as_ref().map_or_else(|| "_".into(), written);
+            let condition =
+                case.condition.as_ref().map_or_else(|| "_".into(), |it| shortened(&it.to_string()));
             let caption = format!("case {condition}");
             let cluster = self.cluster(&case.id, ClusterKind::Case, caption, &inside);
             case.condition.iter().for_each(|condition| self.reads(condition, choice, scope));
@@ -292,7 +292,7 @@ impl<'p> Builder<'p> {
 }
 
 fn read_input<'p>(input: &'p InputRef, scope: &Scope<'_, 'p>) -> Vec<(NodeId, String)> {
-    let read = written::input(input);
+    let read = input.to_string();
     let name = input.path.first().map(String::as_str);
     let sources: Vec<NodeId> = match (input.source, scope.owner, name) {
         (InputSource::Owner, Owner::Workflow(inputs), Some(name)) => {

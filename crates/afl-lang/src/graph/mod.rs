@@ -10,7 +10,6 @@ mod layout;
 mod mermaid;
 mod select;
 mod svg;
-mod written;
 
 use serde::Serialize;
 

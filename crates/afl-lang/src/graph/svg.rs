@@ -1,8 +1,8 @@
 //! A graph as a picture that needs no other program.
 
 use super::layout::{self, Layout, Measure, Point, Rect, Route};
-use super::written::shortened;
 use super::{Cluster, ClusterId, ClusterKind, Edge, Graph, Node, NodeId, NodeKind};
+use crate::program::shortened;
 
 pub(super) fn render(graph: &Graph) -> String {
     let layout = layout::lay_out(graph, &Sizes(graph));

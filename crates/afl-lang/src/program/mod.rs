@@ -13,6 +13,7 @@ mod order;
 mod schema;
 mod validate;
 mod wire;
+mod written;
 
 pub use emit::{Document, Emit, Provenance};
 pub use expr::{BinaryOp, Expr, ExprKind, InputRef, InputSource, StepRef, UnaryOp};
@@ -22,3 +23,4 @@ pub use node::*;
 pub use schema::json_schema;
 pub use validate::Referent;
 pub use wire::{Layout, Locations};
+pub use written::shortened;

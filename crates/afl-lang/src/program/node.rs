@@ -185,8 +185,6 @@ pub struct LogStmt {
 pub struct AssertStmt {
     pub id: String,
     pub condition: Expr,
-    /// The condition as written, for the message when it does not hold.
-    pub text: String,
     pub depends_on: Vec<String>,
     pub location: Option<Location>,
 }

@@ -17,6 +17,9 @@ pub struct SyntaxTree<'s> {
     pub lost: Vec<&'s str>,
 }
 
+/// Among the lost words where something has no name: whatever is unknown may be meant.
+pub const NAMELESS: &str = "";
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Comment {
     pub kind: CommentKind,

@@ -129,6 +129,7 @@ words! {
     Or = "or",
     Default = "default",
     Else = "else",
+    For = "for",
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

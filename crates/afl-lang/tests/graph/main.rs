@@ -78,3 +78,30 @@ fn a_workflow_that_is_not_there_is_answered_with_those_that_are() {
     ];
     insta::assert_snapshot!(errors.map(|error| error.to_string()).join("\n"));
 }
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the cases are files")]
+fn every_workflow_of_the_conformance_cases_is_drawn() {
+    let cases = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance");
+    for entry in std::fs::read_dir(cases).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "afl") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let compiled = compile(&Sources::one("main.afl", text), Validation::Require);
+        let Some(program) = compiled.program else { continue };
+        let names = match graph::of(&program, None) {
+            Ok(graph) => vec![graph.workflow.to_string()],
+            Err(GraphError::SeveralWorkflows { candidates }) => candidates,
+            Err(GraphError::NoWorkflow) => vec![],
+            Err(error) => panic!("{error}"),
+        };
+        for name in names {
+            let graph = graph::of(&program, Some(&name)).unwrap();
+            for format in [Format::Mermaid, Format::Dot, Format::Json, Format::Svg] {
+                assert!(!graph.render(format).contains("NaN"), "{name} of {}", path.display());
+            }
+        }
+    }
+}

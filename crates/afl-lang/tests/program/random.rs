@@ -159,9 +159,9 @@ fn statements(depth: u32, scope: &Scope) -> BoxedStrategy<Statements> {
     let log = log.prop_map(|(id, args, depends_on, location)| {
         Statement::Log(LogStmt { id, args, depends_on, location })
     });
-    let assert = (text(), expr(scope), text(), depends_on(scope), location());
-    let assert = assert.prop_map(|(id, condition, text, depends_on, location)| {
-        Statement::Assert(AssertStmt { id, condition, text, depends_on, location })
+    let assert = (text(), expr(scope), depends_on(scope), location());
+    let assert = assert.prop_map(|(id, condition, depends_on, location)| {
+        Statement::Assert(AssertStmt { id, condition, depends_on, location })
     });
     let yielded = (text(), target(), option::of(text()), args(scope), depends_on(scope), location());
     let yielded = yielded.prop_map(|(id, target, alias, args, depends_on, location)| YieldStmt {

@@ -154,14 +154,12 @@ impl Net {
         for link in links {
             let mut chain = vec![link.from];
             let passed = layer_of[link.from] + 1..layer_of[link.to];
+            let lane = if passed.len() == 1 { SHORT_LANE } else { LANE };
             for layer in passed.filter(|_| has_lanes) {
                 chain.push(bodies.len());
                 let is_label = layer + 1 == layer_of[link.to];
-                bodies.push(if is_label {
-                    Body { width: LANE.width.max(link.label_width), ..LANE }
-                } else {
-                    LANE
-                });
+                let label_width = if is_label { link.label_width } else { 0.0 };
+                bodies.push(Body { width: lane.width.max(label_width), ..lane });
                 layer_of.push(layer);
             }
             chain.push(link.to);
@@ -282,6 +280,9 @@ impl Net {
 
 /// A line in a layer that it only passes.
 const LANE: Body = Body { width: 1.0, margin: LANE_MARGIN, weight: 8.0, firmness: 1.0 };
+
+/// The only lane of a line: there is nothing to straighten, so long lines go around it.
+const SHORT_LANE: Body = Body { firmness: 10.0, ..LANE };
 
 /// A box; its width is another.
 const BOX: Body = Body { width: 0.0, margin: BOX_MARGIN, weight: 1.0, firmness: 30.0 };

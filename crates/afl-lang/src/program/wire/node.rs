@@ -24,7 +24,6 @@ object!(LogStmt as "LogStmt" { id: "id", args: "args", depends_on: "dependsOn", 
 object!(AssertStmt as "AssertStmt" {
     id: "id",
     condition: "condition",
-    text: "text",
     depends_on: "dependsOn",
     location: "location",
 });

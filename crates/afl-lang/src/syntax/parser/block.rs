@@ -1,18 +1,38 @@
 //! Blocks and their statements.
 
 use super::Parser;
-use super::signature::{Caller, YIELD_HELP};
+use super::call::{Caller, YIELD_HELP};
 use crate::code::Code;
 use crate::limits::MAX_STATEMENTS_PER_BLOCK;
 use crate::source::Span;
-use crate::syntax::ast::{Assert, Block, Body, Log, Statement, Step, Yield};
+use crate::syntax::ast::{Assert, Block, Body, ExprKind, Log, NAMELESS, Statement, Step, Yield};
 use crate::syntax::token::{TokenKind, Word};
 
 impl<'s> Parser<'s> {
     /// A block in braces; the parser stands at the opening one.
     pub(super) fn block(&mut self) -> Block<'s> {
         let open = self.span();
-        let mut statements = self.nested(Self::statements).unwrap_or_default();
+        let statements = self.nested(|parser| {
+            let open = parser.bump().span;
+            parser.statements(open)
+        });
+        self.finished(statements.unwrap_or_default(), open)
+    }
+
+    /// A block whose opening brace is missing and has been reported.
+    pub(super) fn block_without_brace(&mut self) -> Block<'s> {
+        let open = self.here();
+        let statements = self.nested(|parser| parser.statements(open)).unwrap_or_default();
+        self.finished(statements, open)
+    }
+
+    /// At what can only stand inside a block.
+    pub(super) fn at_block_content(&self) -> bool {
+        let is_step = self.at(TokenKind::Ident) && self.ahead[1].kind == TokenKind::Assign;
+        is_step || self.at_yield() || self.word(0) == Word::Sys && self.ahead[1].kind == TokenKind::Dot
+    }
+
+    fn finished(&mut self, mut statements: Vec<Statement<'s>>, open: Span) -> Block<'s> {
         // Most blocks are short, and the room that a list grows by is larger than they are.
         statements.shrink_to_fit();
         let block = Block { statements, span: self.since(open) };
@@ -21,8 +41,7 @@ impl<'s> Parser<'s> {
         block
     }
 
-    fn statements(&mut self) -> Vec<Statement<'s>> {
-        let open = self.bump().span;
+    fn statements(&mut self, open: Span) -> Vec<Statement<'s>> {
         let mut statements = Vec::new();
         loop {
             match self.kind() {
@@ -47,8 +66,15 @@ impl<'s> Parser<'s> {
     }
 
     fn statement(&mut self) -> Option<Statement<'s>> {
-        if self.at(TokenKind::Ident) && self.ahead[1].kind == TokenKind::Assign {
+        if self.at(TokenKind::Ident) && matches!(self.ahead[1].kind, TokenKind::Assign | TokenKind::Colon) {
             return self.step().map(Statement::Step);
+        }
+        if self.at(TokenKind::Assign) {
+            self.expected_here("the name of a step", |d| d);
+            self.lost.push(NAMELESS);
+            self.skip_brackets();
+            self.skip_statement();
+            return None;
         }
         match self.word(0) {
             Word::Yield => self.yield_statement().map(Statement::Yield),
@@ -62,7 +88,12 @@ impl<'s> Parser<'s> {
 
     fn step(&mut self) -> Option<Step<'s>> {
         let name = self.ident("the name of the step")?;
-        self.bump();
+        if self.at(TokenKind::Colon) {
+            let help = format!("write `{} = Facet(…)`", name.text);
+            self.expected_here("`=`", |d| d.help(help));
+            self.bump();
+        }
+        self.eat(TokenKind::Assign);
         if self.at_word_before_call() {
             let (word, facet) = (self.spelling(0), self.spelling(1));
             let message = format!("`{word}` before a call means nothing");
@@ -150,10 +181,11 @@ impl<'s> Parser<'s> {
         }
         let open = self.bump().span;
         let condition = self.expr();
-        let condition = self.no_assignment(condition);
+        let mut condition = self.no_assignment(condition);
         if self.eat(TokenKind::RParen).is_none() {
             self.unclosed(open, TokenKind::RParen);
             self.skip_statement();
+            condition.kind = ExprKind::Broken;
         }
         Some(Statement::Assert(Assert { condition, span: self.since(start) }))
     }
@@ -173,7 +205,7 @@ impl<'s> Parser<'s> {
             }
             ("try", _) => "rescue a step with `catch` behind its call: `name = Facet(…) catch { … }`".to_owned(),
             ("case", _) => "cases stand in a `when`: `andThen when { case condition => { … } }`".to_owned(),
-            ("foreach" | "when" | "andThen" | "catch", _) => {
+            ("foreach" | "when" | "andThen" | "catch" | "with" | "as", _) => {
                 format!("`{word}` stands behind a call or a signature")
             }
             ("use" | "import", _) => "imports stand at the top of a namespace".to_owned(),

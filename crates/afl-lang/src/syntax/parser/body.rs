@@ -4,8 +4,8 @@ use super::Parser;
 use crate::code::Code;
 use crate::source::Span;
 use crate::syntax::ast::{
-    Block, Body, Case, Catch, CatchKind, Clause, ClauseKind, Condition, Foreach, Prompt, PromptEntry, Script,
-    ScriptBody, StringLit, When,
+    Block, Body, Case, Catch, CatchKind, Clause, ClauseKind, Condition, ExprKind, Foreach, Prompt,
+    PromptEntry, Script, ScriptBody, StringLit, When,
 };
 use crate::syntax::script;
 use crate::syntax::token::{TokenKind, Word};
@@ -74,13 +74,21 @@ impl<'s> Parser<'s> {
             self.bump();
         }
         let kind = match self.word(0) {
+            Word::For => {
+                self.expected_here("`foreach`", |d| d);
+                ClauseKind::Foreach(self.foreach()?)
+            }
             Word::Foreach => ClauseKind::Foreach(self.foreach()?),
             Word::When => ClauseKind::When(self.when()?),
             Word::Script => ClauseKind::Script(self.script()?),
             _ if self.at(TokenKind::LBrace) => ClauseKind::Block(self.block()),
             _ => {
-                self.expected_with("`{`, `foreach`, `when` or `script` behind `andThen`", |d| d);
-                return None;
+                if !self.at_block_content() {
+                    self.expected("`{`, `foreach`, `when` or `script` behind `andThen`");
+                    return None;
+                }
+                self.expected("`{`");
+                ClauseKind::Block(self.block_without_brace())
             }
         };
         Some(Clause { kind, span: self.since(start) })
@@ -117,17 +125,21 @@ impl<'s> Parser<'s> {
             return Some(self.block());
         }
         self.expected("`{`");
-        None
+        self.at_block_content().then(|| self.block_without_brace())
     }
 
     fn when(&mut self) -> Option<When<'s>> {
         let start = self.bump().span;
-        let Some(open) = self.eat(TokenKind::LBrace) else {
+        let open = self.eat(TokenKind::LBrace).map(|open| open.span);
+        if open.is_none() {
             self.expected_with("`{`", |d| d.help("write `when { case condition => { … } case _ => { … } }`"));
-            return None;
-        };
+            if !self.at_case() {
+                return None;
+            }
+        }
+        let open = open.unwrap_or_else(|| self.here());
         self.whens += 1;
-        let cases = self.nested(|parser| parser.cases(open.span));
+        let cases = self.nested(|parser| parser.cases(open));
         self.whens -= 1;
         let cases = cases?;
         let when = When { cases, span: self.since(start) };
@@ -146,9 +158,7 @@ impl<'s> Parser<'s> {
                 TokenKind::Semicolon | TokenKind::Comma => {
                     self.bump();
                 }
-                TokenKind::Ident if matches!(self.word(0), Word::Case | Word::Default | Word::Else) => {
-                    cases.extend(self.case());
-                }
+                TokenKind::Ident if self.at_case() => cases.extend(self.case()),
                 _ if self.at(TokenKind::Eof) || self.at_declaration() => {
                     self.unclosed(open, TokenKind::RBrace);
                     return cases;
@@ -166,26 +176,55 @@ impl<'s> Parser<'s> {
         }
     }
 
+    /// At a case, or at what other languages begin one with.
+    fn at_case(&self) -> bool {
+        match self.word(0) {
+            Word::Case | Word::Default | Word::Else => true,
+            Word::Underscore => self.ahead[1].kind == TokenKind::Arrow,
+            _ => false,
+        }
+    }
+
     fn case(&mut self) -> Option<Case<'s>> {
         let start = self.span();
-        if matches!(self.word(0), Word::Default | Word::Else) {
+        if self.word(0) != Word::Case {
             self.expected_here("`case`", |d| d.help("write `case _ => { … }`"));
         }
         let otherwise = self.word(0) != Word::Case
             || self.word(1) == Word::Underscore
-                && matches!(self.ahead[2].kind, TokenKind::Arrow | TokenKind::Colon | TokenKind::Minus);
+                && matches!(
+                    self.ahead[2].kind,
+                    TokenKind::Arrow | TokenKind::Colon | TokenKind::Minus | TokenKind::LBrace
+                );
         let word = self.bump().span;
-        let condition = if otherwise {
+        let mut condition = if otherwise {
             Condition::Otherwise(if self.word(0) == Word::Underscore { self.bump().span } else { word })
+        } else if self.at(TokenKind::Arrow) {
+            self.expected_here("a condition or `_`", |d| d);
+            Condition::Otherwise(word)
         } else {
             let condition = self.expr();
             Condition::If(self.no_assignment(condition))
         };
         if self.eat(TokenKind::Arrow).is_none() {
             self.expected_arrow(|d| d.help("write `case condition => { … }`"));
+            if let (Condition::If(condition), false) = (&mut condition, self.at(TokenKind::LBrace)) {
+                // What is odd here was meant to be a part of it.
+                condition.kind = ExprKind::Broken;
+                self.skip_to_case_block();
+            }
         }
         let block = self.required_block()?;
         Some(Case { condition, block, span: self.since(start) })
+    }
+
+    /// Skips what is odd behind a condition, on its line.
+    fn skip_to_case_block(&mut self) {
+        while !matches!(self.kind(), TokenKind::LBrace | TokenKind::RBrace | TokenKind::Eof)
+            && !self.on_new_line()
+        {
+            self.skip_brackets();
+        }
     }
 
     fn check_default_case(&mut self, when: &When<'s>, keyword: Span) {

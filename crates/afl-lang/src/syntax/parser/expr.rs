@@ -309,23 +309,21 @@ impl<'s> Parser<'s> {
                 d.help(format!("write `$.{name}`"))
             });
             let span = self.bump().span;
-            return ExprKind::Input(self.path(Some(Ident { text: name, span })));
+            return self.path(Some(Ident { text: name, span })).map_or(ExprKind::Broken, ExprKind::Input);
         }
-        ExprKind::Input(self.path(None))
+        self.path(None).map_or(ExprKind::Broken, ExprKind::Input)
     }
 
-    fn path(&mut self, first: Option<Ident<'s>>) -> Vec<Ident<'s>> {
+    /// A path behind its first name; `None` where a part of it is missing.
+    fn path(&mut self, first: Option<Ident<'s>>) -> Option<Vec<Ident<'s>>> {
         // A step and its attribute: few paths are longer.
         let mut path = Vec::with_capacity(2);
         path.extend(first);
         while self.at(TokenKind::Dot) {
             self.bump();
-            match self.path_segment() {
-                Some(segment) => path.push(segment),
-                None => break,
-            }
+            path.push(self.path_segment()?);
         }
-        path
+        Some(path)
     }
 
     fn path_segment(&mut self) -> Option<Ident<'s>> {
@@ -349,7 +347,7 @@ impl<'s> Parser<'s> {
                 _ => {}
             }
         }
-        let path = self.path(Some(Ident { text, span }));
+        let Some(path) = self.path(Some(Ident { text, span })) else { return ExprKind::Broken };
         if self.at(TokenKind::LParen) && !self.on_new_line() {
             let called = self.since(span);
             let facet = self.slice(called);

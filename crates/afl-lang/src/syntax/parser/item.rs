@@ -1,21 +1,18 @@
 //! Namespaces, imports and declarations.
 
 use super::Parser;
-use super::signature::Caller;
+use super::call::Caller;
 use crate::code::Code;
 use crate::source::Span;
 use crate::suggest;
 use crate::syntax::ast::{
-    CommentKind, Decl, DeclKind, Extent, Facet, FacetKind, Implicit, Item, Namespace, Schema, Use,
+    CommentKind, Decl, DeclKind, Extent, Facet, FacetKind, Implicit, Item, NAMELESS, Namespace, Schema, Use,
 };
 use crate::syntax::token::{TokenKind, Word};
 
 /// The words that begin an item, for suggestions.
 const ITEM_WORDS: [&str; 8] =
     ["namespace", "use", "facet", "event", "workflow", "schema", "implicit", "test"];
-
-/// Bounds how far the beginning of a line is looked for.
-const MAX_INDENTATION: usize = 200;
 
 /// Where a list of items ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -67,7 +64,8 @@ impl<'s> Parser<'s> {
                 }
                 TokenKind::Ident if self.word(0) == Word::Namespace => {
                     if let Until::Brace { open, namespace } = until {
-                        if self.column(self.span()) <= self.column(namespace) {
+                        let beside = self.indentation(self.span()) <= self.indentation(namespace);
+                        if beside && self.on_new_line() {
                             self.unclosed(open, TokenKind::RBrace);
                             return items;
                         }
@@ -78,13 +76,6 @@ impl<'s> Parser<'s> {
                 _ => items.extend(self.item()),
             }
         }
-    }
-
-    /// How far a token is from the beginning of its line: what is no further than the namespace around it
-    /// is not meant to be inside. No indentation is deeper than [`MAX_INDENTATION`].
-    fn column(&self, span: Span) -> usize {
-        let before = self.text[..span.start as usize].bytes().rev().take(MAX_INDENTATION);
-        before.take_while(|byte| *byte != b'\n').count()
     }
 
     fn namespace_in_namespace(&mut self, outer: &str) {
@@ -150,6 +141,10 @@ impl<'s> Parser<'s> {
 
     fn use_item(&mut self) -> Option<Use<'s>> {
         let start = self.bump().span;
+        if self.on_new_line() && matches!(self.word(0), Word::Use | Word::Uses) || self.at_declaration() {
+            self.expected("the name of a namespace");
+            return None;
+        }
         let Some(namespace) = self.qualified("the name of a namespace") else {
             self.skip_declaration();
             return None;
@@ -162,10 +157,15 @@ impl<'s> Parser<'s> {
         if self.word(1) == Word::Facet {
             self.bump();
         } else if self.ahead[1].kind == TokenKind::Ident {
-            let name = self.spelling(1);
+            // `event function Name(` has a word for `facet`, `event Name(` has none.
+            let other_word = self.ahead[2].kind == TokenKind::Ident;
+            let name = self.spelling(if other_word { 2 } else { 1 });
             self.syntax_error(Code::EventWithoutFacet, "`event` is followed by `facet`", |d| {
                 d.help(format!("write `event facet {name}(…)`"))
             });
+            if other_word {
+                self.bump();
+            }
         } else {
             return self.not_an_item(doc);
         }
@@ -182,6 +182,7 @@ impl<'s> Parser<'s> {
     fn facet(&mut self, doc: Option<Span>, kind: FacetKind) -> Option<Item<'s>> {
         let start = self.bump().span;
         let Some(name) = self.ident("the name of the facet") else {
+            self.lost.push(NAMELESS);
             self.skip_declaration();
             return None;
         };
@@ -196,16 +197,20 @@ impl<'s> Parser<'s> {
     fn schema(&mut self, doc: Option<Span>) -> Option<Item<'s>> {
         let start = self.bump().span;
         let Some(name) = self.ident("the name of the schema") else {
+            self.lost.push(NAMELESS);
             self.skip_declaration();
             return None;
         };
         if !self.at(TokenKind::LBrace) {
             self.expected_with("`{`", |d| d.help("write the fields in braces: `schema Point { x: Long }`"));
-            self.skip_declaration();
-            self.lost.push(name.text);
-            return None;
+            if !(self.at(TokenKind::Ident) && self.ahead[1].kind == TokenKind::Colon) {
+                self.skip_declaration();
+                self.lost.push(name.text);
+                return None;
+            }
         }
-        let fields = self.fields();
+        let open = self.eat(TokenKind::LBrace).map_or(self.here(), |open| open.span);
+        let fields = self.fields(open);
         Some(Item::Decl(Box::new(Decl {
             doc,
             kind: DeclKind::Schema(Schema { name, fields }),
@@ -243,6 +248,7 @@ impl<'s> Parser<'s> {
             ("class" | "struct" | "record" | "type" | "interface", _) => {
                 "declare a record type with `schema Name { field: Type }`".to_owned()
             }
+            ("event", _) => "write `event facet Name(…)`".to_owned(),
             (_, Some(keyword)) => format!("did you mean `{keyword}`?"),
             _ if self.ahead[1].kind == TokenKind::Assign => "steps stand inside `andThen { … }`".to_owned(),
             _ => "a declaration begins with `facet`, `event facet`, `workflow`, `schema`, `implicit` or `namespace`".into(),

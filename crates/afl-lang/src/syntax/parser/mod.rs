@@ -2,6 +2,7 @@
 
 mod block;
 mod body;
+mod call;
 mod expr;
 mod item;
 mod recover;
@@ -187,6 +188,11 @@ impl<'s> Parser<'s> {
     /// The span from `start` to the end of the last consumed token.
     fn since(&self, start: Span) -> Span {
         Span::new(start.start, self.previous_end.max(start.start))
+    }
+
+    /// A span for something that should stand at the current token.
+    fn here(&self) -> Span {
+        Span::new(self.span().start, self.span().start)
     }
 
     fn on_new_line(&self) -> bool {

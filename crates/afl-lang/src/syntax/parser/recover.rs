@@ -9,6 +9,9 @@ use crate::limits::MAX_DIAGNOSTICS;
 use crate::source::{Place, Span};
 use crate::syntax::token::{Token, TokenKind, Word};
 
+/// Bounds how far the beginning of a line is looked for.
+const MAX_LINE_BYTES: usize = 400;
+
 impl Parser<'_> {
     pub(super) fn place(&self, span: Span) -> Place {
         Place { file: self.file, span }
@@ -77,9 +80,9 @@ impl Parser<'_> {
     }
 
     fn last_character(&self) -> Span {
-        let end = self.previous_end;
-        let last = self.text[..end as usize].chars().next_back();
-        Span::new(end - last.map_or(0, char::len_utf8) as u32, end)
+        let before = self.text[..self.previous_end as usize].chars().next_back();
+        let length = before.map_or(0, char::len_utf8) as u32;
+        Span::new(self.previous_end - length, self.previous_end)
     }
 
     /// Reports at the current token, unless what stands before it was no AFL and has been reported.
@@ -133,10 +136,7 @@ impl Parser<'_> {
         } else {
             self.bad_tokens.push(token.span.end);
         }
-        self.report(code, token.span, message, |d| match help {
-            Some(help) => d.help(help),
-            None => d,
-        });
+        self.report(code, token.span, message, |d| d.help_if(help));
     }
 
     pub(super) fn report_misquoted(&mut self, span: Span) {
@@ -190,6 +190,18 @@ impl Parser<'_> {
                 return;
             }
         }
+    }
+
+    /// How far the line of `span` is indented; nothing where the line is too long to look for its start.
+    pub(super) fn indentation(&self, span: Span) -> usize {
+        let end = span.start as usize;
+        let before = &self.text.as_bytes()[end.saturating_sub(MAX_LINE_BYTES)..end];
+        let line = match before.iter().rposition(|byte| *byte == b'\n') {
+            Some(line_end) => &before[line_end + 1..],
+            None if before.len() == end => before,
+            None => return 0,
+        };
+        line.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
     }
 
     /// At the first words of a declaration, wherever the parser is.

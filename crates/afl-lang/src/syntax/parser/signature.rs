@@ -1,24 +1,10 @@
-//! Parameters, types, calls and mixins.
+//! Parameters and types.
 
 use super::Parser;
 use crate::code::Code;
-use crate::diagnostic::Diagnostic;
 use crate::source::Span;
-use crate::syntax::ast::{
-    Arg, Args, Call, Expr, ExprKind, Ident, Mixin, Param, Params, TypeExpr, TypeKind, Wholeness,
-};
-use crate::syntax::token::{Token, TokenKind, Word};
-
-pub(super) const YIELD_HELP: &str =
-    "write `yield Name(result = value)` with the name of the facet or workflow that the block belongs to";
-
-/// What a call is for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Caller {
-    Step,
-    Yield,
-    Implicit,
-}
+use crate::syntax::ast::{Ident, Param, Params, TypeExpr, TypeKind, Wholeness};
+use crate::syntax::token::{TokenKind, Word};
 
 impl<'s> Parser<'s> {
     /// The parameters of the facet `name`.
@@ -28,12 +14,17 @@ impl<'s> Parser<'s> {
         }
         let help = format!("write the parameters in parentheses, `{}()` if there are none", name.text);
         self.expected_with("`(`", |d| d.help(help));
+        if self.at_param() {
+            return self.param_list_from(self.here());
+        }
         Params { list: Vec::new(), span: self.since(name.span), wholeness: Wholeness::Broken }
     }
 
     pub(super) fn returns(&mut self) -> Option<Params<'s>> {
         if self.at_thin_arrow() || self.at(TokenKind::Colon) {
             self.expected_arrow(|d| d.help("write the returns as `=> (name: Type)`"));
+        } else if self.at(TokenKind::LParen) {
+            self.expected_here("`=>`", |d| d.help("write the returns as `=> (name: Type)`"));
         } else if self.eat(TokenKind::Arrow).is_none() {
             return None;
         }
@@ -41,13 +32,25 @@ impl<'s> Parser<'s> {
             return Some(self.param_list());
         }
         self.expected_with("`(`", |d| d.help("returns have names: write `=> (name: Type)`"));
+        if self.at_param() {
+            return Some(self.param_list_from(self.here()));
+        }
         let start = self.span();
         self.type_expr();
         Some(Params { list: Vec::new(), span: self.since(start), wholeness: Wholeness::Broken })
     }
 
+    fn at_param(&self) -> bool {
+        self.at(TokenKind::Ident) && self.ahead[1].kind == TokenKind::Colon
+    }
+
     fn param_list(&mut self) -> Params<'s> {
         let open = self.bump().span;
+        self.param_list_from(open)
+    }
+
+    /// The parameters behind the parenthesis at `open`.
+    fn param_list_from(&mut self, open: Span) -> Params<'s> {
         let mut params = Params { list: Vec::new(), span: open, wholeness: Wholeness::Whole };
         loop {
             if self.eat(TokenKind::RParen).is_some() {
@@ -64,7 +67,7 @@ impl<'s> Parser<'s> {
                 params.wholeness = Wholeness::Broken;
                 self.skip_element();
             }
-            if !self.end_of_element(TokenKind::RParen) {
+            if self.params_are_cut_off() || !self.end_of_element(TokenKind::RParen) {
                 params.wholeness = Wholeness::Broken;
                 self.unclosed(open, TokenKind::RParen);
                 break;
@@ -79,14 +82,14 @@ impl<'s> Parser<'s> {
     fn params_are_cut_off(&self) -> bool {
         let behind =
             matches!(self.word(0), Word::AndThen | Word::With | Word::Script | Word::Prompt | Word::Catch);
-        self.list_is_cut_off()
-            || self.at(TokenKind::Arrow)
+        matches!(self.kind(), TokenKind::Eof | TokenKind::RBrace | TokenKind::LBrace | TokenKind::Arrow)
+            || self.at_declaration()
             || behind
                 && matches!(self.ahead[1].kind, TokenKind::Ident | TokenKind::LBrace | TokenKind::String)
     }
 
-    pub(super) fn fields(&mut self) -> Params<'s> {
-        let open = self.bump().span;
+    /// The fields behind the brace at `open`.
+    pub(super) fn fields(&mut self, open: Span) -> Params<'s> {
         let mut fields = Params { list: Vec::new(), span: open, wholeness: Wholeness::Whole };
         loop {
             match self.kind() {
@@ -134,13 +137,38 @@ impl<'s> Parser<'s> {
             self.expected_with("`:`", |d| d.help(help));
             return None;
         }
-        let ty = self.type_expr();
-        let default = self.eat(TokenKind::Assign).map(|_| self.expr());
+        let mut ty = self.type_expr();
+        if self.at(TokenKind::RBracket) {
+            let help = "write a list type as `[Type]`";
+            self.expected_here("`,` or `)`", |d| d.help(help));
+            self.bump();
+            ty.kind = TypeKind::Broken;
+        }
+        let default = if self.eat(TokenKind::Assign).is_some() {
+            Some(self.expr())
+        } else if (self.at_literal() || self.at(TokenKind::Colon)) && !self.on_new_line() {
+            self.expected_here("`=`", |d| d.help("write a default as `name: Type = value`"));
+            self.eat(TokenKind::Colon);
+            self.eat(TokenKind::Assign);
+            Some(self.expr())
+        } else {
+            None
+        };
         Some(Param { name, ty, default, span: self.since(name.span) })
+    }
+
+    fn at_literal(&self) -> bool {
+        matches!(self.kind(), TokenKind::String | TokenKind::TextBlock | TokenKind::Int | TokenKind::Double)
+            || matches!(self.word(0), Word::True | Word::False | Word::Null)
     }
 
     fn type_expr(&mut self) -> TypeExpr<'s> {
         let start = self.span();
+        if self.at_param() && self.on_new_line() {
+            // The next parameter: the type of this one is missing.
+            self.expected("a type");
+            return TypeExpr { kind: TypeKind::Broken, nullable: false, span: self.here() };
+        }
         let kind = if self.at(TokenKind::LBracket) {
             self.nested(Self::list_type).unwrap_or(TypeKind::Broken)
         } else {
@@ -181,218 +209,5 @@ impl<'s> Parser<'s> {
             }
             _ => kind,
         }
-    }
-
-    /// Past the comma behind an element. False where the list is not closed: the text goes on with
-    /// something that is no element.
-    pub(super) fn end_of_element(&mut self, close: TokenKind) -> bool {
-        if self.eat(TokenKind::Comma).is_some() || self.at(close) {
-            return true;
-        }
-        let begins_element = matches!(self.kind(), TokenKind::Ident | TokenKind::String | TokenKind::Int)
-            && !matches!(self.word(0), Word::With | Word::Catch | Word::As)
-            && if self.on_new_line() { self.line_begins_element() } else { !self.at_statement() };
-        if begins_element {
-            self.missing(Code::MissingComma, "`,`", |d| d.help("separate the elements of a list with `,`"));
-        }
-        begins_element
-    }
-
-    /// Whether a line goes on with the list that it stands in: `name: …`, or `name = …` that is no step.
-    fn line_begins_element(&self) -> bool {
-        match (self.kind(), self.ahead[1].kind) {
-            (TokenKind::Ident, TokenKind::Colon) => true,
-            (TokenKind::Ident, TokenKind::Assign) => !self.is_called(self.ahead[2]),
-            (TokenKind::Ident, _) => false,
-            _ => true,
-        }
-    }
-
-    /// Whether this token begins a name with a `(` behind it, as far as the text tells: a name may be
-    /// longer than the tokens ahead.
-    fn is_called(&self, token: Token) -> bool {
-        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-        let rest = self.text[token.span.start as usize..].trim_start_matches(is_part);
-        token.kind == TokenKind::Ident && rest.trim_start().starts_with('(')
-    }
-
-    /// `Target(args) with …`. A missing target has been reported and is left empty.
-    pub(super) fn call(&mut self, caller: Caller) -> Call<'s> {
-        let start = self.span();
-        let Some(target) = self.qualified("a call such as `Facet(name = value)`") else {
-            return self.missing_call();
-        };
-        let args = if self.at(TokenKind::LParen) {
-            self.args()
-        } else {
-            match caller {
-                Caller::Step if target.last().starts_with(|c: char| c.is_ascii_lowercase()) => {
-                    self.report_plain_value(target.span);
-                    return self.missing_call();
-                }
-                Caller::Step | Caller::Implicit => {
-                    let help = format!("write `{}(…)`", target.text);
-                    self.expected_with("`(`", |d| d.help(help));
-                }
-                Caller::Yield => {
-                    let message = "`yield` gives results by name, in parentheses";
-                    self.report(Code::Expected, target.span, message, |d| d.help(YIELD_HELP));
-                    return self.missing_call();
-                }
-            }
-            Args { list: Vec::new(), span: target.span, wholeness: Wholeness::Broken }
-        };
-        let mixins = self.mixins();
-        Call { target, args, mixins, span: self.since(start) }
-    }
-
-    /// Reports a step that is no call.
-    pub(super) fn report_plain_value(&mut self, span: Span) {
-        if !self.after_bad_token() {
-            self.report(Code::NotAStatement, span, "a step is always a call, not a plain value", |d| {
-                d.help("there are no variables: write the value where it is needed, as in `x = Facet(name = value)`")
-            });
-        }
-    }
-
-    pub(super) fn missing_call(&self) -> Call<'s> {
-        let span = self.here();
-        let args = Args { list: Vec::new(), span, wholeness: Wholeness::Broken };
-        Call { target: self.missing_name(), args, mixins: Vec::new(), span }
-    }
-
-    pub(super) fn mixins(&mut self) -> Vec<Mixin<'s>> {
-        let mut mixins = Vec::new();
-        while self.at_keyword(Word::With) {
-            let start = self.bump().span;
-            let Some(target) = self.qualified("the name of a facet to mix in") else { break };
-            let args = if self.at(TokenKind::LParen) {
-                self.args()
-            } else {
-                if !self.after_bad_token() {
-                    let message = format!("expected `(` behind the mixin `{}`", target.text);
-                    let help = format!("write `with {}()`", target.text);
-                    self.report(Code::MixinWithoutParentheses, target.span, message, |d| d.help(help));
-                }
-                Args { list: Vec::new(), span: target.span, wholeness: Wholeness::Broken }
-            };
-            let alias = if self.at_keyword(Word::As) {
-                self.bump();
-                self.ident("an alias")
-            } else {
-                None
-            };
-            mixins.push(Mixin { target, args, alias, span: self.since(start) });
-        }
-        mixins
-    }
-
-    pub(super) fn args(&mut self) -> Args<'s> {
-        let open = self.bump().span;
-        let mut args = Args { list: Vec::new(), span: open, wholeness: Wholeness::Whole };
-        loop {
-            if self.eat(TokenKind::RParen).is_some() {
-                break;
-            }
-            if self.list_is_cut_off() {
-                self.unclosed(open, TokenKind::RParen);
-                args.wholeness = Wholeness::Broken;
-                break;
-            }
-            match self.arg(open) {
-                Some(arg) => args.list.push(arg),
-                None => args.wholeness = Wholeness::Broken,
-            }
-            if !self.end_of_element(TokenKind::RParen) {
-                args.wholeness = Wholeness::Broken;
-                if self.recover_in_list() {
-                    continue;
-                }
-                self.unclosed(open, TokenKind::RParen);
-                break;
-            }
-        }
-        args.list.shrink_to_fit();
-        args.span = self.since(open);
-        args
-    }
-
-    fn list_is_cut_off(&self) -> bool {
-        matches!(self.kind(), TokenKind::Eof | TokenKind::RBrace | TokenKind::LBrace) || self.at_declaration()
-    }
-
-    /// Behind a broken element: whether the list goes on after skipping something odd.
-    fn recover_in_list(&mut self) -> bool {
-        let odd = !self.on_new_line()
-            && !matches!(
-                self.kind(),
-                TokenKind::RBrace | TokenKind::LBrace | TokenKind::Eof | TokenKind::Ident
-            );
-        if odd {
-            let message = format!("expected `,` or `)`, found {}", self.found());
-            self.syntax_error(Code::Expected, message, |d| d);
-            self.skip_element();
-            return matches!(self.kind(), TokenKind::Comma | TokenKind::RParen) && {
-                self.eat(TokenKind::Comma);
-                true
-            };
-        }
-        false
-    }
-
-    fn arg(&mut self, open: Span) -> Option<Arg<'s>> {
-        if self.at(TokenKind::Ident) && self.ahead[1].kind == TokenKind::Assign {
-            let name = self.ident("a name")?;
-            self.bump();
-            let value = self.expr();
-            return Some(Arg { name, value: self.no_assignment(value) });
-        }
-        if self.at(TokenKind::Ident) && self.ahead[1].kind == TokenKind::Colon {
-            let name = self.ident("a name")?;
-            let help = format!("write `{} = …`", name.text);
-            self.expected_with("`=`", |d| d.help(help));
-            self.bump();
-            return Some(Arg { name, value: self.expr() });
-        }
-        let start = self.span();
-        let known = self.diagnostics.len();
-        let reported = self.after_bad_token()
-            || self
-                .diagnostics
-                .iter()
-                .rev()
-                .take(1)
-                .any(|d| d.code == Code::PositionalArgument && d.place.span.start > open.start);
-        let value = self.expr();
-        if !reported && !self.diagnostics[known..].iter().any(Diagnostic::is_error) {
-            let written = self.slice(value.span);
-            let written = if written.contains('\n') { "…" } else { written };
-            let help = format!("put the name of the parameter before it: `parameter = {written}`");
-            self.report(Code::PositionalArgument, start.to(value.span), "arguments are given by name", |d| {
-                d.help(help)
-            });
-        }
-        None
-    }
-
-    /// Reports `a = b` in the place of an expression and reads it as `a == b`.
-    pub(super) fn no_assignment(&mut self, left: Expr<'s>) -> Expr<'s> {
-        if !self.at(TokenKind::Assign) {
-            return left;
-        }
-        self.syntax_error(
-            Code::AssignmentInExpression,
-            "`=` gives a name a value; it does not compare",
-            |d| d.help("compare with `==`"),
-        );
-        self.bump();
-        let right = self.expr();
-        let span = left.span.to(right.span);
-        Expr { kind: ExprKind::Broken, span }
-    }
-
-    /// A span for something that should stand at the current token.
-    pub(super) fn here(&self) -> Span {
-        Span::new(self.span().start, self.span().start)
     }
 }

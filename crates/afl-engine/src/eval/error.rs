@@ -1,0 +1,39 @@
+//! Why an expression has no value.
+
+use afl_lang::program::{BinaryOp, Expr, shortened};
+
+use crate::value::{ArithmeticError, Kind, MAX_VALUE_DEPTH, Value};
+
+/// Texts are parts of the program, shortened; values appear only by their kind, since they may be
+/// anything and of any size.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum EvalError {
+    #[error("{problem} in `{expr}`")]
+    Arithmetic { problem: ArithmeticError, expr: String },
+    #[error("`{}` takes {wanted}, not {left} and {right}, in `{expr}`", op.text())]
+    Operands { op: BinaryOp, wanted: &'static str, left: Kind, right: Kind, expr: String },
+    #[error("`{op}` takes {wanted}, but `{expr}` is {found}")]
+    Operand { op: &'static str, wanted: &'static str, found: Kind, expr: String },
+    #[error("a condition must be Boolean, but `{expr}` is {found}")]
+    NotBoolean { expr: String, found: Kind },
+    #[error("`{base}` has no `{name}`")]
+    Missing { base: String, name: String },
+    #[error("`{base}` is {found}, so it has no `{name}`")]
+    NoFields { base: String, found: Kind, name: String },
+    #[error("index {index} is outside `{base}`, whose length is {length}")]
+    OutOfRange { base: String, index: i128, length: usize },
+    #[error("`{base}` is {found}, so it has no elements to index")]
+    NotIndexed { base: String, found: Kind },
+    #[error("the index of `{base}` must be {wanted}, but `{index}` is {found}")]
+    WrongIndex { base: String, wanted: Kind, index: String, found: Kind },
+    #[error("`{expr}` nests lists and maps deeper than {MAX_VALUE_DEPTH} levels")]
+    TooDeep { expr: String },
+}
+
+pub(super) fn named(expr: &Expr) -> String {
+    shortened(&expr.to_string())
+}
+
+pub(super) fn operand(op: &'static str, wanted: &'static str, expr: &Expr, found: &Value) -> EvalError {
+    EvalError::Operand { op, wanted, found: Kind::of(found), expr: named(expr) }
+}

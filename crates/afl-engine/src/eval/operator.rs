@@ -1,0 +1,120 @@
+//! The operators with two sides, except those that may leave one unevaluated.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use afl_lang::program::{BinaryOp, Expr};
+
+use super::error::{EvalError, named};
+use crate::value::{ArithmeticError, Kind, Number, Value, equal, order};
+
+/// Why two operands do not go together.
+enum Problem {
+    Arithmetic(ArithmeticError),
+    /// What the operator takes instead.
+    Kinds(&'static str),
+}
+
+impl From<ArithmeticError> for Problem {
+    fn from(error: ArithmeticError) -> Self {
+        Self::Arithmetic(error)
+    }
+}
+
+/// `expr` is the whole expression, for messages.
+pub(super) fn apply(
+    expr: &Expr,
+    op: BinaryOp,
+    left: Cow<'_, Value>,
+    right: &Value,
+) -> Result<Value, EvalError> {
+    let kinds = (Kind::of(&left), Kind::of(right));
+    result(op, left, right).map_err(|problem| match problem {
+        Problem::Arithmetic(problem) => EvalError::Arithmetic { problem, expr: named(expr) },
+        Problem::Kinds(wanted) => {
+            EvalError::Operands { op, wanted, left: kinds.0, right: kinds.1, expr: named(expr) }
+        }
+    })
+}
+
+fn result(op: BinaryOp, left: Cow<'_, Value>, right: &Value) -> Result<Value, Problem> {
+    Ok(Value::Bool(match op {
+        BinaryOp::Add => return sum(left, right),
+        BinaryOp::Subtract => return arithmetic(&left, right, Number::minus),
+        BinaryOp::Multiply => return arithmetic(&left, right, Number::times),
+        BinaryOp::Divide => return arithmetic(&left, right, Number::divided_by),
+        BinaryOp::Modulo => return arithmetic(&left, right, Number::modulo),
+        BinaryOp::Equal => are_equal(&left, right)?,
+        BinaryOp::NotEqual => !are_equal(&left, right)?,
+        BinaryOp::Less => in_order(&left, right)?.is_lt(),
+        BinaryOp::LessEqual => in_order(&left, right)?.is_le(),
+        BinaryOp::Greater => in_order(&left, right)?.is_gt(),
+        BinaryOp::GreaterEqual => in_order(&left, right)?.is_ge(),
+        BinaryOp::In => is_in(&left, right)?,
+        BinaryOp::NotIn => !is_in(&left, right)?,
+        BinaryOp::Contains => is_in(right, &left)?,
+        BinaryOp::StartsWith => strings(&left, right, |text, part| text.starts_with(part))?,
+        BinaryOp::EndsWith => strings(&left, right, |text, part| text.ends_with(part))?,
+        BinaryOp::Or | BinaryOp::And => unreachable!("their right side is evaluated only when needed"),
+    }))
+}
+
+/// Makes an intermediate string or list longer in place, so that a chain of sums copies each part once.
+fn sum(left: Cow<'_, Value>, right: &Value) -> Result<Value, Problem> {
+    match (left.into_owned(), right) {
+        (Value::Number(left), Value::Number(right)) => {
+            Ok(Number::of(&left).plus(Number::of(right))?.to_value()?)
+        }
+        (Value::String(mut text), Value::String(more)) => {
+            text.push_str(more);
+            Ok(Value::String(text))
+        }
+        (Value::Array(mut elements), Value::Array(more)) => {
+            elements.extend_from_slice(more);
+            Ok(Value::Array(elements))
+        }
+        _ => Err(Problem::Kinds("two numbers, two strings or two lists")),
+    }
+}
+
+fn arithmetic(
+    left: &Value,
+    right: &Value,
+    operation: fn(Number, Number) -> Result<Number, ArithmeticError>,
+) -> Result<Value, Problem> {
+    let (Value::Number(left), Value::Number(right)) = (left, right) else {
+        return Err(Problem::Kinds("numbers"));
+    };
+    Ok(operation(Number::of(left), Number::of(right))?.to_value()?)
+}
+
+/// The two sides must be of one kind, or one of them null; inside lists and maps anything may differ.
+fn are_equal(left: &Value, right: &Value) -> Result<bool, Problem> {
+    let comparable = match (Kind::of(left), Kind::of(right)) {
+        (Kind::Null, _) | (_, Kind::Null) | (Kind::Integer | Kind::Double, Kind::Integer | Kind::Double) => {
+            true
+        }
+        (left, right) => left == right,
+    };
+    if comparable { Ok(equal(left, right)) } else { Err(Problem::Kinds("values of one kind")) }
+}
+
+fn in_order(left: &Value, right: &Value) -> Result<Ordering, Problem> {
+    order(left, right).ok_or(Problem::Kinds("two numbers or two strings"))
+}
+
+fn is_in(element: &Value, container: &Value) -> Result<bool, Problem> {
+    match (container, element) {
+        (Value::Array(elements), element) => Ok(elements.iter().any(|other| equal(other, element))),
+        (Value::Object(entries), Value::String(key)) => Ok(entries.contains_key(key)),
+        (Value::String(text), Value::String(part)) => Ok(text.contains(part)),
+        _ => Err(Problem::Kinds("a list and an element, a map and a key or two strings")),
+    }
+}
+
+fn strings(left: &Value, right: &Value, compare: fn(&str, &str) -> bool) -> Result<bool, Problem> {
+    match (left, right) {
+        (Value::String(text), Value::String(part)) => Ok(compare(text, part)),
+        _ => Err(Problem::Kinds("strings")),
+    }
+}

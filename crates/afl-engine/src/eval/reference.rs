@@ -1,0 +1,111 @@
+//! References and indices: the ways into values.
+
+use std::borrow::Cow;
+
+use afl_lang::program::{Expr, InputRef, InputSource, StepRef, shortened};
+
+use super::error::{EvalError, named};
+use super::scope::{Root, Scope};
+use super::value_of;
+use crate::value::{Kind, Number, Value};
+
+type Found<'v> = Result<Cow<'v, Value>, EvalError>;
+
+pub(super) fn input<'v>(input: &InputRef, scope: &'v dyn Scope) -> Found<'v> {
+    let written = |count: usize| {
+        let path = input.path[..count].to_vec();
+        // A variable that is not there is missed in `$`, where it can also be written.
+        let source = if path.is_empty() { InputSource::Owner } else { input.source };
+        InputRef { path, source }.to_string()
+    };
+    read(Root::Input(input.source), &input.path, scope, written)
+}
+
+pub(super) fn step<'v>(step: &StepRef, scope: &'v dyn Scope) -> Found<'v> {
+    let (name, path) = step.path.split_first().expect("a loaded program's references name a step");
+    let written = |count: usize| step.path[..=count].join(".");
+    read(Root::Step { name, clause: step.clause }, path, scope, written)
+}
+
+/// `written` gives the text of the reference up to the n-th name of the path.
+fn read<'v>(
+    root: Root<'_>,
+    path: &[String],
+    scope: &'v dyn Scope,
+    written: impl Fn(usize) -> String,
+) -> Found<'v> {
+    let Some((first, fields)) = path.split_first() else {
+        return Ok(Cow::Owned(Value::Object(scope.record(root))));
+    };
+    let missing =
+        |count: usize, name: &String| EvalError::Missing { base: written(count), name: name.clone() };
+    let mut value = scope.attribute(root, first).ok_or_else(|| missing(0, first))?;
+    for (at, name) in (1..).zip(fields) {
+        value = match value {
+            Value::Object(entries) => entries.get(name).ok_or_else(|| missing(at, name))?,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                let found = Kind::of(value);
+                return Err(EvalError::NoFields { base: written(at), found, name: name.clone() });
+            }
+        };
+    }
+    Ok(Cow::Borrowed(value))
+}
+
+pub(super) fn index<'v>(parts: &'v [Expr; 2], scope: &'v dyn Scope) -> Found<'v> {
+    let base = value_of(&parts[0], scope)?;
+    let key = value_of(&parts[1], scope)?;
+    match base {
+        Cow::Borrowed(base) => element(base, &key, parts),
+        Cow::Owned(base) => Ok(Cow::Owned(element(&base, &key, parts)?.into_owned())),
+    }
+}
+
+fn element<'v>(base: &'v Value, key: &Value, parts: &[Expr; 2]) -> Found<'v> {
+    let written = || named(&parts[0]);
+    let wrong = |wanted: Kind| {
+        let index = named(&parts[1]);
+        EvalError::WrongIndex { base: written(), wanted, index, found: Kind::of(key) }
+    };
+    match (base, key) {
+        (Value::Object(entries), Value::String(name)) => {
+            let value = entries.get(name).map(Cow::Borrowed);
+            value.ok_or_else(|| EvalError::Missing { base: written(), name: shortened(name) })
+        }
+        (Value::Object(_), _) => Err(wrong(Kind::String)),
+        (_, Value::String(name)) => {
+            Err(EvalError::NoFields { base: written(), found: Kind::of(base), name: shortened(name) })
+        }
+        (Value::Array(elements), key) => {
+            let index = integer(key).ok_or_else(|| wrong(Kind::Integer))?;
+            let value = position(index, elements.len()).map(|at| Cow::Borrowed(&elements[at]));
+            value.ok_or_else(|| EvalError::OutOfRange { base: written(), index, length: elements.len() })
+        }
+        (Value::String(text), key) => {
+            let index = integer(key).ok_or_else(|| wrong(Kind::Integer))?;
+            let length = text.chars().count();
+            let character = position(index, length).and_then(|at| text.chars().nth(at));
+            let value = character.map(|character| Cow::Owned(Value::String(character.into())));
+            value.ok_or_else(|| EvalError::OutOfRange { base: written(), index, length })
+        }
+        (Value::Null | Value::Bool(_) | Value::Number(_), _) => {
+            Err(EvalError::NotIndexed { base: written(), found: Kind::of(base) })
+        }
+    }
+}
+
+fn integer(key: &Value) -> Option<i128> {
+    match key {
+        Value::Number(number) => match Number::of(number) {
+            Number::Integer(integer) => Some(integer),
+            Number::Double(_) => None,
+        },
+        Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// Negative indices count from the end.
+fn position(index: i128, length: usize) -> Option<usize> {
+    let from_start = if index < 0 { index + i128::try_from(length).ok()? } else { index };
+    usize::try_from(from_start).ok().filter(|at| *at < length)
+}

@@ -1,0 +1,17 @@
+//! The engine of AgentFlow: what a compiled program means, as pure functions of values.
+//!
+//! Nothing here reads a file, a clock or a random number: the same program and the same values give the
+//! same result on every machine.
+
+pub mod eval;
+pub mod object;
+pub mod state;
+pub mod types;
+pub mod value;
+mod wire;
+
+pub use eval::{EvalError, Scope, eval};
+pub use object::ObjectType;
+pub use state::{Path, State, Verdict};
+pub use value::Value;
+pub use wire::UnknownName;

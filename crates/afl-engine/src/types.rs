@@ -1,0 +1,169 @@
+//! Whether a value from outside fits a declared type, and the defaults it may leave out.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use afl_lang::program::{Decl, Parameter, Program};
+use afl_lang::types::TypeRef;
+
+use crate::eval::{EvalError, NoScope, eval};
+use crate::value::{Kind, MAX_VALUE_DEPTH, Value, is_within_depth};
+
+/// Checks the value that is called `name`.
+///
+/// `Long` and `Int` take integers only, however a double is written; `Double` takes both. A map fits a
+/// schema when every field without a default is there and fits; further keys are left alone, because a
+/// handler may know more than the program asks for.
+pub fn fits(name: &str, value: &Value, ty: &TypeRef, schemas: &Schemas<'_>) -> Result<(), Misfit> {
+    check(value, ty, schemas, MAX_VALUE_DEPTH).map_err(|misfit| misfit.within(name))
+}
+
+/// The value with the defaults of the schema fields it leaves out, at every depth.
+pub fn with_defaults(value: Value, ty: &TypeRef, schemas: &Schemas<'_>) -> Result<Value, EvalError> {
+    fill(value, ty, schemas, MAX_VALUE_DEPTH)
+}
+
+/// The schemas of a program by their qualified names.
+#[derive(Clone, Debug, Default)]
+pub struct Schemas<'p>(BTreeMap<&'p str, &'p [Parameter]>);
+
+impl<'p> Schemas<'p> {
+    pub fn of(program: &'p Program) -> Self {
+        let mut schemas = Self::default();
+        schemas.collect(&program.declarations);
+        schemas
+    }
+
+    fn collect(&mut self, declarations: &'p [Decl]) {
+        for declaration in declarations {
+            match declaration {
+                Decl::Namespace(namespace) => self.collect(&namespace.declarations),
+                Decl::Schema(schema) => {
+                    self.0.insert(&schema.id, &schema.fields);
+                }
+                Decl::Facet(_) | Decl::Implicit(_) => {}
+            }
+        }
+    }
+
+    fn fields(&self, name: &str) -> &'p [Parameter] {
+        self.0.get(name).expect("a program declares the schemas it names")
+    }
+}
+
+/// Why a value does not fit.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{path}` must be {wanted}, but {found}")]
+pub struct Misfit {
+    /// The way to the culprit, such as `order.items[2].price`.
+    pub path: String,
+    pub wanted: TypeRef,
+    pub found: Found,
+}
+
+/// What stands where something else was wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Found {
+    Kind(Kind),
+    Nothing,
+    BeyondLong,
+    TooDeep,
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kind(kind) => write!(f, "is {kind}"),
+            Self::Nothing => f.write_str("is missing"),
+            Self::BeyondLong => f.write_str("does not fit in 64 bits"),
+            Self::TooDeep => write!(f, "nests deeper than {MAX_VALUE_DEPTH} levels"),
+        }
+    }
+}
+
+impl Misfit {
+    fn new(wanted: &TypeRef, found: Found) -> Self {
+        Self { path: String::new(), wanted: wanted.clone(), found }
+    }
+
+    fn within(mut self, outer: &str) -> Self {
+        self.path.insert_str(0, outer);
+        self
+    }
+}
+
+/// `levels` is how deep the value may still nest.
+fn check(value: &Value, ty: &TypeRef, schemas: &Schemas<'_>, levels: usize) -> Result<(), Misfit> {
+    let is_list_or_map = matches!(value, Value::Array(_) | Value::Object(_));
+    if levels == 0 && is_list_or_map {
+        return Err(Misfit::new(ty, Found::TooDeep));
+    }
+    match (ty, value) {
+        (TypeRef::Json, value) if !is_within_depth(value, levels) => Err(Misfit::new(ty, Found::TooDeep)),
+        (TypeRef::Json, _)
+        | (TypeRef::Nullable(_), Value::Null)
+        | (TypeRef::String, Value::String(_))
+        | (TypeRef::Boolean, Value::Bool(_))
+        | (TypeRef::Double, Value::Number(_)) => Ok(()),
+        (TypeRef::Nullable(of), value) => check(value, of, schemas, levels).map_err(|misfit| {
+            let is_here = misfit.path.is_empty();
+            if is_here { Misfit::new(ty, misfit.found) } else { misfit }
+        }),
+        (TypeRef::Long | TypeRef::Int, Value::Number(number)) if number.is_i64() => Ok(()),
+        (TypeRef::Long | TypeRef::Int, Value::Number(number)) if number.is_u64() => {
+            Err(Misfit::new(ty, Found::BeyondLong))
+        }
+        (TypeRef::List(of), Value::Array(elements)) => {
+            elements.iter().enumerate().try_for_each(|(at, element)| {
+                check(element, of, schemas, levels - 1).map_err(|misfit| misfit.within(&format!("[{at}]")))
+            })
+        }
+        (TypeRef::Schema(schema), Value::Object(entries)) => {
+            schemas.fields(schema).iter().try_for_each(|field| {
+                let checked = match (entries.get(&field.name), &field.default) {
+                    (Some(value), _) => check(value, &field.ty, schemas, levels - 1),
+                    (None, Some(_)) => Ok(()),
+                    (None, None) => Err(Misfit::new(&field.ty, Found::Nothing)),
+                };
+                checked.map_err(|misfit| misfit.within(&format!(".{}", field.name)))
+            })
+        }
+        (
+            TypeRef::String
+            | TypeRef::Long
+            | TypeRef::Int
+            | TypeRef::Double
+            | TypeRef::Boolean
+            | TypeRef::List(_)
+            | TypeRef::Schema(_),
+            value,
+        ) => Err(Misfit::new(ty, Found::Kind(Kind::of(value)))),
+    }
+}
+
+fn fill(value: Value, ty: &TypeRef, schemas: &Schemas<'_>, levels: usize) -> Result<Value, EvalError> {
+    match (ty, value) {
+        (TypeRef::Nullable(of), value) => fill(value, of, schemas, levels),
+        (TypeRef::List(of), Value::Array(elements)) if levels > 0 => {
+            elements.into_iter().map(|element| fill(element, of, schemas, levels - 1)).collect()
+        }
+        (TypeRef::Schema(schema), Value::Object(mut entries)) => {
+            for field in schemas.fields(schema) {
+                let value = match (entries.remove(&field.name), &field.default) {
+                    (Some(value), _) => value,
+                    // A schema whose default holds a further instance of it would never end.
+                    (None, Some(default)) if levels == 0 => {
+                        return Err(EvalError::TooDeep { expr: default.to_string() });
+                    }
+                    (None, Some(default)) => eval(default, &NoScope)?,
+                    (None, None) => continue,
+                };
+                let filled = fill(value, &field.ty, schemas, levels.saturating_sub(1))?;
+                entries.insert(field.name.clone(), filled);
+            }
+            Ok(Value::Object(entries))
+        }
+        // What does not fit stays as it is; `fits` says so.
+        (_, value) => Ok(value),
+    }
+}
