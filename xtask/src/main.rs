@@ -1,8 +1,9 @@
-//! Chores of the workspace: `cargo xtask test`, `tidy`, `requirements` and `bench`.
+//! Chores of the workspace: `cargo xtask test`, `tidy`, `requirements`, `bench` and `fuzz`.
 
 mod bench;
 mod conformance;
 mod counts;
+mod fuzz;
 mod requirements;
 mod source;
 mod test;
@@ -55,6 +56,14 @@ enum Chore {
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
     },
+    /// Look for texts and documents that break what is promised
+    Fuzz {
+        /// Run only the targets whose name contains this
+        filter: Option<String>,
+        /// Go on for this long
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+    },
 }
 
 fn main() -> ExitCode {
@@ -73,5 +82,6 @@ fn run(chore: Chore) -> Result<ExitCode> {
             requirements::run(&workspace, if summary { Detail::Counts } else { Detail::Ids })
         }
         Chore::Bench { filter, json } => bench::run(&workspace, filter.as_deref(), json.as_deref()),
+        Chore::Fuzz { filter, seconds } => fuzz::run(&workspace, seconds, filter.as_deref()),
     }
 }

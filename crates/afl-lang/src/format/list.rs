@@ -100,8 +100,9 @@ impl<'t> Printer<'t> {
         self.reach(start);
     }
 
+    /// A comment behind the last element ends its line only if the list is broken anyway, for then it
+    /// is printed so.
     fn before_closing(&mut self, close: u32) {
-        self.behind_separator(close);
         while let Some(comment) = self.comments.peek_before(close) {
             if let Stand::Alone | Stand::Leading = self.comments.stand(comment) {
                 self.layout.break_line(Break::Hard);
@@ -129,6 +130,8 @@ impl<'t> Printer<'t> {
                 Stand::Trailing => {
                     self.comment(comment);
                     self.layout.end_line();
+                    // What follows stood on a later line, before the comma or behind it.
+                    break;
                 }
                 Stand::Between if self.comments.is_line_end_between(comment, next) => {
                     self.comment(comment);

@@ -9,6 +9,7 @@ mod expr;
 mod hash;
 mod load;
 mod node;
+mod order;
 mod schema;
 mod validate;
 mod wire;

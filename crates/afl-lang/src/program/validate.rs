@@ -7,6 +7,7 @@ use std::fmt;
 
 use rustc_hash::FxHashSet;
 
+use super::order::{self, Awaited};
 use super::{
     AndThenBlock, BlockContent, CallExpr, CatchClause, CatchContent, Decl, Expr, ExprKind, FacetDecl,
     LoadError, MixinCall, NamedArg, Parameter, Program, Statement, Statements, StepRef, StepStmt, WhenBlock,
@@ -55,9 +56,16 @@ struct Names<'p> {
 struct Scope<'s, 'p> {
     /// The id of the node that is checked.
     at: &'p str,
-    block: Option<&'s FxHashSet<&'p str>>,
+    block: Option<Block<'s, 'p>>,
     /// Of the owner's clauses, those that come earlier.
     clauses: &'s [FxHashSet<&'p str>],
+}
+
+/// The steps of the block around a statement, and those that it waits for.
+#[derive(Clone, Copy)]
+struct Block<'s, 'p> {
+    steps: &'s FxHashSet<&'p str>,
+    awaited: &'s Awaited<'p>,
 }
 
 impl<'p> Names<'p> {
@@ -157,30 +165,33 @@ impl<'p> Names<'p> {
         if steps.len() < statements.steps.iter().filter(|it| matches!(it, Statement::Step(_))).count() {
             return Err(inconsistent(at, "two of its steps have one name"));
         }
-        let scope = |at: &'p str| Scope { at, block: Some(&steps), ..around };
         for statement in &statements.steps {
+            let (at, depends_on) = match statement {
+                Statement::Step(step) => (&step.id, &step.depends_on),
+                Statement::Log(log) => (&log.id, &log.depends_on),
+                Statement::Assert(assert) => (&assert.id, &assert.depends_on),
+            };
+            let awaited = awaited(at, depends_on, &steps)?;
+            let scope = Scope { at, block: Some(Block { steps: &steps, awaited: &awaited }), ..around };
             match statement {
-                Statement::Step(step) => self.check_step(step, scope(&step.id))?,
-                Statement::Log(log) => {
-                    check_depends_on(&log.depends_on, scope(&log.id))?;
-                    self.check_args(&log.args, scope(&log.id))?;
-                }
-                Statement::Assert(assert) => {
-                    check_depends_on(&assert.depends_on, scope(&assert.id))?;
-                    check_expr(&assert.condition, scope(&assert.id))?;
-                }
+                Statement::Step(step) => self.check_step(step, scope)?,
+                Statement::Log(log) => self.check_args(&log.args, scope)?,
+                Statement::Assert(assert) => check_expr(&assert.condition, scope)?,
             }
         }
         for yielded in &statements.yields {
             self.check_target(&yielded.target, &yielded.id)?;
-            check_depends_on(&yielded.depends_on, scope(&yielded.id))?;
-            self.check_args(&yielded.args, scope(&yielded.id))?;
+            let awaited = awaited(&yielded.id, &yielded.depends_on, &steps)?;
+            let block = Some(Block { steps: &steps, awaited: &awaited });
+            self.check_args(&yielded.args, Scope { at: &yielded.id, block, ..around })?;
         }
-        Ok(())
+        match order::ring(statements) {
+            None => Ok(()),
+            Some(step) => Err(inconsistent(at, &format!("its step `{step}` waits for itself"))),
+        }
     }
 
     fn check_step(&self, step: &'p StepStmt, scope: Scope<'_, 'p>) -> Result<(), LoadError> {
-        check_depends_on(&step.depends_on, scope)?;
         self.check_call(&step.call, scope)?;
         self.check_body(&step.body, step.catch.as_ref())
     }
@@ -253,11 +264,14 @@ fn schema_of(ty: &TypeRef) -> Option<&str> {
     }
 }
 
-fn check_depends_on(names: &[String], scope: Scope<'_, '_>) -> Result<(), LoadError> {
-    let is_known = |name: &str| scope.block.is_some_and(|steps| steps.contains(name));
-    match names.iter().find(|name| !is_known(name)) {
-        None => Ok(()),
-        Some(unknown) => Err(dangling(scope.at, Referent::Step, unknown)),
+fn awaited<'p>(
+    at: &str,
+    depends_on: &'p [String],
+    steps: &FxHashSet<&str>,
+) -> Result<Awaited<'p>, LoadError> {
+    match depends_on.iter().find(|name| !steps.contains(name.as_str())) {
+        None => Ok(Awaited::new(depends_on)),
+        Some(unknown) => Err(dangling(at, Referent::Step, unknown)),
     }
 }
 
@@ -276,14 +290,16 @@ fn check_expr(expr: &Expr, scope: Scope<'_, '_>) -> Result<(), LoadError> {
 fn check_reference(step: &StepRef, scope: Scope<'_, '_>) -> Result<(), LoadError> {
     let name = step.path.first().ok_or_else(|| inconsistent(scope.at, "a reference names no step"))?;
     let steps = match step.clause {
-        None => scope.block,
+        None => scope.block.map(|block| block.steps),
         Some(clause) => scope.clauses.get(clause as usize),
     };
-    if steps.is_some_and(|steps| steps.contains(&**name)) {
-        Ok(())
-    } else {
-        Err(dangling(scope.at, Referent::Step, name))
+    if !steps.is_some_and(|steps| steps.contains(&**name)) {
+        return Err(dangling(scope.at, Referent::Step, name));
     }
+    if step.clause.is_none() && !scope.block.is_some_and(|block| block.awaited.has(name)) {
+        return Err(inconsistent(scope.at, &format!("it reads `{name}` without waiting for it")));
+    }
+    Ok(())
 }
 
 fn dangling(at: &str, referent: Referent, name: &str) -> LoadError {

@@ -160,6 +160,7 @@ impl<'s> Parser<'s> {
     fn at_literal(&self) -> bool {
         matches!(self.kind(), TokenKind::String | TokenKind::TextBlock | TokenKind::Int | TokenKind::Double)
             || matches!(self.word(0), Word::True | Word::False | Word::Null)
+                && !matches!(self.ahead[1].kind, TokenKind::Colon | TokenKind::Assign)
     }
 
     fn type_expr(&mut self) -> TypeExpr<'s> {

@@ -1,0 +1,164 @@
+//! Random programs have no errors and keep every promise; damaged ones are answered with diagnostics.
+//!
+//! Seeds are fixed, so a run can be repeated; what fails names its seed.
+#![expect(clippy::disallowed_methods, reason = "the crate reads no file, its tests read fixtures")]
+
+mod fixture;
+mod generate;
+mod laws;
+
+use std::panic::{self, AssertUnwindSafe};
+
+use afl_lang::Validation;
+use afl_lang::program::Emit;
+use afl_lang::source::{FileId, Sources};
+use afl_lang::syntax::parse;
+use fixture::Fixture;
+use generate::dice::Dice;
+use generate::{mutate, random};
+
+/// How many random programs are tried.
+const PROGRAMS: u64 = 256;
+
+/// How often each program is damaged.
+const DAMAGES: u64 = 10;
+
+#[test]
+fn random_programs_keep_every_promise() {
+    for seed in 0..PROGRAMS {
+        let texts = random::program(&mut Dice::seeded(seed));
+        naming(&format!("program {seed}"), &texts, || laws::of_program(&texts));
+    }
+}
+
+#[test]
+fn every_construct_is_generated() {
+    let texts = (0..PROGRAMS).flat_map(|seed| random::program(&mut Dice::seeded(seed)));
+    let trees: Vec<String> = texts.map(|text| format!("{:?}", parse(FileId(0), &text).tree)).collect();
+    for construct in CONSTRUCTS {
+        assert!(trees.iter().any(|tree| tree.contains(construct)), "no random program has `{construct}`");
+    }
+}
+
+#[test]
+fn damaged_programs_are_answered_and_relaid_ones_formatted() {
+    let random = (0..PROGRAMS).step_by(8).flat_map(|seed| random::program(&mut Dice::seeded(seed)));
+    let folders = ["../../conformance", "tests/format", "tests/compile"];
+    let fixtures = folders.iter().flat_map(|folder| fixture::read(folder, "afl"));
+    let texts = fixtures.map(|Fixture { text, .. }| text).chain(random);
+    for (number, text) in texts.enumerate() {
+        for seed in 0..DAMAGES {
+            let damaged = mutate::damaged(&text, &mut Dice::seeded(seed ^ (number as u64) << 32));
+            naming(&format!("damage {seed} of text {number}"), std::slice::from_ref(&damaged), || {
+                laws::of_text(&damaged);
+                laws::of_layout(&damaged);
+            });
+            let relaid = mutate::relaid(&text, &mut Dice::seeded(seed));
+            naming(&format!("layout {seed} of text {number}"), std::slice::from_ref(&relaid), || {
+                laws::of_layout(&relaid);
+            });
+        }
+    }
+}
+
+#[test]
+fn damaged_documents_are_refused_or_loaded() {
+    for seed in (0..PROGRAMS).step_by(8) {
+        let sources = Sources::one("a.afl", random::program(&mut Dice::seeded(seed)).join("\n"));
+        let compiled = afl_lang::compile(&sources, Validation::Skip).program;
+        let Some(document) = compiled.map(|program| program.emit(Emit::WHOLE).to_vec()) else { continue };
+        for damage in 0..DAMAGES {
+            let damaged = mutate::bytes(&document, &mut Dice::seeded(seed << 32 | damage));
+            let text = String::from_utf8_lossy(&damaged).into_owned();
+            naming(&format!("damage {damage} of document {seed}"), &[text], || laws::of_document(&damaged));
+        }
+    }
+}
+
+#[test]
+fn choices_that_run_out_give_a_program() {
+    for bytes in [&[][..], &[255; 40], &[7; 400]] {
+        laws::of_program(&random::program(&mut Dice::from_bytes(bytes)));
+    }
+}
+
+/// Runs a check; if it fails, says of what.
+fn naming(name: &str, texts: &[String], check: impl FnOnce()) {
+    if let Err(failure) = panic::catch_unwind(AssertUnwindSafe(check)) {
+        eprintln!("{name}:\n{}", texts.join("\n----\n"));
+        panic::resume_unwind(failure);
+    }
+}
+
+/// How the parts of the grammar show in a printed tree, one each.
+const CONSTRUCTS: &[&str] = &[
+    "Namespace(",
+    "extent: Braces(",
+    "extent: RestOfFile",
+    "Use(",
+    "doc: Some(",
+    "kind: Plain",
+    "kind: Event",
+    "kind: Workflow",
+    "Schema(",
+    "Implicit(",
+    "returns: Some(",
+    "default: Some(",
+    "alias: Some(",
+    "nullable: true",
+    "kind: List(",
+    "script: Some(",
+    "prompt: Some(",
+    "language: Some(",
+    "Text(",
+    "Braces(\"",
+    "kind: Block(",
+    "kind: Foreach(",
+    "kind: When(",
+    "kind: Script(",
+    "catch: Some(",
+    "Step(",
+    "Log(",
+    "Assert(",
+    "Yield(",
+    "If(",
+    "Otherwise(",
+    "String(",
+    "Int(",
+    "Double(",
+    "Boolean(",
+    "Null",
+    "Array(",
+    "Map(",
+    "Name(Ident",
+    "String(StringLit",
+    "Input([]",
+    "Input([",
+    "Name([",
+    "Concat(",
+    "Unary(Negate",
+    "Unary(Plus",
+    "Unary(Not",
+    "Index(",
+    "Field(",
+    "Paren(",
+    "kind: Line",
+    "kind: Block,",
+    "kind: Doc",
+    "Binary(Or,",
+    "Binary(And,",
+    "Binary(Equal,",
+    "Binary(NotEqual,",
+    "Binary(Less,",
+    "Binary(GreaterEqual,",
+    "Binary(In,",
+    "Binary(NotIn,",
+    "Binary(Contains,",
+    "Binary(StartsWith,",
+    "Binary(EndsWith,",
+    "Binary(Add,",
+    "Binary(Subtract,",
+    "Binary(Multiply,",
+    "Binary(Divide,",
+    "Binary(Modulo,",
+];
