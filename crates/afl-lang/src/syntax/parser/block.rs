@@ -116,11 +116,12 @@ impl<'s> Parser<'s> {
         }
         let body = self.step_body();
         if !self.ends_statement() {
-            let comma = self.at(TokenKind::Comma);
-            self.expected_with("the end of the step", |d| match comma {
-                true => d.help("remove the comma: steps stand on lines of their own, or are separated by `;`"),
-                false => d.help("a step is one call; put expressions into its arguments, as in `x = Facet(value = a.b + 1)`"),
-            });
+            let help = if self.at(TokenKind::Comma) {
+                "remove the comma: steps stand on lines of their own, or are separated by `;`"
+            } else {
+                "a step is one call; put expressions into its arguments, as in `x = Facet(value = a.b + 1)`"
+            };
+            self.expected_with("the end of the step", |d| d.help(help));
             if self.eat(TokenKind::Comma).is_none() {
                 self.skip_statement();
             }
