@@ -108,8 +108,8 @@ fn a_library_is_not_warned_about_and_its_errors_are_told() {
 // covers: RT-11.1-c
 #[test]
 fn short_and_qualified_names_find_the_same_declaration() {
-    let text = "namespace a { facet F() }
-        namespace b { use a workflow W() andThen { s = F() q = a.F() } }
+    let text = "namespace 4.a { facet F() }
+        namespace b { use 4.a workflow W() andThen { s = F() q = 4.a.F() } }
         workflow Top() andThen { far = F() }";
     let program =
         compile(&Sources::one("names.afl", text), Validation::Require).program.expect("it compiles");
@@ -119,6 +119,6 @@ fn short_and_qualified_names_find_the_same_declaration() {
         let steps = workflow["body"][0]["steps"].as_array().expect("it has steps").clone();
         steps.iter().map(|step| step["call"]["target"].clone()).collect::<Vec<_>>()
     };
-    assert_eq!(targets(&document["namespaces"][1]["workflows"][0]), ["a.F", "a.F"]);
-    assert_eq!(targets(&document["workflows"][0]), ["a.F"]);
+    assert_eq!(targets(&document["namespaces"][1]["workflows"][0]), ["4.a.F", "4.a.F"]);
+    assert_eq!(targets(&document["workflows"][0]), ["4.a.F"]);
 }

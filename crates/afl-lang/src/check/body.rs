@@ -97,7 +97,8 @@ impl<'a> Checker<'a> {
         self.frame().variables.push(Variable { name, ty: element });
         let statements = self.statements(&foreach.block, id);
         self.frame().variables.pop();
-        BlockContent::Foreach(ForeachClause { variable: name.to_owned(), iterable }, statements)
+        let location = self.location(foreach.variable.span.to(foreach.iterable.span));
+        BlockContent::Foreach(ForeachClause { variable: name.to_owned(), iterable, location }, statements)
     }
 
     fn element_type(&mut self, iterable: &Expr<'a>, ty: &Type) -> Type {
@@ -150,7 +151,7 @@ impl<'a> Checker<'a> {
         // The steps of a case are its own; what the cases wait for, the clause waits for.
         self.frame().block = BlockFrame::new(position, BlockKind::Plain);
         self.frame().block.after = after;
-        WhenBlock { cases }
+        WhenBlock { cases, location: self.location(when.span) }
     }
 
     fn case(&mut self, case: &'a Case<'a>, id: String) -> WhenCase {

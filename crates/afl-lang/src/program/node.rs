@@ -40,6 +40,7 @@ pub enum Decl {
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct Namespace {
+    /// Also its id; several blocks of one name share it.
     pub name: Qualified,
     pub doc: Option<String>,
     pub uses: Vec<Qualified>,
@@ -125,11 +126,13 @@ pub struct Statements {
 pub struct ForeachClause {
     pub variable: String,
     pub iterable: Expr,
+    pub location: Option<Location>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct WhenBlock {
     pub cases: Vec<WhenCase>,
+    pub location: Option<Location>,
 }
 
 /// The last case has no condition.

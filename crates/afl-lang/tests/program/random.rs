@@ -114,7 +114,7 @@ fn block(depth: u32, sort: Sort, scope: &Scope) -> BoxedStrategy<AndThenBlock> {
         Sort::Plain => statements(depth, scope).prop_map(BlockContent::Steps).boxed(),
         Sort::Foreach => (text(), expr(&around), statements(depth, scope))
             .prop_map(|(variable, iterable, statements)| {
-                BlockContent::Foreach(ForeachClause { variable, iterable }, statements)
+                BlockContent::Foreach(ForeachClause { variable, iterable, location: None }, statements)
             })
             .boxed(),
         Sort::When => when(depth, &around).prop_map(BlockContent::When).boxed(),
@@ -147,7 +147,7 @@ fn when(depth: u32, around: &Scope) -> BoxedStrategy<WhenBlock> {
                 let condition = (at < last).then(|| Option::<Expr>::unwrap_or(condition, given));
                 WhenCase { id, condition, statements, location }
             };
-            WhenBlock { cases: cases.into_iter().enumerate().map(case).collect() }
+            WhenBlock { cases: cases.into_iter().enumerate().map(case).collect(), location: None }
         })
         .boxed()
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::node::MixinTag;
 use super::write::Categories;
 use super::{Definitions, Json, Malformed, Shape, Wire, Writer, object};
-use crate::program::{Decl, FacetDecl, FacetKind, ImplicitDecl, MixinCall, Namespace, SchemaDecl};
+use crate::program::{Decl, FacetDecl, FacetKind, ImplicitDecl, MixinCall, Namespace, Qualified, SchemaDecl};
 
 /// A kind of declaration, as the keys beside `declarations` sort them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -118,6 +118,7 @@ impl Wire for Namespace {
     fn write(&self, out: &mut Writer<'_>) {
         out.object(|out| {
             out.tag("Namespace");
+            out.field("id", &self.name);
             out.field("name", &self.name);
             out.doc(self.doc.as_ref());
             out.field("uses", &self.uses);
@@ -130,6 +131,7 @@ impl Wire for Namespace {
     fn read(json: Json<'_>) -> Result<Self, Malformed> {
         let mut fields = json.object()?;
         fields.tag("Namespace")?;
+        let id: Qualified = fields.take("id")?;
         let namespace = Self {
             name: fields.take("name")?,
             doc: fields.take("doc")?,
@@ -139,12 +141,16 @@ impl Wire for Namespace {
             source: fields.take("sourceId")?,
         };
         fields.finish()?;
+        if id != namespace.name {
+            return Err(Malformed::new(format!("the id of a namespace is its name, not `{id}`")));
+        }
         Ok(namespace)
     }
 
     fn schema(types: &mut Definitions) -> Value {
         types.object("Namespace", |shape| {
             shape.tag("Namespace");
+            shape.field("id", |namespace: &Self| &namespace.name);
             shape.field("name", |namespace: &Self| &namespace.name);
             shape.field("doc", |namespace: &Self| &namespace.doc);
             shape.field("uses", |namespace: &Self| &namespace.uses);

@@ -42,8 +42,8 @@ object!(CallExpr as "CallExpr" {
     mixins: "mixins",
     location: "location",
 });
-object!(ForeachClause as "ForeachClause" { variable: "variable", iterable: "iterable" });
-object!(WhenBlock as "WhenBlock" { cases: "cases" });
+object!(ForeachClause as "ForeachClause" { variable: "variable", iterable: "iterable", location: "location" });
+object!(WhenBlock as "WhenBlock" { cases: "cases", location: "location" });
 object!(PromptBlock as "PromptBlock" { entries: "entries", location: "location" });
 object!(ScriptBlock as "ScriptBlock" { language: "language", code: "code", location: "location" });
 

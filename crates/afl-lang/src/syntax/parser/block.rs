@@ -140,7 +140,10 @@ impl<'s> Parser<'s> {
 
     /// At something that begins an expression and cannot begin a call.
     fn at_value(&self) -> bool {
+        let in_namespace = self.ahead[1].kind == TokenKind::Dot && self.ahead[2].kind == TokenKind::Ident;
         match self.kind() {
+            // A namespace may begin with a digit.
+            TokenKind::Int | TokenKind::NumberWord if in_namespace => false,
             TokenKind::Ident => matches!(self.word(0), Word::True | Word::False | Word::Null),
             TokenKind::LBrace
             | TokenKind::HashBrace

@@ -212,7 +212,8 @@ impl<'s> Parser<'s> {
 
     /// A dotted name. Segments behind a dot may begin with a digit, because namespaces may.
     fn qualified(&mut self, what: &str) -> Option<QName<'s>> {
-        let first = self.ident(what)?;
+        let digits = is_segment(self.kind()) && self.ahead[1].kind == TokenKind::Dot;
+        let first = if digits { self.segment() } else { self.ident(what)? };
         let mut span = first.span;
         let mut text = Cow::Borrowed(first.text);
         while self.at(TokenKind::Dot) && is_segment(self.ahead[1].kind) {
@@ -228,6 +229,11 @@ impl<'s> Parser<'s> {
             span = span.to(segment);
         }
         Some(QName { text, span })
+    }
+
+    fn segment(&mut self) -> Ident<'s> {
+        let span = self.bump().span;
+        Ident { text: self.slice(span), span }
     }
 
     fn missing_name(&self) -> QName<'s> {

@@ -212,7 +212,10 @@ impl Parser<'_> {
             Word::Schema => named && self.ahead[2].kind == TokenKind::LBrace,
             Word::Event => self.word(1) == Word::Facet,
             Word::Implicit => named && self.ahead[2].kind == TokenKind::Assign,
-            Word::Namespace => named && matches!(self.ahead[2].kind, TokenKind::LBrace | TokenKind::Dot),
+            Word::Namespace => {
+                is_segment(self.ahead[1].kind)
+                    && matches!(self.ahead[2].kind, TokenKind::LBrace | TokenKind::Dot)
+            }
             _ => false,
         }
     }
