@@ -30,6 +30,9 @@ fn any_text_that_parses_is_formatted() {
 
 #[test]
 fn any_bytes_are_loaded_or_refused() {
+    let corpus = read("../../fuzz/corpus/load");
+    let loaded = corpus.iter().filter(|(_, bytes)| afl_lang::program::load(bytes).is_ok()).count();
+    assert!(loaded >= 10, "only {loaded} documents load: add some that `afl compile --compact` gives now");
     run("load", 8000, mutate_bytes, laws::of_document);
 }
 
