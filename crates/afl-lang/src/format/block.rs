@@ -153,7 +153,8 @@ impl<'t> Printer<'t> {
     fn block(&mut self, block: &'t Block<'t>, spread: Spread) {
         self.reach(block.span.start);
         let is_short = matches!(block.statements.as_slice(), [only] if is_simple(only));
-        if spread == Spread::AsWritten && is_short && self.is_on_one_line(block.span) {
+        let is_line = self.is_on_one_line(block.span) && !self.comments.is_doc_before(block.span.end);
+        if spread == Spread::AsWritten && is_short && is_line {
             return self.one_liner(block);
         }
         let start = |statement: &Statement<'t>| statement.span().start;
