@@ -105,6 +105,14 @@ impl<'t> Printer<'t> {
             self.layout.text(" ");
         }
         self.literal(literal_of(script));
+        // A comment of Python's before the closing brace reaches to the end of the line, so what the line
+        // ends with tells whether the brace counts.
+        let ends_in_comment = |body: &str| body.rsplit('\n').next().is_some_and(|line| line.contains('#'));
+        if let ScriptBody::Braces(body, _) = script.body
+            && ends_in_comment(body)
+        {
+            self.layout.end_line();
+        }
     }
 
     fn prompt(&mut self, prompt: &'t Prompt<'t>) {
