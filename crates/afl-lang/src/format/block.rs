@@ -105,6 +105,14 @@ impl<'t> Printer<'t> {
             self.layout.text(" ");
         }
         self.literal(literal_of(script));
+        // A comment of Python's before the closing brace reaches to the end of the line, so what the line
+        // ends with tells whether the brace counts.
+        let ends_in_comment = |body: &str| body.rsplit('\n').next().is_some_and(|line| line.contains('#'));
+        if let ScriptBody::Braces(body, _) = script.body
+            && ends_in_comment(body)
+        {
+            self.layout.end_line();
+        }
     }
 
     fn prompt(&mut self, prompt: &'t Prompt<'t>) {
@@ -153,7 +161,8 @@ impl<'t> Printer<'t> {
     fn block(&mut self, block: &'t Block<'t>, spread: Spread) {
         self.reach(block.span.start);
         let is_short = matches!(block.statements.as_slice(), [only] if is_simple(only));
-        if spread == Spread::AsWritten && is_short && self.is_on_one_line(block.span) {
+        let is_line = self.is_on_one_line(block.span) && !self.comments.is_doc_before(block.span.end);
+        if spread == Spread::AsWritten && is_short && is_line {
             return self.one_liner(block);
         }
         let start = |statement: &Statement<'t>| statement.span().start;

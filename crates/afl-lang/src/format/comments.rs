@@ -35,6 +35,12 @@ impl<'t> Comments<'t> {
         self.next_start < offset
     }
 
+    /// Whether a doc comment comes before this offset. It has a line of its own among entries.
+    pub(super) fn is_doc_before(&self, offset: u32) -> bool {
+        let mut before = self.rest.iter().take_while(|comment| comment.span.start < offset);
+        before.any(|comment| comment.kind == CommentKind::Doc)
+    }
+
     pub(super) fn peek_before(&self, offset: u32) -> Option<Comment> {
         if self.is_any_before(offset) { self.rest.first().copied() } else { None }
     }

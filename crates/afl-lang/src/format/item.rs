@@ -126,7 +126,8 @@ impl<'t> Printer<'t> {
         self.layout.text(" ");
         let fields = &schema.fields;
         assert_eq!(fields.wholeness, Wholeness::Whole, "fields were lost without an error");
-        if fields.list.is_empty() || !self.is_on_one_line(fields.span) {
+        let is_line = self.is_on_one_line(fields.span) && !self.comments.is_doc_before(fields.span.end);
+        if fields.list.is_empty() || !is_line {
             return self.braces(fields.span, &fields.list, |field| field.span.start, Self::param);
         }
         self.token(fields.span.start, "{");

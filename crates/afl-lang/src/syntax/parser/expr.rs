@@ -179,7 +179,7 @@ impl<'s> Parser<'s> {
             TokenKind::Minus => UnaryOp::Negate,
             TokenKind::Plus => UnaryOp::Plus,
             TokenKind::Bang => UnaryOp::Not,
-            TokenKind::Ident if self.word(0) == Word::Not && self.begins_operand(1) => {
+            TokenKind::Ident if self.word(0) == Word::Not && self.is_foreign_not() => {
                 self.expected_here("`!`", |d| d);
                 UnaryOp::Not
             }
@@ -193,6 +193,15 @@ impl<'s> Parser<'s> {
             self.bounded(Expr { kind: ExprKind::Unary(op, Box::new(operand)), span }, self.height + 1);
         self.height = height;
         expr
+    }
+
+    /// Whether `not` is meant as an operator: as a name it may be indexed, or end before the next field.
+    fn is_foreign_not(&self) -> bool {
+        let next = self.ahead[1];
+        let is_index = next.kind == TokenKind::LBracket && next.span.start == self.span().end;
+        let is_field = next.kind == TokenKind::Ident
+            && matches!(self.ahead[2].kind, TokenKind::Colon | TokenKind::Assign);
+        self.begins_operand(1) && !is_index && !is_field
     }
 
     pub(super) fn begins_operand(&self, ahead: usize) -> bool {
