@@ -3,7 +3,6 @@
 use rustc_hash::FxHashMap;
 
 use super::Checker;
-use super::hint::listed;
 use super::table::{DefId, NamespaceId, Sort, TOP_LEVEL};
 use super::ty::Type;
 use crate::code::Code;
@@ -292,7 +291,10 @@ impl<'a> Checker<'a> {
                 Type::Broken
             }
             Found::None => {
-                let help = format!("a type is {} or a `schema`", listed(&TypeRef::BUILTINS));
+                let help = format!(
+                    "types are {} and the names of schemas",
+                    TypeRef::BUILTINS.map(|name| format!("`{name}`")).join(", ")
+                );
                 self.unknown(name, Code::UnknownType, "type", help);
                 Type::Broken
             }
