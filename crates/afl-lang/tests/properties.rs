@@ -6,6 +6,10 @@
 mod fixture;
 mod generate;
 mod laws;
+#[path = "generate/pathological.rs"]
+mod pathological;
+#[path = "generate/sized.rs"]
+mod sized;
 
 use std::panic::{self, AssertUnwindSafe};
 
@@ -79,6 +83,27 @@ fn damaged_documents_are_refused_or_loaded() {
 fn choices_that_run_out_give_a_program() {
     for bytes in [&[][..], &[255; 40], &[7; 400]] {
         laws::of_program(&random::program(&mut Dice::from_bytes(bytes)));
+    }
+}
+
+/// Large ones are for the bench; here they are small.
+#[test]
+fn programs_of_the_bench_are_what_they_say() {
+    let plain = sized::program(500);
+    let found = afl_lang::compile(&Sources::one("a.afl", plain.as_str()), Validation::Require).diagnostics;
+    assert_eq!(found, [], "not even a warning is expected");
+    laws::of_program(&[plain]);
+    for shape in pathological::LEGAL {
+        let text = (shape.text)(shape.elements.min(20));
+        naming(shape.name, std::slice::from_ref(&text), || laws::of_program(std::slice::from_ref(&text)));
+    }
+    for shape in pathological::BROKEN {
+        let text = (shape.text)(shape.elements.min(200));
+        naming(shape.name, std::slice::from_ref(&text), || {
+            laws::of_text(&text);
+            let compiled = afl_lang::compile(&Sources::one("a.afl", text.as_str()), Validation::Require);
+            assert!(compiled.program.is_none(), "it has no mistake");
+        });
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use afl_lang::limits::MAX_NESTING;
+
 /// A family of programs, larger with the number of elements.
 pub(crate) struct Shape {
     pub(crate) name: &'static str,
@@ -38,6 +40,7 @@ pub(crate) const LEGAL: &[Shape] = &[
     Shape { name: "braces in a template", elements: MANY, text: template_braces },
     Shape { name: "scripts among comments", elements: MANY, text: scripts },
     Shape { name: "scripts whose braces do not match", elements: MANY, text: odd_scripts },
+    Shape { name: "loops nested to the limit", elements: 100, text: nested_loops },
     Shape { name: "documented parameters", elements: MANY, text: documented },
     Shape { name: "steps on a line that is not ASCII", elements: MANY, text: one_line },
 ];
@@ -223,6 +226,20 @@ fn scripts(n: usize) -> String {
 /// Read as Python, no script ends; read as braces, every one does.
 fn odd_scripts(n: usize) -> String {
     assemble("", n, |out, at| writeln!(out, "facet F{at}() script {{ a = {{ '}}' }}"), "")
+}
+
+/// Workflows, each with loops in one another.
+fn nested_loops(n: usize) -> String {
+    // The body of the workflow and the list of the innermost loop are levels too.
+    let depth = MAX_NESTING as usize - 2;
+    let opening = |out: &mut String, at: usize| {
+        writeln!(out, "s = Value(x = v{at}) andThen foreach v{} in [v{at}] {{", at + 1)
+    };
+    let loops = assemble("", depth, opening, &"}".repeat(depth));
+    let part = |out: &mut String, at: usize| {
+        writeln!(out, "workflow W{at}() andThen foreach v0 in [1] {{\n{loops}}}")
+    };
+    assemble(VALUE, n, part, "")
 }
 
 fn documented(n: usize) -> String {
