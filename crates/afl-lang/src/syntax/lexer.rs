@@ -180,11 +180,18 @@ impl<'s> Lexer<'s> {
 
     /// A string in one of these quotes, closed on its line.
     fn misquoted(&mut self, quotes: &[char]) -> TokenKind {
-        let line = self.text[self.at..].split('\n').next().unwrap_or_default();
-        let mut found = line.match_indices(quotes);
-        let (Some((0, _)), Some((at, close))) = (found.next(), found.next()) else { return self.unknown() };
-        self.at += at + close.len();
-        TokenKind::Misquoted
+        let rest = &self.text[self.at..];
+        let Some(behind) = rest.strip_prefix(quotes) else { return self.unknown() };
+        // Up to the nearest quote, and no further: a line may be as long as the text.
+        let stop = behind.find(|c: char| c == '\n' || quotes.contains(&c));
+        let close = stop.and_then(|at| behind[at..].chars().next().map(|c| (at, c)));
+        match close {
+            Some((at, quote)) if quote != '\n' => {
+                self.at += rest.len() - behind.len() + at + quote.len_utf8();
+                TokenKind::Misquoted
+            }
+            _ => self.unknown(),
+        }
     }
 
     fn line_comment(&mut self) -> TokenKind {
