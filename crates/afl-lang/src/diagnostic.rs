@@ -1,7 +1,7 @@
 //! What is wrong with a program, as data: a code, a sentence, places, and what to do.
 
 use crate::code::Code;
-use crate::limits::MAX_DIAGNOSTICS;
+use crate::limits::{MAX_DIAGNOSTICS, MAX_LABELS};
 use crate::source::Place;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -53,6 +53,14 @@ impl Diagnostic {
     #[must_use]
     pub fn related(mut self, place: Place, message: impl Into<String>) -> Self {
         self.related.push(Label { place, message: message.into() });
+        self
+    }
+
+    /// Several places of one kind; of many only the first few are shown.
+    #[must_use]
+    pub fn related_all(mut self, places: impl IntoIterator<Item = Place>, message: &str) -> Self {
+        let label = |place| Label { place, message: message.to_owned() };
+        self.related.extend(places.into_iter().take(MAX_LABELS).map(label));
         self
     }
 

@@ -84,11 +84,8 @@ impl<'a> Checker<'a> {
         let Some((_, first)) = self.frame().block.step(name) else { return };
         let span = first.place.span;
         let message = format!("{} steps of this block are called `{name}`", others.len() + 1);
-        self.report(Code::DuplicateStep, span, message, |mut d| {
-            for place in others {
-                d = d.related(place, "another one is here");
-            }
-            d.help("give each step a name of its own")
+        self.report(Code::DuplicateStep, span, message, |d| {
+            d.related_all(others, "another one is here").help("give each step a name of its own")
         });
     }
 

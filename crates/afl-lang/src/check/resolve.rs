@@ -219,11 +219,8 @@ impl<'a> Checker<'a> {
         let message = format!("`{}` could be {}{others}", name.text, names.join(" or "));
         let places: Vec<_> = shown.iter().map(|id| self.table[*id].place).collect();
         let help = format!("write the one you mean in full, such as {}", names[0]);
-        self.report(Code::AmbiguousName, name.span, message, |mut d| {
-            for place in places {
-                d = d.related(place, "declared here");
-            }
-            d.help(help)
+        self.report(Code::AmbiguousName, name.span, message, |d| {
+            d.related_all(places, "declared here").help(help)
         });
     }
 
