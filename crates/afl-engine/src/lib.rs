@@ -6,6 +6,7 @@
 pub mod eval;
 pub mod object;
 pub mod state;
+pub mod time;
 pub mod types;
 pub mod value;
 mod wire;

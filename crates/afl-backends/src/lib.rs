@@ -1,0 +1,1 @@
+//! Backends of the store, one file and one feature each.

@@ -1,0 +1,164 @@
+//! The narrow trait of a store: it keeps records and knows no workflow.
+
+use std::fmt;
+use std::sync::Arc;
+
+use afl_engine::time::Millis;
+use async_trait::async_trait;
+
+use crate::record::{Content, Key, Record, Tenant};
+use crate::watch::Watch;
+
+/// One way to keep records. The contract is the list in `afl_store::conformance`.
+#[async_trait]
+pub trait Backend: Send + Sync + fmt::Debug {
+    fn limits(&self) -> Limits;
+
+    /// The store's clock, by which leases and timers are judged.
+    async fn now(&self) -> Result<Millis, StoreError>;
+
+    /// The records of these keys, in their order, from one snapshot.
+    async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError>;
+
+    /// One page of records, from one snapshot.
+    async fn scan(&self, scan: &Scan) -> Result<Vec<Record>, StoreError>;
+
+    /// The names of buckets with this prefix that hold records, in order.
+    async fn buckets(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<String>, StoreError>;
+
+    /// All writes or none. After `Ok` with [`Durability::Durable`] this batch and all before it outlive a power cut.
+    async fn commit(&self, batch: Batch) -> Result<(), StoreError>;
+
+    /// Moves records of a bucket, in one atomic step with choosing them, and returns them as they are then.
+    async fn take(&self, take: Take) -> Result<Vec<Record>, StoreError>;
+
+    /// Wakes whoever waits on it after records came into a bucket with this prefix. It may wake for nothing.
+    fn watch(&self, tenant: &Tenant, prefix: &str) -> Watch;
+}
+
+/// How much a batch may hold. A caller keeps to it; a backend refuses more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    pub batch_writes: usize,
+    pub batch_bytes: usize,
+    pub body_bytes: usize,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Scan {
+    /// The records of a scope whose ids begin with `prefix` and come after `after`, in order of id.
+    Scope { tenant: Tenant, scope: Arc<str>, prefix: String, after: Option<String>, limit: usize },
+    /// The records of a bucket after `after`, in the given order of rank, scope and id.
+    Bucket { tenant: Tenant, bucket: String, ranks: Ranks, order: Order, after: Option<Mark>, limit: usize },
+}
+
+/// Which ranks a scan or a take admits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ranks {
+    All,
+    /// This one and lower ones.
+    UpTo(i64),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    Ascending,
+    Descending,
+}
+
+/// The last record of the page before.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Mark {
+    pub rank: i64,
+    pub scope: Arc<str>,
+    pub id: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Batch {
+    /// At most one for each key.
+    pub writes: Vec<Write>,
+    pub durability: Durability,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Write {
+    pub key: Key,
+    pub expect: Expect,
+    pub change: Change,
+}
+
+/// What a write finds; otherwise the whole batch is a conflict.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Expect {
+    Absent,
+    Version(u64),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Change {
+    Put(Content),
+    Delete,
+    /// Nothing but the expectation.
+    Keep,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Durability {
+    /// Atomic and in order, but a power cut may take it back.
+    Relaxed,
+    Durable,
+}
+
+/// What to take from a bucket, lowest rank first.
+#[derive(Clone)]
+pub struct Take {
+    pub tenant: Tenant,
+    pub bucket: String,
+    pub ranks: Ranks,
+    pub limit: usize,
+    pub ceiling: Option<Ceiling>,
+    pub durability: Durability,
+    /// What becomes of a record, by the store's clock; `None` leaves it and looks further.
+    pub mover: Arc<dyn Fn(&Record, Millis) -> Option<Content> + Send + Sync>,
+}
+
+/// No more is taken than keeps a bucket at or below `max` records, even with many takers at once.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ceiling {
+    pub bucket: String,
+    pub max: usize,
+}
+
+/// How many records a take looks at before it gives up: a mover that leaves more than these finds nothing.
+pub const TAKE_LOOKS: usize = 1_000;
+
+impl fmt::Debug for Take {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Take")
+            .field("bucket", &self.bucket)
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a call on a store failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A write found something else than it expected; nothing was written. Read again and decide anew.
+    #[error("another writer changed `{}` of `{}` first", .key.id, .key.scope)]
+    Conflict { key: Key },
+    #[error("{what} is {size}, more than the limit of {limit}")]
+    TooLarge { what: &'static str, size: usize, limit: usize },
+    /// Nothing was written.
+    #[error("the disk of the store is full: free space, then go on with the same command")]
+    Full,
+    /// The store cannot be reached or does not answer. A commit may have happened all the same.
+    #[error("the store {name} cannot be reached: {reason}")]
+    Unavailable { name: String, reason: String },
+    /// The store is there, but this program must not use it.
+    #[error("{0}")]
+    Refused(String),
+    #[error("the record `{}` of `{}` is damaged: {reason}", .key.id, .key.scope)]
+    Damaged { key: Key, reason: String },
+}
