@@ -1,0 +1,1 @@
+//! Evaluates a run: what is stored and what arrived in, [`Changes`] out.

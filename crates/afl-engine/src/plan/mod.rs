@@ -1,0 +1,1 @@
+//! A compiled program, arranged for the evaluator.
