@@ -7,6 +7,7 @@ pub mod range;
 pub mod record;
 #[cfg(any(test, feature = "testing"))]
 pub mod seed;
+pub mod store;
 pub mod watch;
 
 pub use afl_engine::time::Millis;
