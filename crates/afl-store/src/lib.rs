@@ -2,7 +2,9 @@
 
 pub mod backend;
 pub mod clock;
+pub mod entropy;
 pub mod memory;
+pub mod queue;
 pub mod range;
 pub mod record;
 #[cfg(any(test, feature = "testing"))]

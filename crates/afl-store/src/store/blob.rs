@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use afl_engine::attribute::{Blob, BlobHash};
+use afl_engine::attribute::{Blob, BlobHash, Held};
 use afl_engine::id::RunId;
+use afl_engine::value::Value;
 use serde::{Deserialize, Serialize};
 
 use super::entity::{BLOBS, PIECES};
@@ -54,6 +55,19 @@ impl Store {
                 outcome => return Ok(outcome?),
             }
         }
+    }
+
+    /// A value, wherever it is kept; `name` tells whose it is when it cannot be read.
+    pub async fn value(&self, run: &RunId, held: &Held, name: impl Fn() -> String) -> Result<Value, Error> {
+        let blob = match held {
+            Held::Inline(value) => return Ok(value.clone()),
+            Held::Blob(blob) => blob,
+        };
+        let unreadable = |defect| Error::Unreadable { run: run.clone(), record: name(), defect };
+        let key = self.run_key(run, blob_record(&blob.hash));
+        let record = self.backend.get(&[key]).await?.pop().flatten();
+        let text = self.blob(run, &record.ok_or_else(|| unreadable(Defect::Missing))?).await?;
+        serde_json::from_str(&text).map_err(|error| unreadable(Defect::Body(error.to_string())))
     }
 
     pub(crate) async fn blob(&self, run: &RunId, record: &Record) -> Result<String, Error> {

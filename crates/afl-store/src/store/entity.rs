@@ -96,6 +96,10 @@ impl Entity for Task {
     }
 }
 
+pub(crate) fn run_record() -> String {
+    RUN.to_owned()
+}
+
 pub(crate) fn step_record(id: &StepId) -> String {
     format!("{STEPS}{id}")
 }
@@ -137,5 +141,14 @@ impl Store {
     /// Writes an item back over the version it was read with.
     pub(crate) fn update<T: Entity>(&self, run: &RunId, stored: &Stored<T>, now: Millis) -> Write {
         self.put(run, &stored.item, Expect::Version(stored.version), now)
+    }
+
+    /// Puts a task where nobody claims it, until its run goes on.
+    pub(crate) fn aside(&self, task: &Stored<Task>, now: Millis) -> Write {
+        let run = &task.item.workflow_id;
+        let key = self.run_key(run, task.item.record_id());
+        let mut content = encode(&key, &task.item, now);
+        content.place = content.place.map(|place| Place { bucket: place::bucket::held(run), ..place });
+        Write { key, expect: Expect::Version(task.version), change: Change::Put(content) }
     }
 }

@@ -20,11 +20,13 @@ use crate::watch::Watch;
 
 pub use commit::Reservation;
 pub use entity::Stored;
+pub(crate) use entity::{decode, encode, event_record, run_record, task_record};
 pub use error::{Defect, Error};
 pub use place::{Shelf, bucket};
 pub use query::{RunPage, StepPage};
 pub use read::{Loaded, Wanted};
 pub use scope::Program;
+pub(crate) use scope::run_of;
 pub use seal::{RUNTIME_VERSION, SCHEMA_VERSION};
 
 /// One tenant's part of a store. Clones share the backend.

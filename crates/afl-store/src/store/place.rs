@@ -87,9 +87,8 @@ impl Shelf {
             (RunStatus::Canceled, _) => Self::Canceled,
             (RunStatus::Running | RunStatus::Paused, Control::Cancel) => Self::Canceling,
             (RunStatus::Running | RunStatus::Paused, Control::Hold) => Self::Held,
-            (RunStatus::Running, Control::Go) => Self::Active,
             (RunStatus::Paused, Control::Go) if run.active.is_empty() => Self::Paused,
-            (RunStatus::Paused, Control::Go) => Self::Active,
+            (RunStatus::Running | RunStatus::Paused, Control::Go) => Self::Active,
         }
     }
 

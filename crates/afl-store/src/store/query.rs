@@ -61,7 +61,7 @@ impl Store {
     }
 
     /// The ids of the runs on a shelf, oldest first; whether they can be read is not asked.
-    pub async fn shelved(
+    pub async fn ids_on(
         &self,
         shelf: Shelf,
         after: Option<&Mark>,

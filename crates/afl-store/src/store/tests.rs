@@ -51,13 +51,9 @@ async fn keep(store: &Store, run: &Run) {
 #[tokio::test]
 async fn runs_are_listed_newest_first_over_all_their_shelves() {
     let store = store(LIMITS);
-    for (at, status) in [RunStatus::Paused, RunStatus::Failed, RunStatus::Running, RunStatus::Completed]
-        .into_iter()
-        .cycle()
-        .take(10)
-        .enumerate()
-    {
-        keep(&store, &run(&format!("r{at}"), status, at as i64)).await;
+    let statuses = [RunStatus::Paused, RunStatus::Failed, RunStatus::Running, RunStatus::Completed];
+    for (at, status) in (0..10).zip(statuses.into_iter().cycle()) {
+        keep(&store, &run(&format!("r{at}"), status, at)).await;
     }
     let mut seen = Vec::new();
     let mut after = None;
