@@ -63,11 +63,11 @@ impl Store {
     /// The ids of the runs on a shelf, oldest first; whether they can be read is not asked.
     pub async fn ids_on(
         &self,
-        shelf: Shelf,
+        from: Shelf,
         after: Option<&Mark>,
         limit: usize,
     ) -> Result<Vec<(RunId, Mark)>, Error> {
-        let scan = self.bucket_scan(shelf.bucket(), Order::Ascending, after.cloned(), limit);
+        let scan = self.bucket_scan(from.bucket(), Order::Ascending, after.cloned(), limit);
         let records = self.backend.scan(&scan).await?;
         let named = records.iter().filter_map(|record| Some((scope::run_of(&record.key)?, mark_of(record))));
         Ok(named.collect())
