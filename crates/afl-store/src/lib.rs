@@ -2,6 +2,8 @@
 
 pub mod backend;
 pub mod clock;
+#[cfg(any(test, feature = "testing"))]
+pub mod conformance;
 pub mod memory;
 pub mod range;
 pub mod record;
