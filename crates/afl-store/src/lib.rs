@@ -2,7 +2,11 @@
 
 pub mod backend;
 pub mod clock;
+#[cfg(any(test, feature = "testing"))]
+pub mod conformance;
 pub mod entropy;
+#[cfg(any(test, feature = "testing"))]
+pub mod fault;
 pub mod memory;
 pub mod queue;
 pub mod range;
