@@ -75,16 +75,18 @@ pub struct Blob {
     pub text: String,
 }
 
-impl Held {
-    /// Keeps a value, giving the blob to store when it is large.
-    pub fn of(value: Value) -> (Self, Option<Blob>) {
-        if at_most(&value, INLINE_BYTES).is_some() {
-            return (Self::Inline(value), None);
-        }
-        let text = value.to_string();
-        let hash = BlobHash::of(&text);
-        let held = Self::Blob(BlobRef { hash: hash.clone(), bytes: text.len() });
-        (held, Some(Blob { hash, text }))
+/// The blob for a value that is too large to be kept in place.
+pub fn blob_of(value: &Value) -> Option<Blob> {
+    if at_most(value, INLINE_BYTES).is_some() {
+        return None;
+    }
+    let text = value.to_string();
+    Some(Blob { hash: BlobHash::of(&text), text })
+}
+
+impl Blob {
+    pub fn held(&self) -> Held {
+        Held::Blob(BlobRef { hash: self.hash.clone(), bytes: self.text.len() })
     }
 }
 

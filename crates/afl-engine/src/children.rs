@@ -23,10 +23,13 @@ pub struct Children {
     pub ready: Vec<u32>,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed: u32,
-    /// Of the first child in order that failed, not of the first in time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failure: Option<Failed>,
+    /// The first of them in order, not in time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<Failed>,
 }
+
+/// How many failures of its children a parent keeps.
+const KEPT_FAILURES: usize = 8;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Failed {
@@ -52,9 +55,21 @@ impl Children {
     pub fn fail(&mut self, child: u32, failure: Failure) {
         self.open -= 1;
         self.failed += 1;
-        if self.failure.as_ref().is_none_or(|earlier| child < earlier.child) {
-            self.failure = Some(Failed { child, failure });
-        }
+        let at = self.failures.partition_point(|earlier| earlier.child < child);
+        self.failures.insert(at, Failed { child, failure });
+        self.failures.truncate(KEPT_FAILURES);
+    }
+
+    /// Takes the failure of a child back.
+    pub fn reopen(&mut self, child: u32) {
+        self.open += 1;
+        self.failed -= 1;
+        self.failures.retain(|failed| failed.child != child);
+    }
+
+    /// What the parent fails with.
+    pub fn first_failure(&self) -> Option<&Failure> {
+        self.failures.first().map(|failed| &failed.failure)
     }
 }
 

@@ -128,6 +128,14 @@ impl Borrow<str> for StepId {
 }
 
 impl Segment {
+    /// The number among its siblings of the same kind.
+    pub const fn place(self) -> u32 {
+        match self {
+            Self::Clause(place) | Self::Element(place) | Self::Mixin(place) | Self::Statement(place) => place,
+            Self::Catch => 0,
+        }
+    }
+
     fn push_onto(self, text: &mut String) {
         let (letter, number) = match self {
             Self::Clause(number) => ('b', Some(number)),

@@ -60,3 +60,15 @@ wire_enum! {
         Pure = "pure",
     }
 }
+
+wire_enum! {
+    /// The facets of the prelude.
+    pub enum PolicyKind ("policy") {
+        Retry = "afl.policy.Retry",
+        Timeout = "afl.policy.Timeout",
+        Priority = "afl.policy.Priority",
+        Limit = "afl.policy.Limit",
+        Effect = "afl.policy.Effect",
+        TaskList = "afl.policy.TaskList",
+    }
+}
