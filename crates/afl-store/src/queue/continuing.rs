@@ -4,7 +4,7 @@ use afl_engine::event::{EventError, Reception};
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::Control;
 use afl_engine::state::State;
-use afl_engine::step::Step;
+use afl_engine::step::{Step, Transmission};
 use afl_engine::value::{Map, Value};
 
 use super::outcome;
@@ -90,11 +90,13 @@ enum Standing {
 fn standing(step: &Step) -> Standing {
     let states = step.object_type.path().states();
     let place = |state| states.iter().position(|other| *other == state);
-    match (place(step.state), place(State::EventTransmit)) {
-        (Some(now), Some(there)) if now < there => Standing::Before,
-        (Some(now), Some(there)) if now == there => Standing::There,
-        // A failed step is on no path and past everything.
-        (Some(_) | None, Some(_)) => Standing::Past,
-        (_, None) => Standing::Before,
+    match step.event {
+        Transmission::Answered => Standing::Past,
+        Transmission::Sent if step.is_terminal() => Standing::Past,
+        Transmission::Sent => Standing::There,
+        // Its facet is no event facet, or it is not there yet.
+        Transmission::None if step.is_terminal() => Standing::Past,
+        Transmission::None if place(step.state) > place(State::EventTransmit) => Standing::Past,
+        Transmission::None => Standing::Before,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use afl_engine::attribute::{Blob, Held};
+use afl_engine::attribute::{Blob, Held, blob_of};
 use afl_engine::event::{Event, EventError, EventState, Payload, Reception};
 use afl_engine::policy::Effect;
 use afl_engine::task::{MAX_DELIVERIES, Task, TaskState};
@@ -100,8 +100,8 @@ fn held(result: Map<String, Value>) -> (Payload, Vec<Blob>) {
     let mut payload = BTreeMap::new();
     let mut blobs = Vec::new();
     for (name, value) in result {
-        let (held, blob) = Held::of(value);
-        payload.insert(name, held);
+        let blob = blob_of(&value);
+        payload.insert(name, blob.as_ref().map_or(Held::Inline(value), Blob::held));
         blobs.extend(blob);
     }
     (payload, blobs)

@@ -8,7 +8,7 @@ use afl_engine::id::{RunId, Segment, StepId};
 use afl_engine::policy::{Effect, Policy, Retry};
 use afl_engine::run::{Control, Counts, Run, RunStatus};
 use afl_engine::state::State;
-use afl_engine::step::Step;
+use afl_engine::step::{Step, Transmission};
 use afl_engine::task::{MAX_DELIVERIES, Task, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
@@ -82,6 +82,8 @@ impl World {
             facet_name: name.into(),
             state: State::EventTransmit,
             attributes: Attributes::default(),
+            policy: Policy::default(),
+            event: Transmission::Sent,
             children: None,
             case: None,
             error: None,
@@ -94,7 +96,7 @@ impl World {
             step_id: id.clone(),
             state: EventState::Created,
             event_type: name.into(),
-            payload: BTreeMap::from([("n".to_owned(), afl_engine::attribute::Held::of(json!(number)).0)]),
+            payload: BTreeMap::from([("n".to_owned(), afl_engine::attribute::Held::Inline(json!(number)))]),
             result: None,
             error: None,
             reception: Reception::Open,

@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use afl_engine::evaluation::Stored;
 use afl_engine::event::Event;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::Run;
@@ -15,13 +16,6 @@ use super::error::{Defect, Error};
 use super::{Store, place, seal};
 use crate::backend::{Change, Expect, Write};
 use crate::record::{Key, Place, Record};
-
-/// Something read from the store, and the version that a write of it expects.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Stored<T> {
-    pub item: T,
-    pub version: u64,
-}
 
 pub(crate) const RUN: &str = "run";
 pub(crate) const STEPS: &str = "s/";

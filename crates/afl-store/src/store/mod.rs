@@ -18,13 +18,13 @@ use crate::backend::{Backend, Batch, Durability, Limits, StoreError, Write};
 use crate::record::Tenant;
 use crate::watch::Watch;
 
+pub use afl_engine::evaluation::Stored;
 pub use commit::Reservation;
-pub use entity::Stored;
 pub(crate) use entity::{decode, encode, event_record, run_record, task_record};
 pub use error::{Defect, Error};
 pub use place::{Shelf, bucket};
 pub use query::{RunPage, StepPage};
-pub use read::{Loaded, Wanted};
+pub use read::Loaded;
 pub use scope::Program;
 pub(crate) use scope::run_of;
 pub use seal::{RUNTIME_VERSION, SCHEMA_VERSION};

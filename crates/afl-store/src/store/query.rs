@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use afl_engine::evaluation::Stored;
 use afl_engine::event::Event;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::Run;
 use afl_engine::step::Step;
 use afl_engine::task::Task;
 
-use super::entity::{self, Entity, Stored, decode};
+use super::entity::{self, Entity, decode};
 use super::{Error, Shelf, Store, bucket, scope};
 use crate::backend::{Mark, Order, Ranks, Scan};
 use crate::record::Record;

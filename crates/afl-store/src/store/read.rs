@@ -1,6 +1,7 @@
 //! Reads parts of a run by their names, many at once from one snapshot.
 
 use afl_engine::attribute::BlobHash;
+use afl_engine::evaluation::{Stored, Wants};
 use afl_engine::event::Event;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::Run;
@@ -8,27 +9,18 @@ use afl_engine::step::Step;
 use afl_engine::task::Task;
 
 use super::blob::blob_record;
-use super::entity::{self, Entity, Stored, decode};
+use super::entity::{self, Entity, decode};
 use super::{Error, Store};
 use crate::record::Record;
 
-/// What to read of a run.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Wanted<'a> {
-    pub steps: &'a [StepId],
-    pub events: &'a [StepId],
-    pub tasks: &'a [StepId],
-    pub blobs: &'a [BlobHash],
-}
-
-/// In the order of what was wanted; `None` for what is not there.
+/// What was wanted, by name; `None` for what is not there.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Loaded {
-    pub steps: Vec<Option<Stored<Step>>>,
-    pub events: Vec<Option<Stored<Event>>>,
-    pub tasks: Vec<Option<Stored<Task>>>,
+    pub steps: Vec<(StepId, Option<Stored<Step>>)>,
+    pub events: Vec<(StepId, Option<Stored<Event>>)>,
+    pub tasks: Vec<(StepId, Option<Stored<Task>>)>,
     /// The JSON text of each value.
-    pub blobs: Vec<Option<String>>,
+    pub blobs: Vec<(BlobHash, Option<String>)>,
 }
 
 impl Store {
@@ -48,25 +40,27 @@ impl Store {
         self.one(run, entity::task_record(step)).await
     }
 
-    pub async fn load(&self, run: &RunId, wanted: &Wanted<'_>) -> Result<Loaded, Error> {
+    /// All that an evaluation wants, from one snapshot.
+    pub async fn load(&self, run: &RunId, wants: &Wants) -> Result<Loaded, Error> {
         let key = |id| self.run_key(run, id);
         let mut keys = Vec::new();
-        keys.extend(wanted.steps.iter().map(|id| key(entity::step_record(id))));
-        keys.extend(wanted.events.iter().map(|id| key(entity::event_record(id))));
-        keys.extend(wanted.tasks.iter().map(|id| key(entity::task_record(id))));
-        keys.extend(wanted.blobs.iter().map(|hash| key(blob_record(hash))));
+        keys.extend(wants.steps.iter().map(|id| key(entity::step_record(id))));
+        keys.extend(wants.events.iter().map(|id| key(entity::event_record(id))));
+        keys.extend(wants.tasks.iter().map(|id| key(entity::task_record(id))));
+        keys.extend(wants.blobs.iter().map(|hash| key(blob_record(hash))));
         let mut records = self.backend.get(&keys).await?.into_iter();
         let mut loaded = Loaded {
-            steps: decode_all(records.by_ref().take(wanted.steps.len()))?,
-            events: decode_all(records.by_ref().take(wanted.events.len()))?,
-            tasks: decode_all(records.by_ref().take(wanted.tasks.len()))?,
-            blobs: Vec::with_capacity(wanted.blobs.len()),
+            steps: decode_all(&wants.steps, &mut records)?,
+            events: decode_all(&wants.events, &mut records)?,
+            tasks: decode_all(&wants.tasks, &mut records)?,
+            blobs: Vec::with_capacity(wants.blobs.len()),
         };
-        for record in records {
-            loaded.blobs.push(match record {
+        for (hash, record) in wants.blobs.iter().zip(records) {
+            let text = match record {
                 Some(record) => Some(self.blob(run, &record).await?),
                 None => None,
-            });
+            };
+            loaded.blobs.push((hash.clone(), text));
         }
         Ok(loaded)
     }
@@ -97,8 +91,11 @@ pub(crate) struct Work {
     pub(crate) event: Option<Stored<Event>>,
 }
 
-fn decode_all<T: Entity>(
-    records: impl Iterator<Item = Option<Record>>,
-) -> Result<Vec<Option<Stored<T>>>, Error> {
-    records.map(|record| record.as_ref().map(decode).transpose()).collect()
+/// Takes as many records as there are names.
+fn decode_all<'a, T: Entity>(
+    names: impl IntoIterator<Item = &'a StepId>,
+    records: &mut impl Iterator<Item = Option<Record>>,
+) -> Result<Vec<(StepId, Option<Stored<T>>)>, Error> {
+    let named = names.into_iter().zip(records);
+    named.map(|(id, record)| Ok((id.clone(), record.as_ref().map(decode).transpose()?))).collect()
 }

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use afl_engine::attribute::{Blob, BlobHash};
+use afl_engine::evaluation::Wants;
 use afl_engine::id::{RunId, Segment, StepId};
 use afl_engine::policy::Policy;
 use afl_engine::run::{Control, Counts, Run, RunStatus};
 use afl_engine::task::{Task, TaskState};
 use afl_engine::time::Millis;
 
-use super::{Defect, Error, Shelf, Store, Wanted};
+use super::{Defect, Error, Shelf, Store};
 use crate::backend::{Backend, Change, Durability, Expect, Limits};
 use crate::clock::{Clock, SimClock};
 use crate::memory::{LIMITS, Memory};
@@ -109,10 +110,11 @@ async fn f14_a_value_larger_than_a_record_or_a_batch_is_kept_in_pieces() {
     for _ in 0..2 {
         store.write_with_blobs(&run, Vec::new(), &blobs, Durability::Durable).await.unwrap();
     }
-    let hashes: Vec<BlobHash> = blobs.iter().map(|blob| blob.hash.clone()).collect();
-    let loaded = store.load(&run, &Wanted { blobs: &hashes, ..Wanted::default() }).await.unwrap();
-    let texts: Vec<String> = loaded.blobs.into_iter().flatten().collect();
-    assert!(texts.iter().eq(blobs.iter().map(|blob| &blob.text)));
+    let wants = Wants { blobs: blobs.iter().map(|blob| blob.hash.clone()).collect(), ..Wants::default() };
+    for (hash, text) in store.load(&run, &wants).await.unwrap().blobs {
+        let blob = blobs.iter().find(|blob| blob.hash == hash).unwrap();
+        assert_eq!(text.as_ref(), Some(&blob.text));
+    }
 }
 
 #[test]
