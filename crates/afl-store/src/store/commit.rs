@@ -1,7 +1,9 @@
 //! Commits what an evaluation changed: all of it at once, or nothing.
 
 use afl_engine::changes::{Changes, Put};
+use afl_engine::evaluation::Stored;
 use afl_engine::id::RunId;
+use afl_engine::run::Run;
 use afl_engine::time::Millis;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +36,13 @@ impl Store {
         reservation: Option<&Reservation>,
     ) -> Result<(), Error> {
         self.commit_writes(changes, reservation, Durability::Durable).await
+    }
+
+    /// Writes a run back over the version it was read with, for what an operator asks of it. Whoever evaluates it
+    /// meanwhile loses.
+    pub async fn save_run(&self, run: &Stored<Run>, durability: Durability) -> Result<(), Error> {
+        let write = self.update(&run.item.id, run, run.item.updated);
+        Ok(self.write(vec![write], durability).await?)
     }
 
     pub async fn reservation(&self, key: &str) -> Result<Option<Reservation>, Error> {
