@@ -1,5 +1,6 @@
 //! The cases of the conformance suite on the bare evaluator, in every way a driver may take them.
 
+#[expect(dead_code, reason = "each test file uses a part of it")]
 mod world;
 
 use std::collections::BTreeMap;
