@@ -46,10 +46,14 @@ impl Retry {
             return None;
         }
         let exponent = i32::try_from(attempts.saturating_sub(1)).unwrap_or(i32::MAX);
-        let wait = self.backoff_ms.0 as f64 * self.factor.powi(exponent);
-        let longest = self.max_backoff_ms.0 as f64;
-        Some(Millis(wait.min(longest).max(0.0) as i64))
+        let wait = to_double(self.backoff_ms) * self.factor.powi(exponent);
+        Some(Millis(wait.clamp(0.0, to_double(self.max_backoff_ms).max(0.0)) as i64))
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a wait of millennia may be off by a millisecond")]
+fn to_double(span: Millis) -> f64 {
+    span.0 as f64
 }
 
 wire_enum! {

@@ -53,7 +53,7 @@ impl Evaluation {
 
     /// The first case whose condition holds.
     fn take_case(&mut self, id: &StepId, cases: &[Case]) -> Worked<Option<u32>> {
-        let place = self.place_in_block(id);
+        let place = Self::place_in_block(id);
         let conditions = cases.iter().filter_map(|case| case.condition.as_ref());
         let needs: Vec<_> = conditions.map(|condition| self.need_reads(&condition.reads, &place)).collect();
         all(needs)?;

@@ -39,12 +39,12 @@ enum Captured {
 impl Evaluation {
     pub(super) fn capture(&mut self, id: &StepId, node: Node) -> Worked {
         let plan = self.plan.clone();
-        let blocks: Vec<(StepId, &Block)> = match (&self.step(id).caught, plan.catch(node)) {
-            (Some(_), Some(catch)) => vec![(id.child(Segment::Catch), plan.block(catch))],
-            _ => {
-                let clauses = (0..).zip(plan.clauses(node));
-                clauses.map(|(at, clause)| (id.child(Segment::Clause(at)), plan.block(*clause))).collect()
-            }
+        let catch = plan.catch(node).filter(|_| self.step(id).caught.is_some());
+        let blocks: Vec<(StepId, &Block)> = if let Some(catch) = catch {
+            vec![(id.child(Segment::Catch), plan.block(catch))]
+        } else {
+            let clauses = (0..).zip(plan.clauses(node));
+            clauses.map(|(at, clause)| (id.child(Segment::Clause(at)), plan.block(*clause))).collect()
         };
         if blocks.is_empty() {
             return Ok(Verdict::Advance);

@@ -188,7 +188,7 @@ impl Evaluation {
     /// Hands a script to a language host; for a block's script the parameters are the owner's.
     pub(super) fn send_script(&mut self, id: &StepId, script: &ScriptBlock) -> Worked<()> {
         let is_block = self.step(id).object_type.is_block();
-        let owner = if is_block { self.place_in_block(id).owner } else { id.clone() };
+        let owner = if is_block { Self::place_in_block(id).owner } else { id.clone() };
         self.need_step(&owner)?;
         let attributes = &self.step(&owner).attributes;
         let held: BTreeMap<String, Held> = attributes

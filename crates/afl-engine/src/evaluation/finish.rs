@@ -103,8 +103,7 @@ impl Evaluation {
         children.open -= 1;
         let before = children.ready.len();
         match segment {
-            Segment::Element(_) => {}
-            Segment::Catch => {}
+            Segment::Element(_) | Segment::Catch => {}
             Segment::Mixin(place) => children.done.insert(place),
             Segment::Clause(place) | Segment::Statement(place) => {
                 children.done.insert(place);

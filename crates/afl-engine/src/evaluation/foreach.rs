@@ -62,7 +62,7 @@ impl Evaluation {
         let Content::Foreach { iterable, .. } = &block.content else {
             unreachable!("called for a `foreach`")
         };
-        let place = self.place_in_block(id);
+        let place = Self::place_in_block(id);
         self.need_reads(&iterable.reads, &place)?;
         let value = self.eval_at(&iterable.expr, &iterable.reads, &place);
         let elements = match value.map_err(|error| self.failed(id, FailureKind::Evaluation, error))? {

@@ -31,7 +31,7 @@ impl Evaluation {
             }
             Node::Statement(at) => {
                 let statement = plan.statement(at);
-                let place = self.place_of_statement(id);
+                let place = Self::place_of_statement(id);
                 self.need_reads(&statement.reads, &place)?;
                 match &statement.act {
                     Act::Call(call) => self.initialize_call(id, call, &statement.reads, &place)?,

@@ -27,7 +27,7 @@ impl Evaluation {
     pub(super) fn join_mixins(&mut self, id: &StepId, node: Node) -> Worked<()> {
         let plan = self.plan.clone();
         for (mixin, scope) in plan.mixins(node) {
-            let place = self.place_of_mixin(id, scope);
+            let place = Self::place_of_mixin(id, scope);
             self.need_reads(&mixin.reads, &place)?;
             let values = self.values_of(id, &mixin.args, &mixin.reads, &place)?;
             match mixin.kind {
@@ -46,9 +46,9 @@ impl Evaluation {
         Ok(())
     }
 
-    fn place_of_mixin(&self, id: &StepId, scope: MixinScope) -> Place {
+    fn place_of_mixin(id: &StepId, scope: MixinScope) -> Place {
         match scope {
-            MixinScope::Call => self.place_of_statement(id),
+            MixinScope::Call => Self::place_of_statement(id),
             MixinScope::Signature => Place { owner: id.clone(), block: id.clone() },
         }
     }
@@ -85,7 +85,7 @@ impl Evaluation {
         let (container, segment) = id.split().expect("a mixin has a step");
         let node = self.known.steps.get(&container).expect("a container has been read").node;
         let (mixin, scope) = plan.mixins(node).nth(segment.place() as usize).expect("it is in the program");
-        let place = self.place_of_mixin(&container, scope);
+        let place = Self::place_of_mixin(&container, scope);
         self.need_reads(&mixin.reads, &place)?;
         self.values_of(id, &mixin.args, &mixin.reads, &place)
     }

@@ -47,7 +47,7 @@ use wants::Missing;
 pub use wants::Wants;
 
 /// How many levels of blocks and steps may nest in a run. Recursion in a program ends here at the latest.
-pub const MAX_DEPTH: usize = 2_000;
+pub const MAX_DEPTH: usize = 1_000;
 
 /// How many elements one `foreach` may have.
 pub const MAX_ELEMENTS: usize = 1_000_000;
@@ -221,9 +221,10 @@ impl Evaluation {
                 self.run.iterations_per_run.push(self.run.iterations_now + 1);
             }
             self.run.iterations_now = 0;
-            if !self.run.status.is_terminal() {
-                self.run.status = RunStatus::Paused;
-            }
+            self.run_is_dirty = true;
+        }
+        if self.run.status == RunStatus::Running {
+            self.run.status = RunStatus::Paused;
             self.run_is_dirty = true;
         }
     }

@@ -32,13 +32,13 @@ struct Reader<'e> {
 
 impl Evaluation {
     /// The place of a statement's expressions.
-    pub(super) fn place_of_statement(&self, id: &StepId) -> Place {
+    pub(super) fn place_of_statement(id: &StepId) -> Place {
         let block = id.parent().expect("a statement stands in a block");
-        self.place_in_block(&block)
+        Self::place_in_block(&block)
     }
 
     /// The place of expressions in a block, or of a block's own.
-    pub(super) fn place_in_block(&self, block: &StepId) -> Place {
+    pub(super) fn place_in_block(block: &StepId) -> Place {
         let (above, segment) = block.split().expect("a block has an owner");
         let owner = match segment {
             Segment::Element(_) => above.parent().expect("a block has an owner"),

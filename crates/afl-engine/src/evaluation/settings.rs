@@ -33,7 +33,7 @@ pub(super) fn apply(policy: &mut Policy, kind: PolicyKind, args: &Map<String, Va
             }
         }
         PolicyKind::Priority => {
-            policy.priority = integer(args, "level", kind)?.map(|level| level.clamp(0, 100))
+            policy.priority = integer(args, "level", kind)?.map(|level| level.clamp(0, 100));
         }
         PolicyKind::Limit => policy.limit = Some(at_least_one(args, "concurrency", kind)?),
         PolicyKind::Effect => {

@@ -12,16 +12,16 @@ use crate::state::Verdict;
 pub(super) const CREATED_AT_ONCE: usize = 1_000;
 
 impl Evaluation {
-    pub(super) fn begin_clauses(&mut self, id: &StepId, node: Node) -> Worked {
+    pub(super) fn begin_clauses(&mut self, id: &StepId, node: Node) -> Verdict {
         let clauses = self.plan.clauses(node);
         let ready = (0..).zip(clauses).filter(|(_, clause)| self.plan.block(**clause).after.is_empty());
         let children =
             Children { ready: ready.map(|(at, _)| at).collect(), ..Children::of(clauses.len() as u32) };
         self.change(id).children = (children.total > 0).then_some(children);
-        Ok(Verdict::Advance)
+        Verdict::Advance
     }
 
-    pub(super) fn continue_clauses(&mut self, id: &StepId, _: Node) -> Worked {
+    pub(super) fn continue_clauses(&mut self, id: &StepId) -> Worked {
         if self.step(id).children.is_none() {
             return Ok(Verdict::Advance);
         }

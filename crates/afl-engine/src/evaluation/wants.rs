@@ -75,7 +75,7 @@ impl Evaluation {
     }
 }
 
-/// Asks for everything before giving up, so that one read brings all of it.
+/// Whether all of these were at hand. They have all been asked for before, so that one read brings all of them.
 pub(super) fn all(needs: impl IntoIterator<Item = Result<(), Missing>>) -> Result<(), Missing> {
-    needs.into_iter().fold(Ok(()), |all, one| all.and(one))
+    needs.into_iter().collect()
 }

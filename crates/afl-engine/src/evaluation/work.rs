@@ -1,5 +1,6 @@
 //! What the work of each state is: one step, from where it stands to where it must wait.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::Evaluation;
@@ -74,8 +75,8 @@ impl Evaluation {
             State::MixinBlocksContinue => self.continue_mixins(id),
             State::MixinCaptureBegin => self.capture_mixins(id, node),
             State::EventTransmit => self.transmit(id, node),
-            State::StatementBlocksBegin => self.begin_clauses(id, node),
-            State::StatementBlocksContinue => self.continue_clauses(id, node),
+            State::StatementBlocksBegin => Ok(self.begin_clauses(id, node)),
+            State::StatementBlocksContinue => self.continue_clauses(id),
             State::StatementCaptureBegin => self.capture(id, node),
             State::BlockExecutionBegin => self.begin_block(id, node),
             State::BlockExecutionContinue => self.continue_block(id, node),
@@ -154,7 +155,7 @@ impl Evaluation {
     }
 
     fn identity(&self, node: Node) -> (ObjectType, Arc<str>, Arc<str>) {
-        let none: Arc<str> = Arc::default();
+        let no_facet: Arc<str> = Arc::default();
         match node {
             Node::Root(at) => {
                 let id = &self.plan.facet(at).id;
@@ -164,7 +165,7 @@ impl Evaluation {
                 let id = &self.plan.facet(at).id;
                 (ObjectType::Facet, id.clone(), id.clone())
             }
-            Node::Element(at) => (ObjectType::AndThen, self.plan.block(at).id.clone(), none),
+            Node::Element(at) => (ObjectType::AndThen, self.plan.block(at).id.clone(), no_facet),
             Node::Block(at) => {
                 let block = self.plan.block(at);
                 let object_type = match block.content {
@@ -172,7 +173,7 @@ impl Evaluation {
                     Content::When(_) => ObjectType::AndMatch,
                     Content::Steps | Content::Script(_) => ObjectType::AndThen,
                 };
-                (object_type, block.id.clone(), none)
+                (object_type, block.id.clone(), no_facet)
             }
             Node::Statement(at) => {
                 let statement = self.plan.statement(at);
@@ -192,8 +193,8 @@ impl Evaluation {
     }
 
     /// A failure at this step.
-    pub(super) fn failed(&self, id: &StepId, kind: FailureKind, message: impl ToString) -> Stop {
-        Stop::Failed(self.failure(id, kind.name(), message.to_string()))
+    pub(super) fn failed(&self, id: &StepId, kind: FailureKind, message: impl fmt::Display) -> Stop {
+        Stop::Failed(self.failure(id, kind.name(), format!("{message}")))
     }
 
     pub(super) fn failure(&self, id: &StepId, kind: &str, message: String) -> Failure {

@@ -111,7 +111,6 @@ impl Plan {
                     write!(path, "[{element}]").expect("writing to a string does not fail");
                 }
                 (Segment::Catch, _) => path.push_str(".catch"),
-                (Segment::Clause(_), _) => {}
                 (_, Node::Statement(at)) => {
                     path.push('.');
                     path.push_str(&self.statement(at).name);

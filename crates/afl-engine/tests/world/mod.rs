@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests read fixtures")]
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -41,14 +42,15 @@ pub(crate) fn plan_of(name: &str, text: &str) -> Arc<Plan> {
     Arc::new(Plan::new(&program))
 }
 
-pub(crate) fn options() -> Options {
-    Options { budget: Budget { writes: 1_000, bytes: 8 << 20 }, tracing: Tracing::Full }
+pub(crate) fn options(writes: usize) -> Options {
+    Options { budget: Budget { writes, bytes: 8 << 20 }, tracing: Tracing::Full }
 }
 
 pub(crate) fn start(
     plan: &Arc<Plan>,
     workflow: &str,
     inputs: Map<String, Value>,
+    options: Options,
 ) -> Result<Evaluation, InputError> {
     let start = Start {
         id: RunId("run".into()),
@@ -57,7 +59,7 @@ pub(crate) fn start(
         labels: BTreeMap::new(),
         idempotency_key: None,
     };
-    Evaluation::start(plan.clone(), start, Millis(1), options())
+    Evaluation::start(plan.clone(), start, Millis(1), options)
 }
 
 impl World {
@@ -76,15 +78,26 @@ impl World {
     /// Drives to the fixed point.
     pub(crate) fn drive(&mut self, evaluation: &mut Evaluation) -> RunStatus {
         loop {
+            if let Some(status) = self.drive_to_commit(evaluation) {
+                return status;
+            }
+        }
+    }
+
+    /// Drives to the next commit; gives the status at the fixed point.
+    pub(crate) fn drive_to_commit(&mut self, evaluation: &mut Evaluation) -> Option<RunStatus> {
+        loop {
             match evaluation.advance(Millis(2)) {
                 Advance::Need(wants) => self.supply(evaluation, wants),
-                Advance::Commit => self.commit(evaluation),
+                Advance::Commit => {
+                    self.commit(evaluation);
+                    return None;
+                }
                 Advance::Rest => {
                     self.commit(evaluation);
-                    return evaluation.run().status;
+                    return Some(evaluation.run().status);
                 }
             }
-            self.traces.extend(evaluation.drain_traces());
         }
     }
 
@@ -111,6 +124,7 @@ impl World {
     pub(crate) fn commit(&mut self, evaluation: &mut Evaluation) {
         let Some(changes) = evaluation.take_changes() else { return };
         self.write(&changes);
+        self.traces.extend(evaluation.drain_traces());
         evaluation.committed();
         self.commits += 1;
     }
@@ -138,6 +152,10 @@ impl World {
 
     pub(crate) fn step(&self, id: &str) -> Step {
         self.get::<Step>(&format!("s/{id}")).expect("the step is stored").item
+    }
+
+    pub(crate) fn task(&self, id: &StepId) -> Task {
+        self.get::<Task>(&format!("t/{id}")).expect("the task is stored").item
     }
 
     /// The steps whose tasks are pending.
@@ -207,7 +225,7 @@ impl World {
             {
                 value.as_object_mut().expect("records are maps").remove(name);
             }
-            text += &format!("{key} {value}\n");
+            writeln!(text, "{key} {value}").expect("writing to a string does not fail");
         }
         text
     }
@@ -220,8 +238,13 @@ pub(crate) struct Case {
     pub(crate) data: Value,
 }
 
+/// The agreed cases, and our own in the same form.
 pub(crate) fn cases() -> Vec<Case> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance");
+    ["../../conformance", "tests/cases"].into_iter().flat_map(cases_of).collect()
+}
+
+fn cases_of(folder: &str) -> Vec<Case> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut names: Vec<_> = fs::read_dir(&folder)
         .expect("the cases are there")
         .map(|entry| entry.expect("a folder can be listed").path())
