@@ -1,6 +1,7 @@
 //! Runs AgentFlow programs over any store.
 
 mod agent;
+mod canonical;
 mod control;
 mod drive;
 mod error;
