@@ -36,13 +36,16 @@ pub(super) enum Writes {
 pub(super) fn transact(
     connection: &Connection,
     jobs: &[Job],
-    durability: Durability,
     now: Millis,
 ) -> rusqlite::Result<(Vec<Outcome>, Writes)> {
     let before = connection.total_changes();
     run(connection, "BEGIN IMMEDIATE")?;
     let outcomes = jobs.iter().map(|job| job.apply(connection, now)).collect::<rusqlite::Result<Vec<_>>>()?;
-    if connection.total_changes() == before && durability == Durability::Durable {
+    let promises = jobs
+        .iter()
+        .zip(&outcomes)
+        .any(|(job, outcome)| job.durability() == Durability::Durable && !outcome.is_refused());
+    if connection.total_changes() == before && promises {
         // A transaction without a write syncs nothing, but what was written before it must be safe after it.
         run(connection, "UPDATE meta SET value = value + 1 WHERE name = 'syncs'")?;
     }

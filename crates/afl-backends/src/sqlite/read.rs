@@ -83,13 +83,13 @@ impl Readers {
     }
 
     pub(super) fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
-        self.read(|connection| match keys {
-            // One statement has one snapshot of its own.
-            [key] => Ok(vec![get(connection, key)?]),
-            _ => {
-                let snapshot = connection.unchecked_transaction()?;
-                keys.iter().map(|key| get(&snapshot, key)).collect()
+        self.read(|connection| {
+            if let [key] = keys {
+                // One statement has a snapshot of its own.
+                return Ok(vec![get(connection, key)?]);
             }
+            let snapshot = connection.unchecked_transaction()?;
+            keys.iter().map(|key| get(&snapshot, key)).collect()
         })
     }
 

@@ -198,8 +198,8 @@ impl Work {
     fn serve(&mut self, jobs: Vec<Job>) {
         match self.transact(&jobs) {
             Ok(outcomes) => self.settle(jobs, outcomes),
-            // One that is too large must not take the others with it.
-            Err(error) if is_full(&error) && jobs.len() > 1 => {
+            // One that is too large or touches damage must not take the others with it.
+            Err(error) if jobs.len() > 1 && (is_full(&error) || is_damage(&error)) => {
                 for job in jobs {
                     self.serve(vec![job]);
                 }
@@ -226,7 +226,7 @@ impl Work {
             self.connection.pragma_update(None, "synchronous", level)?;
             self.durability = Some(durability);
         }
-        let written = group::transact(&self.connection, jobs, durability, self.clock.now());
+        let written = group::transact(&self.connection, jobs, self.clock.now());
         let (outcomes, writes) = match written {
             Ok(written) => written,
             Err(error) => {
@@ -294,4 +294,8 @@ impl Work {
 
 fn is_full(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::DiskFull)
+}
+
+fn is_damage(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt)
 }
