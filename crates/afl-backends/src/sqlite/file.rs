@@ -69,6 +69,11 @@ pub(super) fn be_patient(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.busy_handler(Some(wait_for_others))
 }
 
+/// For whoever must not block: a file that another process is writing is busy at once.
+pub(super) fn be_impatient(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.busy_handler(None::<fn(i32) -> bool>)
+}
+
 fn wait_for_others(waits: i32) -> bool {
     let quick = (BUSY_STEP.as_micros() / BUSY_FIRST.as_micros()) as u32;
     let wait = BUSY_FIRST.saturating_mul(waits.unsigned_abs() + 1).min(BUSY_STEP);

@@ -16,6 +16,9 @@ pub(super) enum Job {
     Take(Take, Reply<Vec<Record>>),
 }
 
+const LIGHT_WRITES: usize = 16;
+const LIGHT_BYTES: usize = 64 << 10;
+
 /// The error is what a mover panicked with; the caller's own panic goes back to the caller.
 pub(super) type Reply<T> = oneshot::Sender<thread::Result<Result<T, StoreError>>>;
 
@@ -90,6 +93,15 @@ impl Job {
             Self::Commit(batch, _) => batch.bytes(),
             Self::Take(..) => 0,
         }
+    }
+
+    /// Whether it is done in the time of a read.
+    pub(super) fn is_light(&self) -> bool {
+        let is_small = match self {
+            Self::Commit(batch, _) => batch.writes.len() <= LIGHT_WRITES && batch.bytes() <= LIGHT_BYTES,
+            Self::Take(take, _) => take.limit <= LIGHT_WRITES,
+        };
+        is_small && self.durability() == Durability::Relaxed
     }
 
     /// What it wrote, for those who wait for it.
