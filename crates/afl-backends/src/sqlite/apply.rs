@@ -93,7 +93,7 @@ pub(super) fn take(connection: &Connection, take: &Take, now: Millis) -> Result<
 }
 
 fn choose(connection: &Connection, take: &Take, room: usize, now: Millis) -> Result<Vec<Record>, Undone> {
-    let mut statement = connection.prepare_cached(in_bucket!("", "ASC"))?;
+    let mut statement = connection.prepare_cached(in_bucket!("rank <= ?3", "ASC"))?;
     let values = params![take.tenant.as_str(), take.bucket, take.ranks.highest(), clamp(TAKE_LOOKS)];
     let mut rows = statement.query(values)?;
     let mut moved = Vec::new();

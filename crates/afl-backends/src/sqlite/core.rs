@@ -138,7 +138,7 @@ impl Core {
         let mut rings = false;
         for (job, outcome) in jobs.iter().zip(&outcomes) {
             if outcome.is_refused() {
-                add(&self.counters.conflicts, 1);
+                add(&self.counters.refused, 1);
                 continue;
             }
             add(&self.counters.commits, 1);
@@ -151,11 +151,11 @@ impl Core {
                 }
             }
         }
-        for (job, outcome) in jobs.into_iter().zip(outcomes) {
-            job.answer(outcome);
-        }
         if rings {
             self.bell.ring();
+        }
+        for (job, outcome) in jobs.into_iter().zip(outcomes) {
+            job.answer(outcome);
         }
     }
 

@@ -16,7 +16,7 @@ pub(super) enum Job {
     Take(Take, Reply<Vec<Record>>),
 }
 
-const LIGHT_WRITES: usize = 16;
+const LIGHT_WRITES: usize = 32;
 const LIGHT_BYTES: usize = 64 << 10;
 
 /// The error is what a mover panicked with; the caller's own panic goes back to the caller.

@@ -111,7 +111,8 @@ impl Writer {
     /// A small job that need not wait for the disk is done where it comes up, when nobody else writes: two changes of
     /// the thread would cost more than the work. Any other comes back.
     fn try_at_once(&self, job: Job) -> Option<Job> {
-        if !job.is_light() {
+        // Whoever waits comes first, else a busy caller could keep the thread out for ever.
+        if !job.is_light() || self.queue.available_permits() < QUEUE {
             return Some(job);
         }
         let mut core = match self.core.try_lock() {
@@ -119,9 +120,12 @@ impl Writer {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return Some(job),
         };
+        if core.log().is_long() {
+            return Some(job);
+        }
         let was_short = core.log().patience().is_none();
         let job = core.serve_at_once(job);
-        if core.log().is_long() || (was_short && core.log().patience().is_some()) {
+        if was_short && core.log().patience().is_some() {
             // The thread sleeps until somebody tells it; one that is gone has no log to care for.
             self.requests.send(Request::Tidy).unwrap_or_default();
         }
@@ -194,6 +198,8 @@ impl Thread {
             {
                 turn.add(request);
             }
+            // They count who waits, and these are served now.
+            turn.permits.clear();
             let mut core = lock(&self.core);
             if turn.look {
                 core.look();
