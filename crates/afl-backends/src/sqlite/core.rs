@@ -65,7 +65,7 @@ impl Core {
         let patient = file::be_patient(&mut self.connection);
         match (outcomes, patient) {
             (Ok(outcomes), _) => self.settle(jobs, outcomes),
-            (Err(error), Ok(())) if is_busy(&error) => return jobs.into_iter().next(),
+            (Err(error), Ok(())) if file::is_busy(&error) => return jobs.into_iter().next(),
             (Err(error), _) => self.fail(jobs, &error),
         }
         None
@@ -187,8 +187,4 @@ fn is_full(error: &rusqlite::Error) -> bool {
 
 fn is_damage(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt)
-}
-
-fn is_busy(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }

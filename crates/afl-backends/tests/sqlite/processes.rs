@@ -93,3 +93,22 @@ async fn processes_write_at_once_and_wake_each_other() {
         assert!(child.wait().unwrap().success());
     }
 }
+
+#[test]
+fn many_make_the_file_at_once() {
+    const ROUNDS: usize = 5;
+    const OPENERS: usize = 8;
+    for _ in 0..ROUNDS {
+        let folder = Folder::new();
+        let path = folder.path();
+        let gate = std::sync::Barrier::new(OPENERS);
+        std::thread::scope(|scope| {
+            for _ in 0..OPENERS {
+                scope.spawn(|| {
+                    gate.wait();
+                    Sqlite::open(&path, Options::default()).unwrap()
+                });
+            }
+        });
+    }
+}
