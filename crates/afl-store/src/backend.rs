@@ -1,5 +1,6 @@
 //! The narrow trait of a store: it keeps records and knows no workflow.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -29,7 +30,8 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// All writes or none. After `Ok` with [`Durability::Durable`] this batch and all before it outlive a power cut.
     async fn commit(&self, batch: Batch) -> Result<(), StoreError>;
 
-    /// Moves records of a bucket, in one atomic step with choosing them, and returns them as they are then.
+    /// Moves records of a bucket, in one atomic step with choosing them, and returns them as they are then. The
+    /// mover may be called again for the same record and must not call the store.
     async fn take(&self, take: Take) -> Result<Vec<Record>, StoreError>;
 
     /// Wakes whoever waits on it after records came into a bucket with this prefix. It may wake for nothing.
@@ -42,6 +44,29 @@ pub struct Limits {
     pub batch_writes: usize,
     pub batch_bytes: usize,
     pub body_bytes: usize,
+}
+
+impl Limits {
+    /// Whether a backend with these limits takes the batch.
+    pub fn check(&self, batch: &Batch) -> Result<(), StoreError> {
+        let mut keys = HashSet::with_capacity(batch.writes.len());
+        for write in &batch.writes {
+            assert!(keys.insert(&write.key), "a batch writes {:?} twice", write.key);
+            if let Change::Put(content) = &write.change {
+                self.check_body(content)?;
+            }
+        }
+        fits("the number of writes of a batch", batch.writes.len(), self.batch_writes)?;
+        fits("the size of a batch", batch.bytes(), self.batch_bytes)
+    }
+
+    pub fn check_body(&self, content: &Content) -> Result<(), StoreError> {
+        fits("the body of a record", content.body.len(), self.body_bytes)
+    }
+}
+
+fn fits(what: &'static str, size: usize, limit: usize) -> Result<(), StoreError> {
+    if size <= limit { Ok(()) } else { Err(StoreError::TooLarge { what, size, limit }) }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -58,6 +83,15 @@ pub enum Ranks {
     All,
     /// This one and lower ones.
     UpTo(i64),
+}
+
+impl Ranks {
+    pub fn highest(self) -> i64 {
+        match self {
+            Self::All => i64::MAX,
+            Self::UpTo(rank) => rank,
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,11 +115,29 @@ pub struct Batch {
     pub durability: Durability,
 }
 
+impl Batch {
+    /// What counts against [`Limits::batch_bytes`].
+    pub fn bytes(&self) -> usize {
+        self.writes.iter().map(Write::bytes).sum()
+    }
+}
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Write {
     pub key: Key,
     pub expect: Expect,
     pub change: Change,
+}
+
+impl Write {
+    /// The key and what is put there.
+    pub fn bytes(&self) -> usize {
+        let key = self.key.tenant.as_str().len() + self.key.scope.len() + self.key.id.len();
+        match &self.change {
+            Change::Put(content) => key + content.body.len(),
+            Change::Delete | Change::Keep => key,
+        }
+    }
 }
 
 /// What a write finds; otherwise the whole batch is a conflict.
@@ -120,10 +172,12 @@ pub struct Take {
     pub ceiling: Option<Ceiling>,
     pub durability: Durability,
     /// What becomes of a record, by the store's clock; `None` leaves it and looks further.
-    pub mover: Arc<dyn Fn(&Record, Millis) -> Option<Content> + Send + Sync>,
+    pub mover: Mover,
 }
 
-/// No more is taken than keeps a bucket at or below `max` records, even with many takers at once.
+pub type Mover = Arc<dyn Fn(&Record, Millis) -> Option<Content> + Send + Sync>;
+
+/// No more is taken than the bucket lacks to `max` records, even with many takers at once.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ceiling {
     pub bucket: String,

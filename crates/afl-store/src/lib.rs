@@ -1,7 +1,12 @@
 //! The stores of AgentFlow: what is kept, the narrow trait that keeps it, and the typed store above.
 
 pub mod backend;
+pub mod clock;
+pub mod memory;
+pub mod range;
 pub mod record;
+#[cfg(any(test, feature = "testing"))]
+pub mod seed;
 pub mod watch;
 
 pub use afl_engine::time::Millis;

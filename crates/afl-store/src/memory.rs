@@ -1,0 +1,281 @@
+//! The backend that keeps its records in memory: for tests, simulations and runs that need not last.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+#[expect(clippy::disallowed_types, reason = "the simulation has no task that could own the state")]
+use std::sync::Mutex;
+use std::sync::{MutexGuard, PoisonError};
+
+use afl_engine::time::Millis;
+use async_trait::async_trait;
+
+use crate::backend::{
+    Backend, Batch, Change, Durability, Expect, Limits, Mark, Order, Ranks, Scan, StoreError, TAKE_LOOKS,
+    Take,
+};
+use crate::clock::Clock;
+use crate::record::{Content, Key, Place, Record, Tenant};
+use crate::watch::{Watch, Watchers};
+
+/// Needs no runtime, and does the same for the same calls.
+#[derive(Debug)]
+pub struct Memory {
+    clock: Clock,
+    limits: Limits,
+    watchers: Watchers,
+    /// Held while a call looks or writes, never across an await.
+    #[expect(clippy::disallowed_types, reason = "the simulation has no task that could own the state")]
+    state: Mutex<State>,
+}
+
+/// Those of SQLite, so that what fits here fits there.
+pub const LIMITS: Limits = Limits { batch_writes: 10_000, batch_bytes: 64 << 20, body_bytes: 16 << 20 };
+
+impl Memory {
+    pub fn new(clock: Clock) -> Self {
+        Self { clock, limits: LIMITS, watchers: Watchers::default(), state: State::default().into() }
+    }
+
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// Remembers how to take back what is not durable yet, for [`Memory::power_cut`].
+    #[must_use]
+    pub fn with_power_cuts(self) -> Self {
+        self.lock().undo = Some(Vec::new());
+        self
+    }
+
+    /// Takes back the latest commits, at most `lose` and none that is durable, as a power cut may do.
+    pub fn power_cut(&self, lose: usize) {
+        let mut state = self.lock();
+        let undo = state.undo.as_mut().expect("made with `with_power_cuts`");
+        let kept = undo.len().saturating_sub(lose);
+        let taken_back = undo.split_off(kept);
+        // What is left after the power came back is on the disk.
+        undo.clear();
+        for (key, before) in taken_back.into_iter().rev().flatten() {
+            state.set(key, before);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The state is changed only after all that can panic: limits, expectations and the mover.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All that a commit or a take found fit to write.
+    fn write(&self, state: &mut State, writes: Vec<Setting>, durability: Durability) {
+        let mut undo = Vec::with_capacity(writes.len());
+        let mut places = Vec::new();
+        for (key, stored) in writes {
+            if let Some(place) = stored.as_ref().and_then(|stored| stored.content.place.clone()) {
+                places.push((key.tenant.clone(), place));
+            }
+            let before = state.set(key.clone(), stored);
+            undo.push((key, before));
+        }
+        if let Some(commits) = &mut state.undo {
+            match durability {
+                Durability::Relaxed => commits.push(undo),
+                Durability::Durable => commits.clear(),
+            }
+        }
+        for (tenant, place) in places {
+            self.watchers.wake(&tenant, &place);
+        }
+    }
+}
+
+#[async_trait]
+impl Backend for Memory {
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    async fn now(&self) -> Result<Millis, StoreError> {
+        Ok(self.clock.now())
+    }
+
+    async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
+        let state = self.lock();
+        Ok(keys.iter().map(|key| state.record(key)).collect())
+    }
+
+    async fn scan(&self, scan: &Scan) -> Result<Vec<Record>, StoreError> {
+        Ok(self.lock().scan(scan))
+    }
+
+    async fn buckets(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<String>, StoreError> {
+        let state = self.lock();
+        let Some(buckets) = state.buckets.get(tenant) else { return Ok(Vec::new()) };
+        let from = buckets.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
+        Ok(from.map(|(bucket, _)| bucket.clone()).take_while(|bucket| bucket.starts_with(prefix)).collect())
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
+        self.limits.check(&batch)?;
+        let mut state = self.lock();
+        let mut writes = Vec::with_capacity(batch.writes.len());
+        for write in batch.writes {
+            let version = state.expected(&write.key, write.expect)?;
+            match write.change {
+                Change::Put(content) => {
+                    writes.push((write.key, Some(Stored { version: version + 1, content })));
+                }
+                Change::Delete => writes.push((write.key, None)),
+                Change::Keep => {}
+            }
+        }
+        self.write(&mut state, writes, batch.durability);
+        Ok(())
+    }
+
+    async fn take(&self, take: Take) -> Result<Vec<Record>, StoreError> {
+        let mut state = self.lock();
+        let moved = state.choose(&take, self.clock.now());
+        for record in &moved {
+            self.limits.check_body(&record.content)?;
+        }
+        let writes = moved
+            .iter()
+            .cloned()
+            .map(|Record { key, version, content }| (key, Some(Stored { version, content })));
+        self.write(&mut state, writes.collect(), take.durability);
+        Ok(moved)
+    }
+
+    fn watch(&self, tenant: &Tenant, prefix: &str) -> Watch {
+        self.watchers.watch(tenant, prefix)
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    records: BTreeMap<Key, Stored>,
+    /// Every record with a place, once; no bucket is empty.
+    buckets: BTreeMap<Tenant, BTreeMap<String, BTreeSet<Mark>>>,
+    /// What each commit since the last durable one replaced; nothing when nobody will ask.
+    undo: Option<Vec<Vec<Setting>>>,
+}
+
+/// What is or was to be found at a key.
+type Setting = (Key, Option<Stored>);
+
+#[derive(Clone, Debug)]
+struct Stored {
+    version: u64,
+    content: Content,
+}
+
+impl State {
+    fn record(&self, key: &Key) -> Option<Record> {
+        let Stored { version, content } = self.records.get(key)?.clone();
+        Some(Record { key: key.clone(), version, content })
+    }
+
+    /// The version that a write finds there, zero when nothing is there.
+    fn expected(&self, key: &Key, expect: Expect) -> Result<u64, StoreError> {
+        let found = self.records.get(key).map(|stored| stored.version);
+        match (expect, found) {
+            (Expect::Absent, None) => Ok(0),
+            (Expect::Version(version), Some(found)) if found == version => Ok(version),
+            (Expect::Absent | Expect::Version(_), _) => Err(StoreError::Conflict { key: key.clone() }),
+        }
+    }
+
+    /// Returns what was there before.
+    fn set(&mut self, key: Key, stored: Option<Stored>) -> Option<Stored> {
+        let mark = |rank| Mark { rank, scope: key.scope.clone(), id: key.id.clone() };
+        let buckets = self.buckets.entry(key.tenant.clone()).or_default();
+        if let Some(Place { bucket, rank }) =
+            self.records.get(&key).and_then(|stored| stored.content.place.as_ref())
+        {
+            let marks = buckets.get_mut(bucket).expect("a placed record is in its bucket");
+            assert!(marks.remove(&mark(*rank)), "a placed record is in its bucket");
+            if marks.is_empty() {
+                buckets.remove(bucket);
+            }
+        }
+        if let Some(place) = stored.as_ref().and_then(|stored| stored.content.place.as_ref()) {
+            buckets.entry(place.bucket.clone()).or_default().insert(mark(place.rank));
+        }
+        match stored {
+            Some(stored) => self.records.insert(key, stored),
+            None => self.records.remove(&key),
+        }
+    }
+
+    fn scan(&self, scan: &Scan) -> Vec<Record> {
+        match scan {
+            Scan::Scope { tenant, scope, prefix, after, limit } => {
+                let key = |id: &str| Key { tenant: tenant.clone(), scope: scope.clone(), id: id.to_owned() };
+                let start = match after {
+                    Some(after) if after >= prefix => Bound::Excluded(key(after)),
+                    Some(_) | None => Bound::Included(key(prefix)),
+                };
+                let here = |key: &Key| {
+                    key.tenant == *tenant && key.scope == *scope && key.id.starts_with(prefix.as_str())
+                };
+                let range = self.records.range((start, Bound::Unbounded));
+                let page = range.map(|(key, _)| key).take_while(|key| here(key)).take(*limit);
+                page.filter_map(|key| self.record(key)).collect()
+            }
+            Scan::Bucket { tenant, bucket, ranks, order, after, limit } => {
+                let here = |mark: &&Mark| ranks.admit(mark.rank);
+                let marks = self.marks(tenant, bucket);
+                let page: Vec<&Mark> = match (order, after) {
+                    (Order::Ascending, Some(after)) => marks
+                        .range((Bound::Excluded(after), Bound::Unbounded))
+                        .take_while(here)
+                        .take(*limit)
+                        .collect(),
+                    (Order::Ascending, None) => marks.iter().take_while(here).take(*limit).collect(),
+                    (Order::Descending, Some(after)) => {
+                        marks.range(..after).rev().skip_while(|mark| !here(mark)).take(*limit).collect()
+                    }
+                    (Order::Descending, None) => {
+                        marks.iter().rev().skip_while(|mark| !here(mark)).take(*limit).collect()
+                    }
+                };
+                page.into_iter().map(|mark| self.marked(tenant, mark)).collect()
+            }
+        }
+    }
+
+    /// What a take moves, as it is afterwards.
+    fn choose(&self, take: &Take, now: Millis) -> Vec<Record> {
+        let room = take.ceiling.as_ref().map_or(usize::MAX, |ceiling| {
+            ceiling.max.saturating_sub(self.marks(&take.tenant, &ceiling.bucket).len())
+        });
+        let marks = self.marks(&take.tenant, &take.bucket).iter();
+        marks
+            .take_while(|mark| take.ranks.admit(mark.rank))
+            .take(TAKE_LOOKS)
+            .filter_map(|mark| {
+                let record = self.marked(&take.tenant, mark);
+                let content = (take.mover)(&record, now)?;
+                Some(Record { version: record.version + 1, content, ..record })
+            })
+            .take(take.limit.min(room))
+            .collect()
+    }
+
+    fn marks(&self, tenant: &Tenant, bucket: &str) -> &BTreeSet<Mark> {
+        static NONE: BTreeSet<Mark> = BTreeSet::new();
+        self.buckets.get(tenant).and_then(|buckets| buckets.get(bucket)).unwrap_or(&NONE)
+    }
+
+    fn marked(&self, tenant: &Tenant, mark: &Mark) -> Record {
+        let key = Key { tenant: tenant.clone(), scope: mark.scope.clone(), id: mark.id.clone() };
+        self.record(&key).expect("a bucket holds records that are there")
+    }
+}
+
+impl Ranks {
+    fn admit(self, rank: i64) -> bool {
+        rank <= self.highest()
+    }
+}
