@@ -2,6 +2,10 @@
 
 pub mod backend;
 pub mod clock;
+#[cfg(any(test, feature = "testing"))]
+pub mod conformance;
+#[cfg(any(test, feature = "testing"))]
+pub mod fault;
 pub mod memory;
 pub mod range;
 pub mod record;
