@@ -27,7 +27,7 @@ const SILENCE: Duration = Duration::from_secs(15);
 /// Every statement goes by an index and its plan is kept, so the planner must not be misled by the statistics of a
 /// table that was empty a minute ago. A process that hangs must not keep its locks.
 const SESSION: &str = "-c default_transaction_isolation=read\\ committed -c plan_cache_mode=force_generic_plan \
-     -c enable_seqscan=off -c enable_bitmapscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c enable_sort=off \
+     -c enable_seqscan=off -c enable_bitmapscan=off -c enable_hashjoin=off -c enable_mergejoin=off \
      -c jit=off -c idle_in_transaction_session_timeout=15s -c lock_timeout=15s -c statement_timeout=60s";
 
 #[derive(Clone, Debug)]
