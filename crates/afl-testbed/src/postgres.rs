@@ -97,9 +97,14 @@ impl Server {
         self.port
     }
 
-    /// Where it keeps everything, its log in `log`.
+    /// Where it keeps everything.
     pub fn directory(&self) -> &Path {
         self.keeper.directory()
+    }
+
+    /// All that it has logged.
+    pub fn log(&self) -> io::Result<String> {
+        fs::read_to_string(self.keeper.directory().join(Keeper::LOG))
     }
 
     /// Ends all connections and stops in order.

@@ -104,10 +104,8 @@ impl Listener {
 
     async fn receive(&self, mut connection: Connection<Socket, NoTlsStream>) -> Result<(), Error> {
         while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
-            match message? {
-                AsyncMessage::Notification(notification) => self.wake(&notification),
-                // Remarks of the server, and kinds that a later driver may know.
-                _ => {}
+            if let AsyncMessage::Notification(notification) = message? {
+                self.wake(&notification);
             }
         }
         Ok(())

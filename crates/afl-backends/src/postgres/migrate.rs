@@ -1,5 +1,7 @@
 //! The schema `afl` in the database, brought to the state that this program knows.
 
+use std::fmt::Write as _;
+
 use deadpool_postgres::ClientWrapper;
 use sha2::{Digest, Sha256};
 use tokio_postgres::error::SqlState;
@@ -103,6 +105,10 @@ fn pending(server: &Server, applied: &[Row]) -> Result<Vec<&'static Migration>, 
 
 impl Migration {
     fn checksum(&self) -> String {
-        Sha256::digest(self.sql).iter().map(|byte| format!("{byte:02x}")).collect()
+        let mut checksum = String::new();
+        for byte in Sha256::digest(self.sql) {
+            write!(checksum, "{byte:02x}").expect("a string takes everything");
+        }
+        checksum
     }
 }

@@ -23,7 +23,8 @@ pub(super) async fn get(connections: &Connections, keys: &[Key]) -> Result<Vec<O
     let rows = connections.query(&sql, &keys.iter().collect::<Keys<'_>>().params()).await?;
     for row in rows {
         let nth: i64 = row.get(0);
-        found[nth as usize - 1] = Some(read(connections, &row, 1)?);
+        let nth = usize::try_from(nth).expect("rows are counted from one");
+        found[nth - 1] = Some(read(connections, &row, 1)?);
     }
     Ok(found)
 }

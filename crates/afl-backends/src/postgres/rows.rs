@@ -16,7 +16,8 @@ pub(super) fn record(row: &Row, first: usize) -> Result<Record, Error> {
         (Some(bucket), Some(rank)) => Some(Place { bucket, rank }),
         (Some(_) | None, _) => None,
     };
-    let number = |column: usize| Ok::<u32, Error>(row.try_get::<_, i64>(first + column)? as u32);
+    let number =
+        |column: usize| Ok::<u32, Error>(row.try_get::<_, i64>(first + column)?.cast_unsigned() as u32);
     let seal = Seal { schema: number(6)?, runtime: number(7)?, checksum: number(8)? };
     let version: i64 = row.try_get(first + 3)?;
     Ok(Record {

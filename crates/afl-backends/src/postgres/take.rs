@@ -80,20 +80,15 @@ impl Taker<'_> {
 
     async fn attempt(self, session: Session, take: &Take) -> Result<Vec<Record>, Stop> {
         let client = session.client();
-        let room = match take.ceiling {
-            Some(_) => {
-                client.batch_execute(BEGIN).await?;
-                room(client, take).await?
-            }
-            None => take.limit,
-        };
-        let moves = match take.ceiling {
-            Some(_) => self.choose(client, take, room).await?,
-            None => {
-                let (begun, moves) = join(client.batch_execute(BEGIN), self.choose(client, take, room)).await;
-                begun?;
-                moves?
-            }
+        let moves = if take.ceiling.is_some() {
+            client.batch_execute(BEGIN).await?;
+            let room = room(client, take).await?;
+            self.choose(client, take, room).await?
+        } else {
+            let (begun, moves) =
+                join(client.batch_execute(BEGIN), self.choose(client, take, take.limit)).await;
+            begun?;
+            moves?
         };
         for Move { moved, .. } in &moves {
             self.limits.check_body(&moved.content).map_err(Stop::Given)?;

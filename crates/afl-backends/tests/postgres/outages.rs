@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use afl_backends::postgres::Postgres;
 use afl_store::backend::{Backend, Expect, StoreError};
-use afl_store::conformance::differential;
+use afl_store::conformance::{differential, races};
 use afl_testbed::postgres::Server;
 use tokio::time::timeout;
 
@@ -121,8 +121,8 @@ async fn the_servers_own_isolation_level_does_not_matter() {
         let handles: [Arc<dyn Backend>; 2] =
             [Arc::new(database.connect().await), Arc::new(database.connect().await)];
         differential::compare(&handles, 1, 200).await;
-        afl_store::conformance::races::batches_of_many_writers_are_whole(&database).await;
-        afl_store::conformance::races::a_ceiling_holds_with_many_takers(&Database::on(&server.url()).await)
-            .await;
+        races::batches_of_many_writers_are_whole(&database).await;
+        races::a_ceiling_holds_with_many_takers(&Database::on(&server.url()).await).await;
+        assert!(!server.log().unwrap().contains("could not serialize"));
     }
 }
