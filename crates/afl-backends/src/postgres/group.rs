@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
 use afl_store::backend::{Batch, Durability, StoreError};
 use afl_store::record::Key;
@@ -16,7 +15,7 @@ use super::failure::{Failure, Outlook, outlook};
 use super::listen::Origin;
 use super::plan::{Known, Plan};
 use super::rows::{Keys, key};
-use super::server::{Server, Tries};
+use super::server::{ANSWER, SILENT, Server, Tries};
 use super::stats::Counters;
 use super::write::{BEGIN, COMMIT, Ending, Rows, WRITE};
 
@@ -25,9 +24,6 @@ pub(super) const QUEUE: usize = 1_024;
 /// What one transaction carries, so that it stays short; a single batch may be larger.
 const GROUP_BATCHES: usize = 256;
 const GROUP_BYTES: usize = 8 << 20;
-
-/// A server that is silent for longer is given up; its own limit for a statement is shorter.
-const ANSWER: Duration = Duration::from_secs(75);
 
 /// The records of the group that are there, locked until the transaction ends.
 const LOCK: &str = "
@@ -107,7 +103,7 @@ impl Writer {
         loop {
             let client = self.connected().await?;
             let written = timeout(ANSWER, self.write(&client, batches, way)).await;
-            let Ok((ending, verdicts)) = written else { return Err(self.unknown("it does not answer")) };
+            let Ok((ending, verdicts)) = written else { return Err(self.unknown(SILENT)) };
             let error = match ending {
                 Ending::Committed => {
                     self.client = Some(client);
@@ -194,18 +190,9 @@ impl Writer {
         if let Some(client) = self.client.take().filter(|client| !client.is_closed()) {
             return Ok(client);
         }
-        let mut tries = Tries::default();
-        loop {
-            let connected = async {
-                let client = self.server.connect().await?;
-                client.prepare_cached(WRITE).await.map(|_| client)
-            };
-            match connected.await {
-                Ok(client) => return Ok(client),
-                Err(error) if outlook(&error) == Outlook::Passing && tries.again().await => {}
-                Err(error) => return Err(Failure::of(&self.server, &error)),
-            }
-        }
+        let client = self.server.connect().await?;
+        client.prepare_cached(WRITE).await.map_err(|error| Failure::of(&self.server, &error))?;
+        Ok(client)
     }
 
     fn unknown(&self, reason: &str) -> Failure {

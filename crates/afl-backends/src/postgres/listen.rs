@@ -12,7 +12,7 @@ use tokio::time::{interval, sleep, timeout};
 use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::{AsyncMessage, Client, Connection, Error, Notification, Socket};
 
-use super::server::Server;
+use super::server::{CONNECT_TIMEOUT, Server};
 
 const CHANNEL: &str = "afl";
 
@@ -69,7 +69,7 @@ impl Listener {
     pub(super) async fn run(self) {
         let mut pause = FIRST_PAUSE;
         loop {
-            if let Ok((client, connection)) = self.server.open().await {
+            if let Ok(Ok((client, connection))) = timeout(CONNECT_TIMEOUT, self.server.open()).await {
                 pause = FIRST_PAUSE;
                 // It ends with why the connection was lost; either way a new one follows.
                 drop(self.listen(&client, connection).await);

@@ -27,10 +27,10 @@ use tokio::task::JoinHandle;
 pub use self::stats::Stats;
 
 use self::clock::Clock;
-use self::failure::{Failure, Outlook, outlook};
+use self::failure::Failure;
 use self::group::{Request, Writer};
 use self::listen::{Listener, Origin};
-use self::server::{Connections, Server, Tries};
+use self::server::{Connections, Server};
 use self::stats::Counters;
 use self::take::Taker;
 
@@ -58,14 +58,7 @@ impl Postgres {
     /// is how many it may open for reads and takes, usually [`CONNECTIONS`].
     pub async fn connect(url: &str, connections: usize) -> Result<Self, StoreError> {
         let server = Server::new(url)?;
-        let mut tries = Tries::default();
-        let mut client = loop {
-            match server.connect().await {
-                Ok(client) => break client,
-                Err(error) if outlook(&error) == Outlook::Passing && tries.again().await => {}
-                Err(error) => return Err(Failure::of(&server, &error).into()),
-            }
-        };
+        let mut client = server.connect().await?;
         migrate::migrate(&server, &mut client).await?;
 
         let (requests, received) = mpsc::channel(group::QUEUE);
@@ -145,6 +138,9 @@ impl Backend for Postgres {
     }
 
     async fn take(&self, take: Take) -> Result<Vec<Record>, StoreError> {
+        if take.limit == 0 {
+            return Ok(Vec::new());
+        }
         let taker = Taker {
             connections: &self.connections,
             watchers: &self.watchers,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use deadpool_postgres::{
     ClientWrapper, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts,
 };
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_postgres::config::{Host, TargetSessionAttrs};
 use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::types::ToSql;
@@ -19,7 +19,10 @@ use super::failure::{Failure, Outlook, outlook};
 pub(super) const ATTEMPTS: u32 = 7;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A server that is silent for longer is given up; its own limit for a statement is shorter.
+pub(super) const ANSWER: Duration = Duration::from_secs(75);
+pub(super) const SILENT: &str = "it does not answer";
 const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 /// After this a silent peer counts as gone.
 const SILENCE: Duration = Duration::from_secs(15);
@@ -71,15 +74,26 @@ impl Server {
         self.config.get_user().unwrap_or_default()
     }
 
-    /// A connection beside the pool.
-    pub(super) async fn connect(&self) -> Result<ClientWrapper, Error> {
-        let (client, connection) = self.open().await?;
-        // It ends with an error when the connection is lost, which the client's user learns from the client.
-        let task = tokio::spawn(async move { drop(connection.await) });
-        Ok(ClientWrapper::new(client, task))
+    /// A connection beside the pool, tried again while the server is away.
+    pub(super) async fn connect(&self) -> Result<ClientWrapper, Failure> {
+        let mut tries = Tries::default();
+        loop {
+            let error = match timeout(CONNECT_TIMEOUT, self.open()).await {
+                Ok(Ok((client, connection))) => {
+                    // It ends with an error when the connection is lost, which the client's user learns as well.
+                    let task = tokio::spawn(async move { drop(connection.await) });
+                    return Ok(ClientWrapper::new(client, task));
+                }
+                Ok(Err(error)) => error,
+                Err(_) => return Err(Failure::unavailable(self, SILENT)),
+            };
+            if outlook(&error) != Outlook::Passing || !tries.again().await {
+                return Err(Failure::of(self, &error));
+            }
+        }
     }
 
-    /// A connection that the caller drives.
+    /// One try of a connection that the caller drives.
     pub(super) async fn open(&self) -> Result<(Client, Connection<Socket, NoTlsStream>), Error> {
         self.config.connect(NoTls).await
     }
@@ -142,9 +156,13 @@ impl Connections {
         loop {
             let client = self.get().await?;
             let rows = async { client.query(&client.prepare_cached(sql).await?, params).await };
-            match rows.await {
-                Ok(rows) => return Ok(rows),
-                Err(error) => {
+            match timeout(ANSWER, rows).await {
+                Ok(Ok(rows)) => return Ok(rows),
+                Err(_) => {
+                    drop(Object::take(client));
+                    return Err(Failure::unavailable(&self.server, SILENT));
+                }
+                Ok(Err(error)) => {
                     // Whatever is wrong with it, a fresh one is better.
                     drop(Object::take(client));
                     if outlook(&error) != Outlook::Passing || !tries.again().await {

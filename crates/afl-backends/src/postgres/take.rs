@@ -6,13 +6,14 @@ use afl_store::record::Record;
 use afl_store::watch::Watchers;
 use deadpool_postgres::{ClientWrapper, Object};
 use futures_util::future::join;
+use tokio::time::timeout;
 use tokio_postgres::Error;
 
 use super::failure::{Failure, Outlook, outlook};
 use super::listen::Origin;
 use super::plan::{After, Slot};
 use super::rows::{COLUMNS, record};
-use super::server::{Connections, Tries};
+use super::server::{ANSWER, Connections, SILENT, Server, Tries};
 use super::stats::Counters;
 use super::write::{BEGIN, COMMIT, Ending, Rows, WRITE};
 
@@ -42,6 +43,7 @@ enum Stop {
     Undone(Error),
     /// The commit was sent.
     Unknown(Error),
+    Silent,
     Given(StoreError),
 }
 
@@ -65,14 +67,13 @@ impl Taker<'_> {
             // Taken out of the pool, so that one in the middle of a transaction, ours or a cancelled caller's, is
             // closed and never used again.
             let session = Session(Some(self.connections.get().await?));
-            match self.attempt(session, take).await {
+            let attempt = timeout(ANSWER, self.attempt(session, take)).await;
+            match attempt.unwrap_or(Err(Stop::Silent)) {
                 Ok(records) => return Ok(records),
                 Err(Stop::Undone(error)) if outlook(&error) != Outlook::Lasting && tries.again().await => {}
                 Err(Stop::Undone(error)) => return Err(Failure::of(server, &error).into()),
-                Err(Stop::Unknown(error)) => {
-                    let reason = format!("{error}; whether the last take happened is not known");
-                    return Err(Failure::unavailable(server, reason).into());
-                }
+                Err(Stop::Unknown(error)) => return Err(unknown(server, &error.to_string())),
+                Err(Stop::Silent) => return Err(unknown(server, SILENT)),
                 Err(Stop::Given(error)) => return Err(error),
             }
         }
@@ -159,6 +160,10 @@ impl Taker<'_> {
         }
         records
     }
+}
+
+fn unknown(server: &Server, reason: &str) -> StoreError {
+    Failure::unavailable(server, format!("{reason}; whether the last take happened is not known")).into()
 }
 
 /// How many may be taken, with all other takers under the same ceiling waiting.
