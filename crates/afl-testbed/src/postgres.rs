@@ -127,7 +127,7 @@ impl Server {
 const SETTINGS: &str = "
 listen_addresses = '127.0.0.1'
 unix_socket_directories = ''
-max_connections = 300
+max_connections = 600
 shared_buffers = 64MB
 ";
 

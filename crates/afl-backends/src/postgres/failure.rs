@@ -13,7 +13,14 @@ use super::server::Server;
 #[derive(Clone, Debug)]
 pub(super) enum Failure {
     Full,
-    Unavailable { name: String, reason: String },
+    Unavailable {
+        name: String,
+        reason: String,
+    },
+    /// Another session holds a record and does not let go.
+    Locked {
+        name: String,
+    },
     Refused(String),
 }
 
@@ -107,8 +114,17 @@ impl Failure {
             code if *code == SqlState::READ_ONLY_SQL_TRANSACTION => {
                 Self::unavailable(server, "it is read only at the moment, as a standby is")
             }
+            code if *code == SqlState::LOCK_NOT_AVAILABLE => Self::Locked { name: name.to_owned() },
             code if is_resource(code) => Self::unavailable(server, message),
             code => Self::Refused(format!("{name} refuses a statement: {message} ({})", code.code())),
+        }
+    }
+
+    /// Whether a group may have failed for one of its batches.
+    pub(super) fn is_of_a_batch(&self) -> bool {
+        match self {
+            Self::Refused(_) | Self::Locked { .. } => true,
+            Self::Full | Self::Unavailable { .. } => false,
         }
     }
 
@@ -133,6 +149,12 @@ impl From<Failure> for StoreError {
         match failure {
             Failure::Full => Self::Full,
             Failure::Unavailable { name, reason } => Self::Unavailable { name, reason },
+            Failure::Locked { name } => Self::Unavailable {
+                name,
+                reason:
+                    "another session has locked a record for long: look for it in pg_stat_activity and end it"
+                        .to_owned(),
+            },
             Failure::Refused(reason) => Self::Refused(reason),
         }
     }

@@ -76,8 +76,8 @@ impl Writer {
         let batches: Vec<&Batch> = group.iter().map(|request| &request.batch).collect();
         let results: Vec<Result<(), StoreError>> = match self.commit(&batches).await {
             Ok(verdicts) => verdicts.into_iter().map(|verdict| verdict.map_err(conflict)).collect(),
-            // A statement that the server refuses is one batch's fault, and the others must not suffer for it.
-            Err(Failure::Refused(_)) if batches.len() > 1 => {
+            // The other batches must not suffer for it.
+            Err(failure) if failure.is_of_a_batch() && batches.len() > 1 => {
                 let mut results = Vec::with_capacity(batches.len());
                 for batch in &batches {
                     results.push(self.commit_alone(batch).await);

@@ -7,7 +7,7 @@ use deadpool_postgres::{
     ClientWrapper, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts,
 };
 use tokio::time::{sleep, timeout};
-use tokio_postgres::config::{Host, TargetSessionAttrs};
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Connection, Error, NoTls, Row, Socket};
@@ -31,7 +31,7 @@ const SILENCE: Duration = Duration::from_secs(15);
 /// table that was empty a minute ago. A process that hangs must not keep its locks.
 const SESSION: &str = "-c default_transaction_isolation=read\\ committed -c plan_cache_mode=force_generic_plan \
      -c enable_seqscan=off -c enable_bitmapscan=off -c enable_hashjoin=off -c enable_mergejoin=off \
-     -c jit=off -c idle_in_transaction_session_timeout=15s -c lock_timeout=15s -c statement_timeout=60s";
+     -c jit=off -c idle_in_transaction_session_timeout=15s -c lock_timeout=3s -c statement_timeout=60s";
 
 #[derive(Clone, Debug)]
 pub(super) struct Server {
@@ -49,6 +49,12 @@ impl Server {
             ))
         })?;
         let name = name(&config);
+        if config.get_ssl_mode() == SslMode::Require {
+            return Err(Failure::Refused(format!(
+                "{name} is to be reached with sslmode=require, but this build has no TLS for PostgreSQL: use a tunnel \
+                 or a private network and leave sslmode out"
+            )));
+        }
         let options = format!("{} {SESSION}", config.get_options().unwrap_or_default());
         config
             .options(options)

@@ -35,6 +35,15 @@ async fn a_wrong_password_or_user_is_named_without_the_password() {
 }
 
 #[tokio::test]
+async fn a_handle_does_not_show_its_password() {
+    let database = Database::new().await;
+    let url = database.url();
+    let password = url.split(['@', ':']).nth(2).unwrap();
+    let shown = format!("{:?}", database.connect().await);
+    assert!(password.len() > 8 && !shown.contains(password), "{shown}");
+}
+
+#[tokio::test]
 async fn a_missing_database_is_named_with_what_to_do() {
     let server = afl_testbed::postgres::shared_url();
     let (address, _) = server.rsplit_once('/').unwrap();
@@ -54,6 +63,8 @@ async fn an_address_that_is_none_is_refused() {
         &["cannot be read", "postgres://USER"],
     );
     says(&refused(&format!("host=a password={PASSWORD} colour=red")).await, &["cannot be read"]);
+    let encrypted = format!("postgres://a:{PASSWORD}@host/x?sslmode=require");
+    says(&refused(&encrypted).await, &["`x` at host", "no TLS"]);
 }
 
 #[tokio::test]

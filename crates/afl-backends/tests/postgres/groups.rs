@@ -95,6 +95,23 @@ async fn a_batch_that_the_server_refuses_fails_alone() {
     assert!(matches!(answers[1], Err(StoreError::Refused(_))), "{answers:?}");
 }
 
+#[tokio::test]
+async fn a_record_that_another_session_holds_stops_only_its_own_batch() {
+    let database = Database::new().await;
+    let (store, client) = (database.connect().await, database.client().await);
+    let writes = |expect| ["a", "held", "b"].map(|id| vec![put(id, expect, content("1"))]).to_vec();
+    commit_all(&store, writes(Expect::Absent)).await;
+    client.batch_execute("BEGIN; SELECT FROM afl.records WHERE id = 'held' FOR UPDATE").await.unwrap();
+    let answers = commit_all(&store, writes(Expect::Version(1))).await;
+    assert!(answers[0].is_ok() && answers[2].is_ok(), "{answers:?}");
+    assert!(
+        matches!(&answers[1], Err(error) if error.to_string().contains("pg_stat_activity")),
+        "{answers:?}"
+    );
+    client.batch_execute("COMMIT").await.unwrap();
+    store.commit(durable(writes(Expect::Version(1)).remove(1))).await.unwrap();
+}
+
 /// Processes that write the same records in all ways at once meet conflicts, never a deadlock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn writers_in_each_others_way_do_not_stop_each_other() {
