@@ -92,7 +92,7 @@ fn migrate(connection: &mut Connection) -> rusqlite::Result<usize> {
         transaction.execute_batch(migration)?;
     }
     let now = found.max(MIGRATIONS.len());
-    transaction.execute("UPDATE meta SET value = ?1 WHERE name = 'format'", [now as i64])?;
+    transaction.execute("UPDATE meta SET value = ?1 WHERE name = 'format'", [now])?;
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.commit()?;
     Ok(now)
