@@ -52,6 +52,7 @@
 
 pub mod agent;
 mod control;
+pub mod doctor;
 mod drive;
 mod error;
 mod find;

@@ -8,6 +8,7 @@ use afl_engine::run::{Run, RunStatus};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 use afl_runtime::agent::{Claim, Names, Request};
+use afl_runtime::doctor::Remedy;
 use afl_runtime::{Service, StartRequest, compile};
 use afl_store::backend::Backend;
 use afl_store::clock::{Clock, SimClock};
@@ -120,10 +121,29 @@ impl World {
                 answer(&self.service, claim).await;
             }
             let driven = self.service.turn().await.unwrap();
+            self.examine().await;
             if claims.is_empty() && driven == 0 {
                 break;
             }
         }
+    }
+
+    /// Every promise about stored data holds.
+    pub(crate) async fn examine(&self) {
+        let report = self.service.doctor(Remedy::Tell).await.unwrap();
+        assert_eq!(report.findings, [], "the doctor finds nothing");
+    }
+
+    /// What must be the same whatever happened on the way: no times, tokens or counts of attempts.
+    pub(crate) async fn canonical(&self, run: &RunId) -> Value {
+        let record = self.run(run).await;
+        let steps = self.service.steps(run, None, None, 10_000).await.unwrap().steps;
+        let steps = steps.into_iter().map(|view| {
+            let event = view.event.map(|event| json!([event.state, event.result, event.error]));
+            let task = view.task.map(|task| task.state);
+            json!([view.path, view.step.state, view.step.attributes, view.step.error, event, task])
+        });
+        json!({"status": record.status, "error": record.error, "steps": steps.collect::<Vec<_>>()})
     }
 
     pub(crate) async fn run(&self, run: &RunId) -> Run {
