@@ -51,6 +51,7 @@
 //! ```
 
 pub mod agent;
+mod canonical;
 mod control;
 pub mod doctor;
 mod drive;
