@@ -38,7 +38,7 @@ impl Site {
         Self {
             kind,
             tenant: Tenant::new(&name).unwrap(),
-            folder: tempfile::tempdir().unwrap(),
+            folder: folder(),
             memory: Arc::new(Memory::new(Clock::System)),
         }
     }
@@ -67,4 +67,9 @@ impl Site {
     pub(crate) async fn service(&self) -> Service {
         Service::new(self.backend().await, self.tenant.clone())
     }
+}
+
+/// In memory where there is such a place: no test here cuts the power, so no disk is needed.
+pub(crate) fn folder() -> TempDir {
+    TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).unwrap()
 }
