@@ -33,7 +33,7 @@ use crate::attribute::BlobHash;
 use crate::changes::{Changes, Put};
 use crate::event::Event;
 use crate::id::StepId;
-use crate::plan::{FacetAt, Plan};
+use crate::plan::{FacetAt, Node, Plan};
 use crate::run::{KEPT_RUNS, Run, RunStatus};
 use crate::step::Step;
 use crate::task::Task;
@@ -276,11 +276,21 @@ impl Evaluation {
     }
 
     pub fn supply_step(&mut self, id: StepId, stored: Option<Stored<Step>>) {
-        let node = self.plan.locate(self.workflow, &id);
+        let node = self.node_of(&id);
         let entry = stored.zip(node).map(|(stored, node)| {
             (StepEntry { step: Arc::new(Step { id: id.clone(), ..stored.item }), node }, stored.version)
         });
         self.known.steps.supply(id, entry);
+    }
+
+    /// From the parent where that is at hand: ids can be long.
+    fn node_of(&self, id: &StepId) -> Option<Node> {
+        let parent =
+            id.split().and_then(|(parent, segment)| Some((self.known.steps.get(&parent)?.node, segment)));
+        match parent {
+            Some((node, segment)) => self.plan.child(node, segment),
+            None => self.plan.locate(self.workflow, id),
+        }
     }
 
     pub fn supply_event(&mut self, id: StepId, stored: Option<Stored<Event>>) {
