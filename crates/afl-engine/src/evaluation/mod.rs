@@ -47,7 +47,10 @@ use wants::Missing;
 pub use wants::Wants;
 
 /// How many levels of blocks and steps may nest in a run. Recursion in a program ends here at the latest.
-pub const MAX_DEPTH: usize = 1_000;
+pub const MAX_DEPTH: usize = 500;
+
+/// How long a step's id may be: stores index it. Only a `foreach` in a `foreach` in … meets this before the depth.
+const MAX_ID_BYTES: usize = 2_000;
 
 /// How many elements one `foreach` may have.
 pub const MAX_ELEMENTS: usize = 1_000_000;
