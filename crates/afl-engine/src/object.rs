@@ -1,5 +1,6 @@
 //! What a stored step is.
 
+use crate::state::Path;
 use crate::wire::wire_enum;
 
 wire_enum! {
@@ -24,6 +25,18 @@ wire_enum! {
 }
 
 impl ObjectType {
+    /// The way through the states (document 003, `create_state_changer`).
+    pub const fn path(self) -> Path {
+        match self {
+            Self::VariableAssignment | Self::Workflow | Self::Facet | Self::Before | Self::After => {
+                Path::Statement
+            }
+            Self::YieldAssignment => Path::Yield,
+            Self::SchemaInstantiation => Path::Schema,
+            Self::AndThen | Self::AndMap | Self::AndMatch | Self::Block => Path::Block,
+        }
+    }
+
     pub const fn is_block(self) -> bool {
         matches!(self, Self::AndThen | Self::AndMap | Self::AndMatch | Self::Block)
     }

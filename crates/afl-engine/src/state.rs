@@ -37,6 +37,10 @@ wire_enum! {
 }
 
 impl State {
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Complete | Self::Error)
+    }
+
     /// The state after this one; `None` at the end of the path and beside it.
     pub fn next(self, path: Path) -> Option<Self> {
         let states = path.states();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use afl_lang::program::{Decl, Parameter, Program};
+use afl_lang::program::{Decl, Parameter, Program, Qualified};
 use afl_lang::types::TypeRef;
 
 use crate::eval::{EvalError, NoScope, eval};
@@ -14,39 +14,39 @@ use crate::value::{Kind, MAX_VALUE_DEPTH, Value, is_within_depth};
 /// `Long` and `Int` take integers only, however a double is written; `Double` takes both. A map fits a
 /// schema when every field without a default is there and fits; further keys are left alone, because a
 /// handler may know more than the program asks for.
-pub fn fits(name: &str, value: &Value, ty: &TypeRef, schemas: &Schemas<'_>) -> Result<(), Misfit> {
+pub fn fits(name: &str, value: &Value, ty: &TypeRef, schemas: &Schemas) -> Result<(), Misfit> {
     check(value, ty, schemas, MAX_VALUE_DEPTH).map_err(|misfit| misfit.within(name))
 }
 
 /// The value with the defaults of the schema fields it leaves out, at every depth.
-pub fn with_defaults(value: Value, ty: &TypeRef, schemas: &Schemas<'_>) -> Result<Value, EvalError> {
+pub fn with_defaults(value: Value, ty: &TypeRef, schemas: &Schemas) -> Result<Value, EvalError> {
     fill(value, ty, schemas, MAX_VALUE_DEPTH)
 }
 
 /// The schemas of a program by their qualified names.
 #[derive(Clone, Debug, Default)]
-pub struct Schemas<'p>(BTreeMap<&'p str, &'p [Parameter]>);
+pub struct Schemas(BTreeMap<Qualified, Vec<Parameter>>);
 
-impl<'p> Schemas<'p> {
-    pub fn of(program: &'p Program) -> Self {
+impl Schemas {
+    pub fn of(program: &Program) -> Self {
         let mut schemas = Self::default();
         schemas.collect(&program.declarations);
         schemas
     }
 
-    fn collect(&mut self, declarations: &'p [Decl]) {
+    fn collect(&mut self, declarations: &[Decl]) {
         for declaration in declarations {
             match declaration {
                 Decl::Namespace(namespace) => self.collect(&namespace.declarations),
                 Decl::Schema(schema) => {
-                    self.0.insert(&schema.id, &schema.fields);
+                    self.0.insert(schema.id.clone(), schema.fields.clone());
                 }
                 Decl::Facet(_) | Decl::Implicit(_) => {}
             }
         }
     }
 
-    fn fields(&self, name: &str) -> &'p [Parameter] {
+    fn fields(&self, name: &str) -> &[Parameter] {
         self.0.get(name).expect("a program declares the schemas it names")
     }
 }
@@ -93,7 +93,7 @@ impl Misfit {
 }
 
 /// `levels` is how deep the value may still nest.
-fn check(value: &Value, ty: &TypeRef, schemas: &Schemas<'_>, levels: usize) -> Result<(), Misfit> {
+fn check(value: &Value, ty: &TypeRef, schemas: &Schemas, levels: usize) -> Result<(), Misfit> {
     let is_list_or_map = matches!(value, Value::Array(_) | Value::Object(_));
     if levels == 0 && is_list_or_map {
         return Err(Misfit::new(ty, Found::TooDeep));
@@ -141,7 +141,7 @@ fn check(value: &Value, ty: &TypeRef, schemas: &Schemas<'_>, levels: usize) -> R
     }
 }
 
-fn fill(value: Value, ty: &TypeRef, schemas: &Schemas<'_>, levels: usize) -> Result<Value, EvalError> {
+fn fill(value: Value, ty: &TypeRef, schemas: &Schemas, levels: usize) -> Result<Value, EvalError> {
     match (ty, value) {
         (TypeRef::Nullable(of), value) => fill(value, of, schemas, levels),
         (TypeRef::List(of), Value::Array(elements)) if levels > 0 => {

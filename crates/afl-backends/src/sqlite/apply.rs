@@ -27,15 +27,6 @@ impl From<rusqlite::Error> for Undone {
     }
 }
 
-impl From<Unreadable> for Undone {
-    fn from(unreadable: Unreadable) -> Self {
-        match unreadable {
-            Unreadable::Sqlite(error) => Self::Broken(error),
-            Unreadable::Store(error) => Self::Refused(error),
-        }
-    }
-}
-
 const VERSION: &str = "SELECT version FROM records WHERE tenant = ?1 AND scope = ?2 AND id = ?3";
 const INSERT: &str = "INSERT INTO records \
      (tenant, scope, id, version, bucket, rank, schema, runtime, checksum, body) \
@@ -99,7 +90,12 @@ fn choose(connection: &Connection, take: &Take, room: usize, now: Millis) -> Res
     let mut moved = Vec::new();
     while moved.len() < room {
         let Some(row) = rows.next()? else { break };
-        let record = record(row, &take.tenant)?;
+        let record = match record(row, &take.tenant) {
+            Ok(record) => record,
+            // A damaged record must not stand in the way of all behind it; whoever reads it is told.
+            Err(Unreadable::Store(_)) => continue,
+            Err(Unreadable::Sqlite(error)) => return Err(error.into()),
+        };
         let content =
             catch_unwind(AssertUnwindSafe(|| (take.mover)(&record, now))).map_err(Undone::Panicked)?;
         if let Some(content) = content {

@@ -29,7 +29,7 @@ pub(super) struct Core {
     /// What the connection is set to.
     durability: Option<Durability>,
     /// Changes when another connection writes.
-    data_version: Option<i64>,
+    data_version: i64,
 }
 
 impl Core {
@@ -40,7 +40,9 @@ impl Core {
         watchers: Arc<Watchers>,
         counters: Arc<Counters>,
     ) -> Result<Self, StoreError> {
-        let log = Log::watch(&mut connection).map_err(|error| explain(path, &error))?;
+        let failed = |error| explain(path, &error);
+        let log = Log::watch(&mut connection).map_err(failed)?;
+        let data_version = data_version(&connection).map_err(failed)?;
         Ok(Self {
             connection,
             path: path.to_owned(),
@@ -51,7 +53,7 @@ impl Core {
             log,
             used: Instant::now(),
             durability: None,
-            data_version: None,
+            data_version,
         })
     }
 
@@ -65,7 +67,7 @@ impl Core {
         let patient = file::be_patient(&mut self.connection);
         match (outcomes, patient) {
             (Ok(outcomes), _) => self.settle(jobs, outcomes),
-            (Err(error), Ok(())) if is_busy(&error) => return jobs.into_iter().next(),
+            (Err(error), Ok(())) if file::is_busy(&error) => return jobs.into_iter().next(),
             (Err(error), _) => self.fail(jobs, &error),
         }
         None
@@ -169,16 +171,20 @@ impl Core {
             return;
         }
         add(&self.counters.looks, 1);
-        let found = self
-            .connection
-            .prepare_cached("PRAGMA data_version")
-            .and_then(|mut statement| statement.query_row([], |row| row.get::<_, i64>(0)));
-        // Whoever cannot look lets all look for themselves, and they will hear why.
-        let is_same = found.is_ok_and(|found| self.data_version.replace(found) == Some(found));
-        if !is_same {
-            self.watchers.wake_all();
+        match data_version(&self.connection) {
+            Ok(found) if found == self.data_version => {}
+            Ok(found) => {
+                self.data_version = found;
+                self.watchers.wake_all();
+            }
+            // Whoever waits then looks for itself, and hears why.
+            Err(_) => self.watchers.wake_all(),
         }
     }
+}
+
+fn data_version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))
 }
 
 fn is_full(error: &rusqlite::Error) -> bool {
@@ -187,8 +193,4 @@ fn is_full(error: &rusqlite::Error) -> bool {
 
 fn is_damage(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt)
-}
-
-fn is_busy(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }

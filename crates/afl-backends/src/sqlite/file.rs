@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use afl_store::backend::StoreError;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::failure::explain;
 use super::{Options, schema};
@@ -73,6 +73,21 @@ pub(super) fn be_patient(connection: &mut Connection) -> rusqlite::Result<()> {
 /// For whoever must not block: a file that another process is writing is busy at once.
 pub(super) fn be_impatient(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.busy_handler(None::<fn(i32) -> bool>)
+}
+
+/// Tries again by hand, for changing the journal: SQLite does not ask the busy handler then.
+pub(super) fn insist<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    let mut waits = 0;
+    loop {
+        match attempt() {
+            Err(error) if is_busy(&error) && wait_for_others(waits) => waits += 1,
+            other => return other,
+        }
+    }
+}
+
+pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }
 
 fn wait_for_others(waits: i32) -> bool {

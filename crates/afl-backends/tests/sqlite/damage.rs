@@ -113,3 +113,20 @@ async fn a_damaged_record_is_named_and_the_others_are_read() {
     let error = commit(&store, Durability::Relaxed, over).await.unwrap_err();
     assert!(matches!(&error, StoreError::Damaged { .. }), "{error:?}");
 }
+
+#[tokio::test]
+async fn a_damaged_record_does_not_stop_the_queue_behind_it() {
+    let folder = Folder::new();
+    let store = folder.open();
+    for id in ["a", "b", "c"] {
+        commit(&store, Durability::Relaxed, insert(id, "{}")).await.unwrap();
+    }
+    let damage = "UPDATE records SET id = CAST(x'61ff' AS TEXT) WHERE id = 'b';
+                  UPDATE records SET version = -7 WHERE id = 'a'";
+    Connection::open(folder.path()).unwrap().execute_batch(damage).unwrap();
+    let taken = store.take(take(9)).await.unwrap();
+    assert_eq!(taken.len(), 1);
+    assert_eq!(taken[0].key.id, "c");
+    let error = all(&store).await.unwrap_err();
+    assert!(matches!(&error, StoreError::Damaged { .. }), "{error:?}");
+}

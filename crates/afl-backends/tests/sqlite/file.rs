@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use afl_store::backend::{Ranks, Take};
 use rusqlite::Connection;
 
 use super::*;
@@ -124,15 +123,7 @@ async fn a_mover_that_panics_hurts_only_its_caller() {
     let folder = Folder::new();
     let store = Arc::new(folder.open());
     commit(&store, Durability::Relaxed, insert("a", "{}")).await.unwrap();
-    let take = Take {
-        tenant: key("").tenant,
-        bucket: "queue".to_owned(),
-        ranks: Ranks::All,
-        limit: 1,
-        ceiling: None,
-        durability: Durability::Relaxed,
-        mover: Arc::new(|record, _| panic!("{}", record.key.id)),
-    };
+    let take = Take { mover: Arc::new(|record, _| panic!("{}", record.key.id)), ..take(1) };
     let task = tokio::spawn({
         let store = store.clone();
         async move { store.take(take).await }

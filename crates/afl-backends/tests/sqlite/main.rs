@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use afl_backends::sqlite::{Options, Sqlite};
-use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Scan, StoreError, Write};
+use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Ranks, Scan, StoreError, Take, Write};
 use afl_store::conformance::Fixture;
 use afl_store::record::{Content, Key, Place, Record, Seal, Tenant};
 use async_trait::async_trait;
@@ -61,6 +61,18 @@ fn insert(id: &str, body: impl Into<Vec<u8>>) -> Write {
 
 async fn commit(store: &Sqlite, durability: Durability, write: Write) -> Result<(), StoreError> {
     store.commit(Batch { writes: vec![write], durability }).await
+}
+
+fn take(limit: usize) -> Take {
+    Take {
+        tenant: key("").tenant,
+        bucket: "queue".to_owned(),
+        ranks: Ranks::All,
+        limit,
+        ceiling: None,
+        durability: Durability::Relaxed,
+        mover: Arc::new(|record, _| Some(Content { place: None, ..record.content.clone() })),
+    }
 }
 
 async fn all(store: &Sqlite) -> Result<Vec<Record>, StoreError> {

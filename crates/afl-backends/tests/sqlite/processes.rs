@@ -93,3 +93,50 @@ async fn processes_write_at_once_and_wake_each_other() {
         assert!(child.wait().unwrap().success());
     }
 }
+
+/// The slow look alone would need a second for each round.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn another_handle_is_heard_when_it_rings() {
+    const ROUNDS: usize = 20;
+    let folder = Folder::new();
+    let (store, other) = (folder.open(), folder.open());
+    let mut watch = store.watch(&key("").tenant, "queue");
+    let rounds = async {
+        for round in 0..ROUNDS {
+            commit(&other, Durability::Relaxed, insert(&round.to_string(), "{}")).await.unwrap();
+            watch.changed().await;
+        }
+    };
+    timeout(Duration::from_secs(10), rounds).await.expect("the bell is heard");
+}
+
+#[tokio::test]
+async fn a_writer_that_does_not_ring_is_found_all_the_same() {
+    let folder = Folder::new();
+    let store = folder.open();
+    commit(&store, Durability::Relaxed, insert("a", "{}")).await.unwrap();
+    let mut watch = store.watch(&key("").tenant, "queue");
+    let mute = rusqlite::Connection::open(folder.path()).unwrap();
+    mute.execute("UPDATE records SET rank = 7", []).unwrap();
+    timeout(PATIENCE, watch.changed()).await.expect("the store looks by itself");
+}
+
+#[test]
+fn many_make_the_file_at_once() {
+    const ROUNDS: usize = 5;
+    const OPENERS: usize = 8;
+    for _ in 0..ROUNDS {
+        let folder = Folder::new();
+        let path = folder.path();
+        let gate = std::sync::Barrier::new(OPENERS);
+        std::thread::scope(|scope| {
+            for _ in 0..OPENERS {
+                scope.spawn(|| {
+                    gate.wait();
+                    Sqlite::open(&path, Options::default()).unwrap()
+                });
+            }
+        });
+    }
+}

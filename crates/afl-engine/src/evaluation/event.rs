@@ -1,0 +1,224 @@
+//! Work from outside: events and their tasks go out, their outcomes come in.
+
+use std::collections::BTreeMap;
+
+use afl_lang::program::ScriptBlock;
+
+use super::Evaluation;
+use super::mixin::Phase;
+use super::wants::{Missing, all};
+use super::work::{Stop, Worked};
+use crate::attribute::{Attribute, Fields, Held};
+use crate::event::{Event, EventError, EventState, Payload, Reception};
+use crate::id::StepId;
+use crate::plan::{Facet, Node};
+use crate::state::Verdict;
+use crate::step::Transmission;
+use crate::task::{DEFAULT_TASK_LIST, Task, TaskState};
+use crate::trace::Trace;
+use crate::value::{Map, Value};
+use afl_lang::types::TypeRef;
+
+/// The task that a language host does for a script.
+pub const SCRIPT_EVENT: &str = "afl:script";
+
+impl Evaluation {
+    /// `state.EventTransmit`: passes through, or waits for the facet's event and for the events of its mixins.
+    pub(super) fn transmit(&mut self, id: &StepId, node: Node) -> Worked {
+        let plan = self.plan.clone();
+        let Some(facet) = plan.facet_of(node) else { return Ok(Verdict::Advance) };
+        let step = self.step(id);
+        if step.event == Transmission::None && step.children.is_none() {
+            if facet.is_event() {
+                let payload = step.attributes.params.iter();
+                let payload =
+                    payload.map(|(name, attribute)| (name.clone(), attribute.held.clone())).collect();
+                self.publish(id, &facet.id, payload, facet.script.is_some())?;
+            }
+            self.start_mixins(id, node, Phase::Event)?;
+            let step = self.step(id);
+            let passes = step.event == Transmission::None && step.children.is_none();
+            return Ok(if passes { Verdict::Advance } else { Verdict::Park });
+        }
+        if step.event == Transmission::Sent {
+            self.receive(id, facet)?;
+        }
+        let step = self.step(id);
+        if step.event == Transmission::Sent || step.children.as_ref().is_some_and(|it| !it.are_settled()) {
+            return Ok(Verdict::Park);
+        }
+        if let Some(failure) = step.error.clone() {
+            return Err(Stop::Failed(failure));
+        }
+        if step.children.is_some() {
+            self.settled(id)?;
+            self.take_mixins(id, node, Phase::Event)?;
+        }
+        Ok(Verdict::Advance)
+    }
+
+    /// Takes the outcome of the facet's own event into the step, if it is there. A failure waits in the step until
+    /// its mixins have settled too.
+    fn receive(&mut self, id: &StepId, facet: &Facet) -> Worked<()> {
+        let outcome = match self.take_outcome(id) {
+            Ok(None) => return Ok(()),
+            Ok(Some(result)) => self.returns_of(id, facet, result),
+            Err(Stop::Missing) => return Err(Stop::Missing),
+            Err(Stop::Failed(failure)) => Err(Stop::Failed(failure)),
+        };
+        let step = self.change(id);
+        step.event = Transmission::Answered;
+        match outcome {
+            Ok(returns) => step.attributes.returns.extend(returns),
+            Err(Stop::Failed(failure)) => step.error = Some(failure),
+            Err(Stop::Missing) => unreachable!("the values of a result are at hand when it is taken"),
+        }
+        Ok(())
+    }
+
+    /// The result of a step's event, once: afterwards it counts as taken.
+    pub(super) fn take_outcome(&mut self, id: &StepId) -> Worked<Option<Fields>> {
+        self.need_event(id)?;
+        let event = self.known.events.get(id).filter(|event| event.reception == Reception::Arrived);
+        let Some(event) = event else { return Ok(None) };
+        let result = event.result.clone().unwrap_or_default();
+        let needs: Vec<_> = result.values().map(|held| self.need_value(held)).collect();
+        all(needs)?;
+        let event = self.known.events.change(id);
+        event.reception = Reception::Taken;
+        let outcome = event.error.clone();
+        self.run.counts.waiting -= 1;
+        if let Some(EventError { kind, message }) = outcome {
+            return Err(Stop::Failed(self.failure(id, &kind, message)));
+        }
+        let field = |(name, held)| (name, Attribute { held, type_hint: "Json".into() });
+        Ok(Some(result.into_iter().map(field).collect()))
+    }
+
+    /// A result against the return clause. What is undeclared stays out; presence is checked when the step ends.
+    fn returns_of(&mut self, id: &StepId, facet: &Facet, result: Fields) -> Worked<Fields> {
+        let mut returns = BTreeMap::new();
+        for (name, attribute) in result {
+            // A facet that declares no returns answers in its parameters.
+            let declared = if facet.returns.is_empty() { &facet.params } else { &facet.returns };
+            let Some(parameter) = declared.iter().find(|parameter| parameter.name == name) else {
+                self.traces.push(Trace::Undeclared { step: id.clone(), key: name });
+                continue;
+            };
+            let value = self.known.value(&attribute.held).expect("taken with its values").clone();
+            let attribute = self.attribute(id, &name, value, &parameter.ty)?;
+            returns.insert(name, attribute);
+        }
+        Ok(returns)
+    }
+
+    /// Creates an event and its task. `again` when an earlier event of the step may be stored.
+    pub(super) fn publish(&mut self, id: &StepId, name: &str, payload: Payload, again: bool) -> Worked<()> {
+        if again {
+            all([self.need_event(id), self.need_task(id)])?;
+        }
+        let event = Event {
+            step_id: id.clone(),
+            state: EventState::Created,
+            event_type: name.into(),
+            payload,
+            result: None,
+            error: None,
+            reception: Reception::Open,
+        };
+        let policy = self.step(id).policy.clone();
+        let list = policy.task_list.as_deref().unwrap_or(DEFAULT_TASK_LIST);
+        let task = Task {
+            step_id: id.clone(),
+            workflow_id: self.run.id.clone(),
+            name: name.into(),
+            path: self.plan.readable(&self.run.workflow, id),
+            state: TaskState::Pending,
+            task_list_name: list.into(),
+            created: self.now,
+            updated: self.now,
+            policy,
+            token: self.known.tasks.get(id).map_or(0, |task| task.token),
+            deliveries: 0,
+            attempts: 0,
+            not_before: None,
+            lease: None,
+            error: None,
+            started: None,
+            ended: None,
+        };
+        self.known.events.put(id, event);
+        self.known.tasks.put(id, task);
+        self.change(id).event = Transmission::Sent;
+        self.run.counts.waiting += 1;
+        let (step, event_type) = (id.clone(), name.to_owned());
+        self.trace(|run| Trace::Published { step, event_type, iteration: run.iterations });
+        Ok(())
+    }
+
+    /// `state.facet.scripts.Begin`: a script before the body, whose result joins the attributes.
+    pub(super) fn run_script(&mut self, id: &StepId, node: Node) -> Worked {
+        let plan = self.plan.clone();
+        let facet = plan.facet_of(node);
+        let is_yield = plan.call(node).is_none() && plan.statement_of(node).is_some();
+        let Some((facet, script)) = facet.and_then(|facet| Some((facet, facet.script.as_ref()?))) else {
+            return Ok(Verdict::Advance);
+        };
+        if is_yield {
+            return Ok(Verdict::Advance);
+        }
+        if self.step(id).event == Transmission::None {
+            self.send_script(id, script)?;
+            return Ok(Verdict::Park);
+        }
+        let Some(result) = self.take_outcome(id)? else { return Ok(Verdict::Park) };
+        for (name, attribute) in result {
+            let value = self.known.value(&attribute.held).expect("taken with its values").clone();
+            let returned = facet.returns.iter().find(|parameter| parameter.name == name);
+            let ty = returned.map_or(&TypeRef::Json, |parameter| &parameter.ty);
+            let attribute = self.attribute(id, &name, value, ty)?;
+            let attributes = &mut self.change(id).attributes;
+            let fields = if returned.is_some() { &mut attributes.returns } else { &mut attributes.params };
+            fields.insert(name, attribute);
+        }
+        self.change(id).event = Transmission::None;
+        Ok(Verdict::Advance)
+    }
+
+    /// Hands a script to a language host; for a block's script the parameters are the owner's.
+    pub(super) fn send_script(&mut self, id: &StepId, script: &ScriptBlock) -> Worked<()> {
+        let is_block = self.step(id).object_type.is_block();
+        let owner = if is_block { Self::place_in_block(id).owner } else { id.clone() };
+        self.need_step(&owner)?;
+        let attributes = &self.step(&owner).attributes;
+        let held: BTreeMap<String, Held> = attributes
+            .returns
+            .iter()
+            .chain(&attributes.params)
+            .map(|(name, attribute)| (name.clone(), attribute.held.clone()))
+            .collect();
+        let needs: Vec<_> = held.values().map(|held| self.need_value(held)).collect();
+        all(needs)?;
+        let value = |(name, held): (String, Held)| Some((name, self.known.value(&held)?.clone()));
+        let params: Map<String, Value> = held.into_iter().filter_map(value).collect();
+        let payload = [
+            ("language", Value::from(script.language.as_str())),
+            ("code", Value::from(script.code.as_str())),
+            ("params", Value::Object(params)),
+        ];
+        let payload = payload.map(|(name, value)| (name.to_owned(), self.known.hold(value))).into();
+        self.publish(id, SCRIPT_EVENT, payload, false)
+    }
+
+    /// An outcome that nobody waits for is taken, so that it wakes nobody again.
+    pub(super) fn discard_outcome(&mut self, id: &StepId) -> Result<(), Missing> {
+        if self.step(id).event == Transmission::None {
+            return Ok(());
+        }
+        self.need_event(id)?;
+        if self.known.events.get(id).is_some_and(|event| event.reception == Reception::Arrived) {
+            self.known.events.change(id).reception = Reception::Taken;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,155 @@
+//! What the end of a step does to its parent and to the run.
+
+use super::Evaluation;
+use super::work::{Stop, Worked};
+use crate::attribute::Attribute;
+use crate::children::Children;
+use crate::eval::{NoScope, eval};
+use crate::failure::{Failure, FailureKind};
+use crate::id::{Segment, StepId};
+use crate::plan::{Node, Plan};
+use crate::run::RunStatus;
+use crate::state::{State, Verdict};
+use crate::trace::Trace;
+use afl_lang::types::TypeRef;
+
+impl Evaluation {
+    /// A step that is about to be complete: its returns are all there, or get their defaults.
+    pub(super) fn end(&mut self, id: &StepId, node: Node) -> Worked {
+        let plan = self.plan.clone();
+        let Some(facet) = plan.facet_of(node) else { return Ok(Verdict::Advance) };
+        let is_promised = facet.is_event() && self.step(id).caught.is_none();
+        for parameter in &facet.returns {
+            if self.step(id).attributes.returns.contains_key(&parameter.name) {
+                continue;
+            }
+            let value = match (&parameter.default, &parameter.ty) {
+                (Some(default), _) => eval(default, &NoScope)
+                    .map_err(|error| self.failed(id, FailureKind::Evaluation, error))?,
+                (None, TypeRef::Nullable(_)) if is_promised => serde_json::Value::Null,
+                (None, ty) if is_promised => {
+                    let message = format!(
+                        "the result of `{}` lacks `{}`, which must be {ty}",
+                        facet.id, parameter.name
+                    );
+                    return Err(self.failed(id, FailureKind::Type, message));
+                }
+                (None, _) => continue,
+            };
+            let held = self.known.hold(value);
+            let attribute = Attribute { held, type_hint: parameter.ty.to_string().into() };
+            self.change(id).attributes.returns.insert(parameter.name.clone(), attribute);
+        }
+        Ok(Verdict::Advance)
+    }
+
+    pub(super) fn complete(&mut self, id: &StepId) {
+        let now = self.now;
+        let step = self.change_at_rest(id);
+        step.ended = Some(now);
+        // What the children did is in their records; a complete step needs no count of them.
+        if !step.object_type.is_block() {
+            step.children = None;
+        }
+        self.rest_step(id);
+        self.run.counts.complete += 1;
+        match id.split() {
+            None => self.end_run(RunStatus::Completed),
+            Some((parent, segment)) => self.child_completed(&parent, segment),
+        }
+    }
+
+    /// Starts the step's `catch`, or ends the step in `Error`.
+    pub(super) fn fail(&mut self, id: &StepId, node: Node, failure: Failure) -> Verdict {
+        let can_catch = self.step(id).caught.is_none() && self.plan.catch(node).is_some();
+        if can_catch {
+            let step = self.change(id);
+            step.caught = Some(failure);
+            step.error = None;
+            step.children = Some(Children { open: 1, ..Children::of(1) });
+            self.enter(id, State::StatementBlocksContinue);
+            match self.create(id, Segment::Catch) {
+                Ok(()) => return Verdict::Advance,
+                Err(Stop::Failed(failure)) => return self.fail(id, node, failure),
+                Err(Stop::Missing) => unreachable!("creating a child reads nothing"),
+            }
+        }
+        let now = self.now;
+        let step = self.change(id);
+        step.error = Some(failure.clone());
+        step.ended = Some(now);
+        self.enter(id, State::Error);
+        self.rest_step(id);
+        self.run.counts.failed += 1;
+        match id.split() {
+            None => {
+                self.run.error = Some(failure);
+                self.end_run(RunStatus::Failed);
+            }
+            Some((parent, segment)) => self.child_failed(&parent, segment, failure),
+        }
+        Verdict::Park
+    }
+
+    fn end_run(&mut self, status: RunStatus) {
+        self.run.status = status;
+        self.run.ended = Some(self.now);
+    }
+
+    fn child_completed(&mut self, parent: &StepId, segment: Segment) {
+        let plan = self.plan.clone();
+        let node = self.known.steps.get(parent).expect("a parent has been read").node;
+        let children = self.children_of(parent);
+        children.open -= 1;
+        let before = children.ready.len();
+        match segment {
+            Segment::Element(_) | Segment::Catch => {}
+            Segment::Mixin(place) => children.done.insert(place),
+            Segment::Clause(place) | Segment::Statement(place) => {
+                children.done.insert(place);
+                children.ready.extend(released(&plan, node, segment, children));
+            }
+        }
+        let resolved = children.ready[before..].to_vec();
+        self.wake_when_due(parent);
+        for statement in resolved {
+            let block = parent.clone();
+            self.trace(|run| Trace::Resolved { block, statement, iteration: run.iterations });
+        }
+    }
+
+    fn child_failed(&mut self, parent: &StepId, segment: Segment, failure: Failure) {
+        self.children_of(parent).fail(segment.place(), failure);
+        self.wake_when_due(parent);
+    }
+
+    fn wake_when_due(&mut self, parent: &StepId) {
+        let children = self.children_of(parent);
+        if !children.ready.is_empty() || children.open == 0 {
+            self.activate(parent.clone());
+        }
+    }
+
+    pub(super) fn children_of(&mut self, parent: &StepId) -> &mut Children {
+        self.change(parent).children.as_mut().expect("a parent counts its children")
+    }
+}
+
+/// The siblings that waited for this child alone.
+fn released(plan: &Plan, node: Node, segment: Segment, children: &Children) -> Vec<u32> {
+    let is_free = |deps: &[u32]| deps.iter().all(|dep| children.done.contains(*dep));
+    match segment {
+        Segment::Statement(place) => {
+            let block = plan.block_of(node).expect("statements stand in blocks");
+            let statement = |place: u32| plan.statement(block.statements[place as usize]);
+            let dependants = statement(place).dependants.iter().copied();
+            dependants.filter(|dependant| is_free(&statement(*dependant).deps)).collect()
+        }
+        Segment::Clause(place) => {
+            let clauses = (0..).zip(plan.clauses(node)).map(|(at, clause)| (at, &plan.block(*clause).after));
+            let waiting = clauses.filter(|(_, after)| after.contains(&place) && is_free(after));
+            waiting.map(|(at, _)| at).collect()
+        }
+        Segment::Element(_) | Segment::Catch | Segment::Mixin(_) => Vec::new(),
+    }
+}

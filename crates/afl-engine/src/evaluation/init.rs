@@ -1,0 +1,164 @@
+//! `state.facet.initialization.Begin`: the arguments of a step are evaluated and stored.
+
+use std::collections::BTreeMap;
+
+use afl_lang::program::{NamedArg, Parameter, Qualified};
+use afl_lang::types::TypeRef;
+
+use super::Evaluation;
+use super::reader::Place;
+use super::work::Worked;
+use crate::attribute::{Attribute, Fields};
+use crate::eval::{NoScope, eval};
+use crate::failure::FailureKind;
+use crate::id::StepId;
+use crate::plan::{Act, Call, Callee, Node, Read};
+use crate::state::Verdict;
+use crate::trace::Trace;
+use crate::types::{fits, with_defaults};
+use crate::value::{Map, Value};
+
+impl Evaluation {
+    pub(super) fn initialize(&mut self, id: &StepId, node: Node) -> Worked {
+        let plan = self.plan.clone();
+        match node {
+            // The inputs of a run were checked before it was stored.
+            Node::Root(_) => {}
+            Node::Mixin(at) => {
+                let values = self.mixin_values(id)?;
+                let params = self.fields_of(id, &plan.facet(at).params, values)?;
+                self.change(id).attributes.params = params;
+            }
+            Node::Statement(at) => {
+                let statement = plan.statement(at);
+                let place = Self::place_of_statement(id);
+                self.need_reads(&statement.reads, &place)?;
+                match &statement.act {
+                    Act::Call(call) => self.initialize_call(id, call, &statement.reads, &place)?,
+                    Act::Log(args) => {
+                        let values = self.values_of(id, args, &statement.reads, &place)?;
+                        self.log(id, values);
+                    }
+                    Act::Assert(condition) => {
+                        let holds = self.holds_at(condition, &statement.reads, &place);
+                        if !holds.map_err(|error| self.failed(id, FailureKind::Evaluation, error))? {
+                            let message = format!("`{condition}` does not hold");
+                            return Err(self.failed(id, FailureKind::Assertion, message));
+                        }
+                    }
+                    Act::Yield { target, args, .. } => {
+                        let values = self.values_of(id, args, &statement.reads, &place)?;
+                        let params = self.yielded(id, target, values)?;
+                        self.change(id).attributes.params = params;
+                    }
+                }
+            }
+            Node::Block(_) | Node::Element(_) => unreachable!("blocks have no arguments"),
+        }
+        self.join_mixins(id, node)?;
+        Ok(Verdict::Advance)
+    }
+
+    fn initialize_call(&mut self, id: &StepId, call: &Call, reads: &[Read], place: &Place) -> Worked<()> {
+        let plan = self.plan.clone();
+        let values = self.values_of(id, &call.args, reads, place)?;
+        match call.callee {
+            Callee::Facet(at) => {
+                let params = self.fields_of(id, &plan.facet(at).params, values)?;
+                self.change(id).attributes.params = params;
+            }
+            Callee::Schema(at) => {
+                let returns = self.fields_of(id, plan.fields(at), values)?;
+                self.change(id).attributes.returns = returns;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn values_of(
+        &self,
+        id: &StepId,
+        args: &[NamedArg],
+        reads: &[Read],
+        place: &Place,
+    ) -> Worked<Map<String, Value>> {
+        let value = |arg: &NamedArg| {
+            let value = self.eval_at(&arg.value, reads, place);
+            let value = value.map_err(|error| {
+                self.failed(id, FailureKind::Evaluation, format!("`{}`: {error}", arg.name))
+            })?;
+            Ok((arg.name.clone(), value))
+        };
+        args.iter().map(value).collect()
+    }
+
+    /// Values for declared names: defaults filled in, types checked.
+    pub(super) fn fields_of(
+        &mut self,
+        id: &StepId,
+        declared: &[Parameter],
+        mut values: Map<String, Value>,
+    ) -> Worked<Fields> {
+        let mut fields = BTreeMap::new();
+        for parameter in declared {
+            let value = match (values.remove(&parameter.name), &parameter.default) {
+                (Some(value), _) => value,
+                (None, Some(default)) => eval(default, &NoScope)
+                    .map_err(|error| self.failed(id, FailureKind::Evaluation, error))?,
+                (None, None) => continue,
+            };
+            let attribute = self.attribute(id, &parameter.name, value, &parameter.ty)?;
+            fields.insert(parameter.name.clone(), attribute);
+        }
+        Ok(fields)
+    }
+
+    pub(super) fn attribute(
+        &mut self,
+        id: &StepId,
+        name: &str,
+        value: Value,
+        ty: &TypeRef,
+    ) -> Worked<Attribute> {
+        fits(name, &value, ty, &self.plan.schemas)
+            .map_err(|misfit| self.failed(id, FailureKind::Type, misfit))?;
+        let value = with_defaults(value, ty, &self.plan.schemas)
+            .map_err(|error| self.failed(id, FailureKind::Evaluation, error))?;
+        Ok(Attribute { held: self.known.hold(value), type_hint: ty.to_string().into() })
+    }
+
+    /// The arguments of a yield, against the attributes of its target. In a `foreach` one element's value may
+    /// be an element of the attribute's list.
+    fn yielded(&mut self, id: &StepId, target: &Qualified, values: Map<String, Value>) -> Worked<Fields> {
+        let plan = self.plan.clone();
+        let facet = plan.facet_named(target).expect("a compiled program yields to facets it declares");
+        let is_in_foreach = self.is_in_element(id);
+        let mut fields = BTreeMap::new();
+        for (name, value) in values {
+            let declared = facet.returns.iter().chain(&facet.params).find(|parameter| parameter.name == name);
+            let ty = declared.map_or(&TypeRef::Json, |parameter| &parameter.ty);
+            let ty = match ty {
+                TypeRef::List(of) if is_in_foreach && fits(&name, &value, of, &plan.schemas).is_ok() => of,
+                other => other,
+            };
+            let attribute = self.attribute(id, &name, value, ty)?;
+            fields.insert(name, attribute);
+        }
+        Ok(fields)
+    }
+
+    fn is_in_element(&self, id: &StepId) -> bool {
+        let block = id.parent().and_then(|block| self.known.steps.get(&block));
+        block.is_some_and(|block| matches!(block.node, Node::Element(_)))
+    }
+
+    fn log(&mut self, id: &StepId, values: Map<String, Value>) {
+        let path = self.plan.readable(&self.run.workflow, id);
+        let logged = Trace::Logged { step: id.clone(), path, values: Value::Object(values.clone()) };
+        self.traces.push(logged);
+        for (name, value) in values {
+            let attribute = Attribute { held: self.known.hold(value), type_hint: "Json".into() };
+            self.change(id).attributes.params.insert(name, attribute);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Mixins: policies, further parameters, and facets with work of their own.
+
+use super::Evaluation;
+use super::reader::Place;
+use super::settings;
+use super::wants::all;
+use super::work::Worked;
+use crate::attribute::{Attribute, Fields, Held};
+use crate::children::Children;
+use crate::failure::FailureKind;
+use crate::id::{Segment, StepId};
+use crate::plan::{Facet, Mixin, MixinKind, MixinScope, Node, Plan};
+use crate::state::Verdict;
+use crate::value::{Map, Value};
+
+/// When a mixin that has work of its own does it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Phase {
+    /// Its blocks, before the step's event.
+    Blocks,
+    /// Its event, with the step's.
+    Event,
+}
+
+impl Evaluation {
+    /// Policies are noted; other mixins give the step their parameters, which override none.
+    pub(super) fn join_mixins(&mut self, id: &StepId, node: Node) -> Worked<()> {
+        let plan = self.plan.clone();
+        for (mixin, scope) in plan.mixins(node) {
+            let place = Self::place_of_mixin(id, scope);
+            self.need_reads(&mixin.reads, &place)?;
+            let values = self.values_of(id, &mixin.args, &mixin.reads, &place)?;
+            match mixin.kind {
+                MixinKind::Policy(kind) => {
+                    let mut policy = self.step(id).policy.clone();
+                    let applied = settings::apply(&mut policy, kind, &values);
+                    applied.map_err(|message| self.failed(id, FailureKind::Type, message))?;
+                    self.change(id).policy = policy;
+                }
+                MixinKind::Facet(at) => {
+                    let fields = self.fields_of(id, &plan.facet(at).params, values)?;
+                    self.join(id, mixin, fields)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn place_of_mixin(id: &StepId, scope: MixinScope) -> Place {
+        match scope {
+            MixinScope::Call => Self::place_of_statement(id),
+            MixinScope::Signature => Place { owner: id.clone(), block: id.clone() },
+        }
+    }
+
+    /// Attributes of a mixin become parameters of the step, under the alias if there is one.
+    fn join(&mut self, id: &StepId, mixin: &Mixin, fields: Fields) -> Worked<()> {
+        let Some(alias) = &mixin.alias else {
+            let params = &mut self.change(id).attributes.params;
+            for (name, attribute) in fields {
+                params.entry(name).or_insert(attribute);
+            }
+            return Ok(());
+        };
+        let earlier = self.step(id).attributes.params.get(alias).map(|attribute| attribute.held.clone());
+        let needs: Vec<_> = fields.values().map(|field| &field.held).chain(&earlier).cloned().collect();
+        let needs: Vec<_> = needs.iter().map(|held| self.need_value(held)).collect();
+        all(needs)?;
+        let mut record = match earlier.as_ref().and_then(|held| self.known.value(held)) {
+            Some(Value::Object(entries)) => entries.clone(),
+            Some(_) | None => Map::new(),
+        };
+        for (name, attribute) in &fields {
+            let value = self.known.value(&attribute.held).expect("it has just been asked for");
+            record.insert(name.clone(), value.clone());
+        }
+        let attribute = Attribute { held: self.known.hold(Value::Object(record)), type_hint: "Json".into() };
+        self.change(id).attributes.params.insert(alias.clone(), attribute);
+        Ok(())
+    }
+
+    /// The arguments of a mixin for the step that does its work.
+    pub(super) fn mixin_values(&mut self, id: &StepId) -> Worked<Map<String, Value>> {
+        let plan = self.plan.clone();
+        let (container, segment) = id.split().expect("a mixin has a step");
+        let node = self.known.steps.get(&container).expect("a container has been read").node;
+        let (mixin, scope) = plan.mixins(node).nth(segment.place() as usize).expect("it is in the program");
+        let place = Self::place_of_mixin(&container, scope);
+        self.need_reads(&mixin.reads, &place)?;
+        self.values_of(id, &mixin.args, &mixin.reads, &place)
+    }
+
+    pub(super) fn begin_mixins(&mut self, id: &StepId, node: Node) -> Worked {
+        self.start_mixins(id, node, Phase::Blocks)?;
+        Ok(Verdict::Advance)
+    }
+
+    pub(super) fn continue_mixins(&mut self, id: &StepId) -> Worked {
+        if self.step(id).children.is_none() {
+            return Ok(Verdict::Advance);
+        }
+        self.settled(id)
+    }
+
+    pub(super) fn capture_mixins(&mut self, id: &StepId, node: Node) -> Worked {
+        self.take_mixins(id, node, Phase::Blocks)?;
+        Ok(Verdict::Advance)
+    }
+
+    /// Creates the steps of the mixins that work in this phase.
+    pub(super) fn start_mixins(&mut self, id: &StepId, node: Node, phase: Phase) -> Worked<()> {
+        let places = working(&self.plan, node, phase);
+        if places.is_empty() {
+            return Ok(());
+        }
+        let total = places.len() as u32;
+        self.change(id).children = Some(Children { open: total, ..Children::of(total) });
+        for place in places {
+            self.create(id, Segment::Mixin(place))?;
+        }
+        Ok(())
+    }
+
+    /// Gives the results of the mixins of this phase to the step.
+    pub(super) fn take_mixins(&mut self, id: &StepId, node: Node, phase: Phase) -> Worked<()> {
+        let plan = self.plan.clone();
+        let places = working(&plan, node, phase);
+        let needs: Vec<_> =
+            places.iter().map(|place| self.need_step(&id.child(Segment::Mixin(*place)))).collect();
+        all(needs)?;
+        for place in places {
+            let worker = self.step(&id.child(Segment::Mixin(place)));
+            let returns = worker.attributes.returns.clone();
+            let needs: Vec<Held> = returns.values().map(|attribute| attribute.held.clone()).collect();
+            let needs: Vec<_> = needs.iter().map(|held| self.need_value(held)).collect();
+            all(needs)?;
+            let (mixin, _) = plan.mixins(node).nth(place as usize).expect("it is in the program");
+            self.join(id, mixin, returns)?;
+        }
+        if self.step(id).children.is_some() {
+            self.change(id).children = None;
+        }
+        Ok(())
+    }
+}
+
+fn working(plan: &Plan, node: Node, phase: Phase) -> Vec<u32> {
+    let works = |facet: &Facet| match phase {
+        Phase::Event => facet.is_event(),
+        Phase::Blocks => !facet.is_event() && (!facet.clauses.is_empty() || facet.script.is_some()),
+    };
+    let works = |mixin: &Mixin| match mixin.kind {
+        MixinKind::Facet(at) => works(plan.facet(at)),
+        MixinKind::Policy(_) => false,
+    };
+    (0..).zip(plan.mixins(node)).filter(|(_, (mixin, _))| works(mixin)).map(|(place, _)| place).collect()
+}

@@ -1,0 +1,301 @@
+//! Evaluates a run: what is stored and what arrived in, [`Changes`] out.
+//!
+//! An evaluation goes from iteration to iteration until a fixed point (document 003 §9-10). In an iteration every
+//! active step goes as far along its path as it can; what it creates is processed at once, what it completes wakes
+//! its parent in the next iteration. It asks for the records it needs and never reads by itself; so it is pure, and
+//! each record is read once.
+
+mod block;
+mod capture;
+mod control;
+mod event;
+mod finish;
+mod foreach;
+mod init;
+mod known;
+mod mixin;
+mod reader;
+mod settings;
+mod start;
+mod statement;
+mod wants;
+mod work;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use self::capture::Fold;
+use self::control::Request;
+use self::known::{Known, StepEntry};
+use crate::attribute::BlobHash;
+use crate::changes::{Changes, Put};
+use crate::event::Event;
+use crate::id::StepId;
+use crate::plan::{FacetAt, Plan};
+use crate::run::{KEPT_RUNS, Run, RunStatus};
+use crate::step::Step;
+use crate::task::Task;
+use crate::time::Millis;
+use crate::trace::{Trace, Tracing};
+use crate::value::Value;
+
+pub use event::SCRIPT_EVENT;
+pub use start::{InputError, InputProblem, Start};
+use wants::Missing;
+pub use wants::Wants;
+
+/// How many levels of blocks and steps may nest in a run. Recursion in a program ends here at the latest.
+pub const MAX_DEPTH: usize = 1_000;
+
+/// How many elements one `foreach` may have.
+pub const MAX_ELEMENTS: usize = 1_000_000;
+
+/// How many records an evaluation keeps at hand when it rests or has committed.
+const KEPT_RECORDS: usize = 4_096;
+const KEPT_BLOB_BYTES: usize = 64 << 20;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    pub budget: Budget,
+    pub tracing: Tracing,
+}
+
+/// How much may be written at once. An iteration that is over it is still committed whole, so leave some room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Budget {
+    pub writes: usize,
+    pub bytes: usize,
+}
+
+/// A record as read.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Stored<T> {
+    pub item: T,
+    pub version: u64,
+}
+
+/// What an evaluation asks of its driver.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Advance {
+    /// Supply these records, then go on.
+    Need(Wants),
+    /// Commit the changes, then go on.
+    Commit,
+    /// A fixed point: commit what there is. [`Run::status`] tells how the run stands.
+    Rest,
+}
+
+/// One evaluator of one run. It may be kept between arrivals as long as no other writes the run.
+#[derive(Debug)]
+pub struct Evaluation {
+    plan: Arc<Plan>,
+    workflow: FacetAt,
+    run: Run,
+    run_version: Option<u64>,
+    run_is_dirty: bool,
+    known: Known,
+    options: Options,
+    now: Millis,
+    phase: Phase,
+    requests: VecDeque<Request>,
+    /// Active in this iteration.
+    queue: VecDeque<StepId>,
+    /// Active, but waiting for records.
+    deferred: Vec<StepId>,
+    /// Active in the next iteration.
+    next: Vec<StepId>,
+    is_next: FxHashSet<StepId>,
+    wants: Wants,
+    folds: FxHashMap<StepId, Fold>,
+    /// Of each `foreach` that is creating its blocks. Evaluated again when they are not here.
+    elements: FxHashMap<StepId, Vec<Value>>,
+    traces: Vec<Trace>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    Between,
+    Within,
+}
+
+impl Evaluation {
+    /// Goes on with a stored run.
+    pub fn resume(plan: Arc<Plan>, run: Stored<Run>, now: Millis, options: Options) -> Self {
+        let workflow = plan.facet_at(&run.item.workflow).expect("a run's program has its workflow");
+        let mut evaluation = Self::new(plan, workflow, run.item, now, options);
+        evaluation.run_version = Some(run.version);
+        for id in std::mem::take(&mut evaluation.run.active) {
+            evaluation.activate(id);
+        }
+        evaluation
+    }
+
+    fn new(plan: Arc<Plan>, workflow: FacetAt, run: Run, now: Millis, options: Options) -> Self {
+        Self {
+            plan,
+            workflow,
+            run,
+            run_version: None,
+            run_is_dirty: false,
+            known: Known::default(),
+            options,
+            now,
+            phase: Phase::Between,
+            requests: VecDeque::new(),
+            queue: VecDeque::new(),
+            deferred: Vec::new(),
+            next: Vec::new(),
+            is_next: FxHashSet::default(),
+            wants: Wants::default(),
+            folds: FxHashMap::default(),
+            elements: FxHashMap::default(),
+            traces: Vec::new(),
+        }
+    }
+
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// The outcome of this step's event has arrived, or the step is to be looked at for another reason.
+    pub fn arrive(&mut self, step: StepId) {
+        self.known.events.forget(&step);
+        self.activate(step);
+    }
+
+    /// Works until it needs something, or rests.
+    pub fn advance(&mut self, now: Millis) -> Advance {
+        self.now = now;
+        loop {
+            if self.phase == Phase::Between {
+                if let Err(Missing) = self.handle_requests() {
+                    return Advance::Need(std::mem::take(&mut self.wants));
+                }
+                if self.next.is_empty() || self.run.status.is_terminal() {
+                    self.rest();
+                    return Advance::Rest;
+                }
+                self.begin_iteration();
+            }
+            while let Some(id) = self.queue.pop_front() {
+                if let Err(Missing) = self.work(&id) {
+                    self.deferred.push(id);
+                }
+            }
+            if !self.deferred.is_empty() {
+                self.queue.extend(self.deferred.drain(..));
+                return Advance::Need(std::mem::take(&mut self.wants));
+            }
+            self.end_iteration();
+            let budget = self.options.budget;
+            if self.known.writes() >= budget.writes || self.known.new_blob_bytes() >= budget.bytes {
+                return Advance::Commit;
+            }
+        }
+    }
+
+    fn begin_iteration(&mut self) {
+        self.phase = Phase::Within;
+        self.is_next.clear();
+        self.queue.extend(self.next.drain(..));
+        self.run.iterations += 1;
+        self.run.iterations_now += 1;
+        self.run.status = RunStatus::Running;
+        self.run_is_dirty = true;
+        self.trace(|run| Trace::IterationBegan { iteration: run.iterations });
+    }
+
+    fn end_iteration(&mut self) {
+        self.phase = Phase::Between;
+        let changed = self.known.writes();
+        self.trace(|run| Trace::IterationEnded { iteration: run.iterations, changed });
+    }
+
+    /// Counts the last, empty iteration, by which the documents know a fixed point.
+    fn rest(&mut self) {
+        if self.run.iterations_now > 0 {
+            self.run.iterations += 1;
+            if self.run.iterations_per_run.len() < KEPT_RUNS {
+                self.run.iterations_per_run.push(self.run.iterations_now + 1);
+            }
+            self.run.iterations_now = 0;
+            self.run_is_dirty = true;
+        }
+        if self.run.status == RunStatus::Running {
+            self.run.status = RunStatus::Paused;
+            self.run_is_dirty = true;
+        }
+    }
+
+    /// Wakes a step in the next iteration.
+    fn activate(&mut self, id: StepId) {
+        if self.is_next.insert(id.clone()) {
+            self.next.push(id);
+        }
+    }
+
+    /// All that changed since the last time, to be committed at once; `None` when nothing did.
+    pub fn take_changes(&mut self) -> Option<Changes> {
+        assert_eq!(self.phase, Phase::Between, "changes are taken at iteration boundaries");
+        if !self.run_is_dirty && self.known.writes() == 0 {
+            return None;
+        }
+        self.run_is_dirty = false;
+        self.run.updated = self.now;
+        self.run.active.clone_from(&self.next);
+        Some(Changes {
+            run: Put { item: Arc::new(self.run.clone()), version: self.run_version },
+            steps: self.known.steps.take(|entry: &StepEntry| entry.step.clone()),
+            events: self.known.events.take(|event| Arc::new(event.clone())),
+            tasks: self.known.tasks.take(|task| Arc::new(task.clone())),
+            blobs: self.known.take_blobs(),
+        })
+    }
+
+    /// The changes taken last are stored.
+    pub fn committed(&mut self) {
+        self.run_version = Some(self.run_version.unwrap_or(0) + 1);
+        self.known.steps.committed();
+        self.known.events.committed();
+        self.known.tasks.committed();
+        self.known.shrink(KEPT_RECORDS, KEPT_BLOB_BYTES);
+    }
+
+    /// What happened since the last time.
+    pub fn drain_traces(&mut self) -> Vec<Trace> {
+        std::mem::take(&mut self.traces)
+    }
+
+    fn trace(&mut self, trace: impl FnOnce(&Run) -> Trace) {
+        if self.options.tracing == Tracing::Full {
+            let trace = trace(&self.run);
+            self.traces.push(trace);
+        }
+    }
+
+    pub fn supply_step(&mut self, id: StepId, stored: Option<Stored<Step>>) {
+        let node = self.plan.locate(self.workflow, &id);
+        let entry = stored.zip(node).map(|(stored, node)| {
+            (StepEntry { step: Arc::new(Step { id: id.clone(), ..stored.item }), node }, stored.version)
+        });
+        self.known.steps.supply(id, entry);
+    }
+
+    pub fn supply_event(&mut self, id: StepId, stored: Option<Stored<Event>>) {
+        let event = stored.map(|stored| (Event { step_id: id.clone(), ..stored.item }, stored.version));
+        self.known.events.supply(id, event);
+    }
+
+    pub fn supply_task(&mut self, id: StepId, stored: Option<Stored<Task>>) {
+        let task = stored.map(|stored| (Task { step_id: id.clone(), ..stored.item }, stored.version));
+        self.known.tasks.supply(id, task);
+    }
+
+    /// A blob that is gone or is no JSON counts as null; the store tells damage before it comes here.
+    pub fn supply_blob(&mut self, hash: BlobHash, text: Option<&str>) {
+        let value = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        self.known.supply_blob(hash, value, text.map_or(0, str::len));
+    }
+}

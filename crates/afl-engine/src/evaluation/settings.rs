@@ -1,0 +1,69 @@
+//! The settings of policies, evaluated.
+
+use crate::policy::{Policy, PolicyKind, Retry};
+use crate::time::Millis;
+use crate::value::{Map, Value};
+
+/// The defaults of `Retry` in the prelude, which programs do not carry.
+const BACKOFF_MS: i64 = 1_000;
+const FACTOR: f64 = 2.0;
+const MAX_BACKOFF_MS: i64 = 60_000;
+/// The units of `Timeout` in milliseconds.
+const UNITS: [(&str, i64); 4] = [("ms", 1), ("seconds", 1_000), ("minutes", 60_000), ("hours", 3_600_000)];
+
+/// Adds what one mixin says. Settings that are written out were checked by the compiler; these are the computed ones.
+pub(super) fn apply(policy: &mut Policy, kind: PolicyKind, args: &Map<String, Value>) -> Result<(), String> {
+    match kind {
+        PolicyKind::Retry => {
+            policy.retry = Some(Retry {
+                max: at_least_one(args, "max", kind)?,
+                backoff_ms: Millis(integer(args, "backoff_ms", kind)?.unwrap_or(BACKOFF_MS)),
+                factor: args.get("factor").and_then(Value::as_f64).unwrap_or(FACTOR),
+                max_backoff_ms: Millis(integer(args, "max_backoff_ms", kind)?.unwrap_or(MAX_BACKOFF_MS)),
+            });
+        }
+        PolicyKind::Timeout => {
+            for (unit, ms) in UNITS {
+                if let Some(count) = integer(args, unit, kind)? {
+                    policy.timeout_ms = Some(Millis(count.saturating_mul(ms)));
+                }
+            }
+            if policy.timeout_ms.is_none_or(|timeout| timeout.0 <= 0) {
+                return Err(format!("`{kind}` takes one length of time above zero"));
+            }
+        }
+        PolicyKind::Priority => {
+            policy.priority = integer(args, "level", kind)?.map(|level| level.clamp(0, 100));
+        }
+        PolicyKind::Limit => policy.limit = Some(at_least_one(args, "concurrency", kind)?),
+        PolicyKind::Effect => {
+            let effect = args.get("kind").and_then(Value::as_str).unwrap_or_default();
+            policy.effect =
+                Some(effect.parse().map_err(|unknown| format!("{unknown}: use idempotent, once or pure"))?);
+        }
+        PolicyKind::TaskList => {
+            let name = args.get("name").and_then(Value::as_str).unwrap_or_default();
+            if name.is_empty() {
+                return Err(format!("`{kind}` takes a name"));
+            }
+            policy.task_list = Some(name.to_owned());
+        }
+    }
+    Ok(())
+}
+
+fn integer(args: &Map<String, Value>, name: &str, kind: PolicyKind) -> Result<Option<i64>, String> {
+    match args.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => match value.as_i64() {
+            Some(number) if number >= 0 => Ok(Some(number)),
+            Some(_) | None => Err(format!("`{name}` of `{kind}` must be an integer from zero up")),
+        },
+    }
+}
+
+fn at_least_one(args: &Map<String, Value>, name: &str, kind: PolicyKind) -> Result<u32, String> {
+    let number = integer(args, name, kind)?.unwrap_or_default();
+    let number = u32::try_from(number).ok().filter(|number| *number > 0);
+    number.ok_or_else(|| format!("`{name}` of `{kind}` must be an integer from one up"))
+}

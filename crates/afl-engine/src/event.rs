@@ -1,0 +1,92 @@
+//! An event: that a step needs work from outside, and what came of it (document 002).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::attribute::Held;
+use crate::id::StepId;
+use crate::task::{Task, TaskState};
+use crate::wire::wire_enum;
+
+/// `EventDefinition`. A step waits for one event at a time, so the step's id is the event's.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Event {
+    #[serde(skip, default = "StepId::root")]
+    pub step_id: StepId,
+    /// `Created` until it is settled; [`Event::state_with`] tells the states between, which are its task's.
+    pub state: EventState,
+    /// The qualified facet, or the name of a system task.
+    pub event_type: Arc<str>,
+    pub payload: Payload,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Payload>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<EventError>,
+    #[serde(default)]
+    pub reception: Reception,
+}
+
+pub type Payload = BTreeMap<String, Held>;
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct EventError {
+    /// What the handler calls it; `EventError` when it calls it nothing.
+    pub kind: String,
+    pub message: String,
+}
+
+wire_enum! {
+    pub enum EventState ("state of an event") {
+        Created = "event.Created",
+        Dispatched = "event.Dispatched",
+        Processing = "event.Processing",
+        Completed = "event.Completed",
+        Error = "event.Error",
+    }
+}
+
+wire_enum! {
+    /// How far the outcome of an event is on its way into its step. This is the `StepContinue` of document
+    /// 003 §12.1: an outcome that has arrived wakes the evaluator until the evaluator has taken it.
+    #[derive(Default)]
+    pub enum Reception ("reception") {
+        #[default]
+        Open = "open",
+        Arrived = "arrived",
+        Taken = "taken",
+    }
+}
+
+impl EventState {
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Error)
+    }
+
+    /// The state after this one on the way to success; any state that is not terminal may also end in `Error`.
+    pub const fn next(self) -> Option<Self> {
+        match self {
+            Self::Created => Some(Self::Dispatched),
+            Self::Dispatched => Some(Self::Processing),
+            Self::Processing => Some(Self::Completed),
+            Self::Completed | Self::Error => None,
+        }
+    }
+}
+
+impl Event {
+    /// Where the event stands, which is where its task does: a task that agents can see is dispatched, one that
+    /// an agent holds is being processed.
+    pub fn state_with(&self, task: &Task) -> EventState {
+        if self.state.is_terminal() {
+            return self.state;
+        }
+        match task.state {
+            TaskState::Pending => EventState::Dispatched,
+            TaskState::Running | TaskState::AwaitingResponse => EventState::Processing,
+            TaskState::Completed | TaskState::Ignored => EventState::Completed,
+            TaskState::Failed | TaskState::Canceled => EventState::Error,
+        }
+    }
+}

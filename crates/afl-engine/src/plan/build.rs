@@ -1,0 +1,252 @@
+//! Builds a plan from a program.
+
+use std::collections::BTreeMap;
+
+use afl_lang::program::{
+    AndThenBlock, BlockContent, CallExpr, CatchClause, CatchContent, Decl, Expr, FacetDecl, MixinCall,
+    NamedArg, Program, Statement as ProgramStatement, Statements, StepStmt, WhenBlock, YieldStmt,
+};
+use rustc_hash::FxHashMap;
+
+use super::reads::Names;
+use super::{
+    Act, Block, BlockAt, Call, Callee, Case, Content, Facet, FacetAt, Mixin, MixinKind, Plan, SchemaAt,
+    Statement, StatementAt,
+};
+use crate::types::Schemas;
+
+pub(super) fn build(program: &Program) -> Plan {
+    let mut builder = Builder { plan: empty(program), decls: Vec::new() };
+    builder.enter(&program.declarations);
+    for decl in std::mem::take(&mut builder.decls) {
+        let facet = builder.facet(decl);
+        builder.plan.facets.push(facet);
+    }
+    builder.plan
+}
+
+fn empty(program: &Program) -> Plan {
+    Plan {
+        version: program.hash().to_string(),
+        facets: Vec::new(),
+        names: FxHashMap::default(),
+        schema_list: Vec::new(),
+        blocks: Vec::new(),
+        statements: Vec::new(),
+        schemas: Schemas::of(program),
+    }
+}
+
+struct Builder<'p> {
+    plan: Plan,
+    decls: Vec<&'p FacetDecl>,
+}
+
+impl<'p> Builder<'p> {
+    /// Numbers every callee first, because bodies call in all directions.
+    fn enter(&mut self, declarations: &'p [Decl]) {
+        for declaration in declarations {
+            match declaration {
+                Decl::Namespace(namespace) => self.enter(&namespace.declarations),
+                Decl::Facet(facet) => {
+                    let at = FacetAt(self.decls.len() as u32);
+                    self.plan.names.insert(facet.id.clone(), Callee::Facet(at));
+                    self.decls.push(facet);
+                }
+                Decl::Schema(schema) => {
+                    let at = SchemaAt(self.plan.schema_list.len() as u32);
+                    self.plan.names.insert(schema.id.clone(), Callee::Schema(at));
+                    self.plan.schema_list.push((schema.id.clone(), schema.fields.clone()));
+                }
+                Decl::Implicit(_) => {}
+            }
+        }
+    }
+
+    fn facet(&mut self, decl: &'p FacetDecl) -> Facet {
+        Facet {
+            id: decl.id.clone(),
+            name: decl.name.as_str().into(),
+            kind: decl.kind,
+            params: decl.params.clone(),
+            returns: decl.returns.clone(),
+            mixins: self.mixins(&decl.mixins, &Names::default()),
+            script: decl.script.clone(),
+            prompt: decl.prompt.clone(),
+            clauses: self.clauses(&decl.body),
+            catch: decl.catch.as_ref().map(|catch| self.catch(catch)),
+        }
+    }
+
+    fn clauses(&mut self, body: &'p [AndThenBlock]) -> Vec<BlockAt> {
+        let mut earlier = Vec::new();
+        let mut clauses = Vec::new();
+        for clause in body {
+            let (at, names) = self.clause(clause, &earlier);
+            clauses.push(at);
+            earlier.push(names);
+        }
+        clauses
+    }
+
+    fn clause(
+        &mut self,
+        clause: &'p AndThenBlock,
+        earlier: &[BTreeMap<&'p str, u32>],
+    ) -> (BlockAt, BTreeMap<&'p str, u32>) {
+        let outside = Names { own: BTreeMap::new(), earlier: earlier.to_vec() };
+        let mut statements = Vec::new();
+        let (content, own) = match &clause.content {
+            BlockContent::Steps(body) => (Content::Steps, self.statements(body, &outside, &mut statements)),
+            BlockContent::Foreach(foreach, body) => {
+                let iterable = outside.reading(&foreach.iterable);
+                self.statements(body, &outside, &mut statements);
+                (Content::Foreach { variable: foreach.variable.clone(), iterable }, BTreeMap::new())
+            }
+            BlockContent::When(when) => {
+                let cases = self.cases(when, &outside, &mut statements);
+                (Content::When(cases), BTreeMap::new())
+            }
+            BlockContent::Script(script) => (Content::Script(script.clone()), BTreeMap::new()),
+        };
+        let id = clause.id.as_str().into();
+        (self.block(Block { id, content, statements, after: clause.after.clone() }), own)
+    }
+
+    fn catch(&mut self, catch: &'p CatchClause) -> BlockAt {
+        let outside = Names::default();
+        let mut statements = Vec::new();
+        let content = match &catch.content {
+            CatchContent::Steps(body) => {
+                self.statements(body, &outside, &mut statements);
+                Content::Steps
+            }
+            CatchContent::When(when) => Content::When(self.cases(when, &outside, &mut statements)),
+        };
+        self.block(Block { id: catch.id.as_str().into(), content, statements, after: Vec::new() })
+    }
+
+    fn cases(
+        &mut self,
+        when: &'p WhenBlock,
+        outside: &Names<'p>,
+        statements: &mut Vec<StatementAt>,
+    ) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for case in &when.cases {
+            let condition = case.condition.as_ref().map(|condition| outside.reading(condition));
+            let first = statements.len() as u32;
+            self.statements(&case.statements, outside, statements);
+            cases.push(Case { condition, statements: first..statements.len() as u32 });
+        }
+        cases
+    }
+
+    /// Appends the statements of one block or case and returns the places of its steps.
+    fn statements(
+        &mut self,
+        body: &'p Statements,
+        outside: &Names<'p>,
+        statements: &mut Vec<StatementAt>,
+    ) -> BTreeMap<&'p str, u32> {
+        let first = statements.len() as u32;
+        let mut names = Names { own: BTreeMap::new(), earlier: outside.earlier.clone() };
+        for (place, statement) in (first..).zip(&body.steps) {
+            if let ProgramStatement::Step(step) = statement {
+                names.own.insert(&step.name, place);
+            }
+        }
+        let mut built = Vec::new();
+        for statement in &body.steps {
+            built.push(match statement {
+                ProgramStatement::Step(step) => self.step(step, &names),
+                ProgramStatement::Log(log) => {
+                    let act = Act::Log(log.args.clone());
+                    statement_of(&log.id, "sys.log", act, &log.depends_on, &names, values(&log.args))
+                }
+                ProgramStatement::Assert(assert) => {
+                    let act = Act::Assert(assert.condition.clone());
+                    let exprs = [&assert.condition];
+                    statement_of(&assert.id, "sys.assert", act, &assert.depends_on, &names, exprs)
+                }
+            });
+        }
+        built.extend(body.yields.iter().map(|it| yield_of(it, &names)));
+        link(&mut built, first);
+        for statement in built {
+            statements.push(StatementAt(self.plan.statements.len() as u32));
+            self.plan.statements.push(statement);
+        }
+        names.own
+    }
+
+    fn step(&mut self, step: &'p StepStmt, names: &Names<'p>) -> Statement {
+        let call = Call {
+            callee: self.callee(&step.call),
+            args: step.call.args.clone(),
+            mixins: self.mixins(&step.call.mixins, names),
+            clauses: self.clauses(&step.body),
+            catch: step.catch.as_ref().map(|catch| self.catch(catch)),
+        };
+        let exprs = values(&step.call.args);
+        statement_of(&step.id, &step.name, Act::Call(call), &step.depends_on, names, exprs)
+    }
+
+    fn callee(&self, call: &CallExpr) -> Callee {
+        *self.plan.names.get(&call.target).expect("a compiled program declares what it calls")
+    }
+
+    fn mixins(&self, mixins: &[MixinCall], names: &Names<'_>) -> Vec<Mixin> {
+        let mixin = |mixin: &MixinCall| {
+            let kind = match mixin.target.parse() {
+                Ok(policy) => MixinKind::Policy(policy),
+                Err(_) => match self.plan.names.get(&mixin.target) {
+                    Some(Callee::Facet(at)) => MixinKind::Facet(*at),
+                    Some(Callee::Schema(_)) | None => {
+                        unreachable!("a compiled program mixes in facets it declares")
+                    }
+                },
+            };
+            let reads = names.reads(values(&mixin.args));
+            Mixin { kind, alias: mixin.alias.clone(), args: mixin.args.clone(), reads }
+        };
+        mixins.iter().map(mixin).collect()
+    }
+
+    fn block(&mut self, block: Block) -> BlockAt {
+        self.plan.blocks.push(block);
+        BlockAt(self.plan.blocks.len() as u32 - 1)
+    }
+}
+
+fn values(args: &[NamedArg]) -> impl Iterator<Item = &Expr> {
+    args.iter().map(|arg| &arg.value)
+}
+
+fn yield_of(it: &YieldStmt, names: &Names<'_>) -> Statement {
+    let act = Act::Yield { target: it.target.clone(), alias: it.alias.clone(), args: it.args.clone() };
+    let name = it.id.rsplit('/').next().unwrap_or_default();
+    statement_of(&it.id, name, act, &it.depends_on, names, values(&it.args))
+}
+
+fn statement_of<'e>(
+    id: &str,
+    name: &str,
+    act: Act,
+    depends_on: &[String],
+    names: &Names<'_>,
+    exprs: impl IntoIterator<Item = &'e Expr>,
+) -> Statement {
+    let deps = depends_on.iter().map(|name| names.own[name.as_str()]).collect();
+    let reads = names.reads(exprs);
+    Statement { id: id.into(), name: name.into(), act, deps, dependants: Vec::new(), reads }
+}
+
+/// Tells each statement who waits for it. Statements are counted from `first`.
+fn link(statements: &mut [Statement], first: u32) {
+    for place in 0..statements.len() {
+        for dep in statements[place].deps.clone() {
+            statements[(dep - first) as usize].dependants.push(first + place as u32);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! A compiled program, arranged for the evaluator: every node by number, every reference by place.
+
+mod build;
+mod locate;
+mod mixin;
+mod reads;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use afl_lang::program::{Expr, FacetKind, NamedArg, Parameter, Program, PromptBlock, Qualified, ScriptBlock};
+use rustc_hash::FxHashMap;
+
+use crate::types::Schemas;
+
+pub(crate) use locate::{MixinScope, Node};
+pub(crate) use mixin::{Mixin, MixinKind};
+pub(crate) use reads::{Read, Reading};
+
+/// What a run needs of its program. Made once for each version and shared.
+#[derive(Debug)]
+pub struct Plan {
+    version: String,
+    facets: Vec<Facet>,
+    names: FxHashMap<Qualified, Callee>,
+    schema_list: Vec<(Qualified, Vec<Parameter>)>,
+    blocks: Vec<Block>,
+    statements: Vec<Statement>,
+    pub(crate) schemas: Schemas,
+}
+
+/// An index into one of the plan's lists.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct FacetAt(u32);
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SchemaAt(u32);
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct BlockAt(u32);
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct StatementAt(u32);
+
+/// What a call names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Callee {
+    Facet(FacetAt),
+    Schema(SchemaAt),
+}
+
+#[derive(Debug)]
+pub(crate) struct Facet {
+    pub(crate) id: Qualified,
+    pub(crate) name: Arc<str>,
+    pub(crate) kind: FacetKind,
+    pub(crate) params: Vec<Parameter>,
+    pub(crate) returns: Vec<Parameter>,
+    pub(crate) mixins: Vec<Mixin>,
+    pub(crate) script: Option<ScriptBlock>,
+    pub(crate) prompt: Option<PromptBlock>,
+    pub(crate) clauses: Vec<BlockAt>,
+    pub(crate) catch: Option<BlockAt>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Block {
+    pub(crate) id: Arc<str>,
+    pub(crate) content: Content,
+    /// Steps, logs and asserts, then yields; the cases of a `when` one after another.
+    pub(crate) statements: Vec<StatementAt>,
+    /// The clauses of the same owner that must be complete first.
+    pub(crate) after: Vec<u32>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Content {
+    Steps,
+    Foreach { variable: String, iterable: Reading },
+    When(Vec<Case>),
+    Script(ScriptBlock),
+}
+
+#[derive(Debug)]
+pub(crate) struct Case {
+    pub(crate) condition: Option<Reading>,
+    pub(crate) statements: Range<u32>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Statement {
+    pub(crate) id: Arc<str>,
+    /// For readable paths.
+    pub(crate) name: Arc<str>,
+    pub(crate) act: Act,
+    /// Statements of the same block by place, and those that wait for this one.
+    pub(crate) deps: Vec<u32>,
+    pub(crate) dependants: Vec<u32>,
+    pub(crate) reads: Vec<Read>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Act {
+    Call(Call),
+    Log(Vec<NamedArg>),
+    Assert(Expr),
+    Yield { target: Qualified, alias: Option<String>, args: Vec<NamedArg> },
+}
+
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) callee: Callee,
+    pub(crate) args: Vec<NamedArg>,
+    pub(crate) mixins: Vec<Mixin>,
+    pub(crate) clauses: Vec<BlockAt>,
+    pub(crate) catch: Option<BlockAt>,
+}
+
+impl Plan {
+    pub fn new(program: &Program) -> Self {
+        build::build(program)
+    }
+
+    /// The hash of the program.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The qualified names of all workflows, in order of declaration.
+    pub fn workflows(&self) -> impl Iterator<Item = &str> {
+        self.facets.iter().filter(|facet| facet.kind == FacetKind::Workflow).map(|facet| &*facet.id)
+    }
+
+    /// The parameters of a workflow or facet, for those who ask for inputs.
+    pub fn parameters(&self, qualified: &str) -> Option<&[Parameter]> {
+        Some(&self.facet_named(qualified)?.params)
+    }
+
+    pub fn returns(&self, qualified: &str) -> Option<&[Parameter]> {
+        Some(&self.facet_named(qualified)?.returns)
+    }
+
+    pub fn prompt(&self, qualified: &str) -> Option<&PromptBlock> {
+        self.facet_named(qualified)?.prompt.as_ref()
+    }
+
+    /// `get_facet_definition` of document 003 §11.1.
+    pub(crate) fn facet_named(&self, qualified: &str) -> Option<&Facet> {
+        self.facet_at(qualified).map(|at| self.facet(at))
+    }
+
+    pub(crate) fn facet_at(&self, qualified: &str) -> Option<FacetAt> {
+        match self.names.get(qualified)? {
+            Callee::Facet(at) => Some(*at),
+            Callee::Schema(_) => None,
+        }
+    }
+
+    pub(crate) fn facet(&self, at: FacetAt) -> &Facet {
+        &self.facets[at.0 as usize]
+    }
+
+    pub(crate) fn fields(&self, at: SchemaAt) -> &[Parameter] {
+        &self.schema_list[at.0 as usize].1
+    }
+
+    pub(crate) fn schema_name(&self, at: SchemaAt) -> &Qualified {
+        &self.schema_list[at.0 as usize].0
+    }
+
+    pub(crate) fn block(&self, at: BlockAt) -> &Block {
+        &self.blocks[at.0 as usize]
+    }
+
+    pub(crate) fn statement(&self, at: StatementAt) -> &Statement {
+        &self.statements[at.0 as usize]
+    }
+}
+
+impl Facet {
+    /// Whether somebody outside does its work.
+    pub(crate) fn is_event(&self) -> bool {
+        self.kind == FacetKind::Event || self.prompt.is_some()
+    }
+}

@@ -1,0 +1,78 @@
+//! How the work of an event facet is to be done: the mixins of `afl.policy`, as data.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Millis;
+use crate::wire::wire_enum;
+
+/// What the policies of a call say together; the defaults where none is given.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Policy {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<Retry>,
+    /// The longest silence of an attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<Millis>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i64>,
+    /// How many of the facet's tasks may run at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<Effect>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_list: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Retry {
+    /// Attempts in all.
+    pub max: u32,
+    pub backoff_ms: Millis,
+    pub factor: f64,
+    pub max_backoff_ms: Millis,
+}
+
+impl Policy {
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Retry {
+    /// How long to wait after `attempts` of them failed; `None` when that was the last.
+    pub fn wait_after(&self, attempts: u32) -> Option<Millis> {
+        if attempts >= self.max {
+            return None;
+        }
+        let exponent = i32::try_from(attempts.saturating_sub(1)).unwrap_or(i32::MAX);
+        let wait = to_double(self.backoff_ms) * self.factor.powi(exponent);
+        Some(Millis(wait.clamp(0.0, to_double(self.max_backoff_ms).max(0.0)) as i64))
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a wait of millennia may be off by a millisecond")]
+fn to_double(span: Millis) -> f64 {
+    span.0 as f64
+}
+
+wire_enum! {
+    /// What repeating the work does to the world.
+    pub enum Effect ("effect") {
+        Idempotent = "idempotent",
+        Once = "once",
+        Pure = "pure",
+    }
+}
+
+wire_enum! {
+    /// The facets of the prelude.
+    pub enum PolicyKind ("policy") {
+        Retry = "afl.policy.Retry",
+        Timeout = "afl.policy.Timeout",
+        Priority = "afl.policy.Priority",
+        Limit = "afl.policy.Limit",
+        Effect = "afl.policy.Effect",
+        TaskList = "afl.policy.TaskList",
+    }
+}

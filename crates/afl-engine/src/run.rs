@@ -1,0 +1,92 @@
+//! A run: one execution of a workflow, as it is stored.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::id::{RunId, StepId};
+use crate::time::Millis;
+use crate::wire::wire_enum;
+
+/// How many entries of [`Run::iterations_per_run`] are kept: the first ones, which is where a reader looks.
+pub const KEPT_RUNS: usize = 64;
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Run {
+    pub id: RunId,
+    /// The qualified name of the workflow.
+    pub workflow: Arc<str>,
+    /// The hash of the program it is pinned to.
+    pub workflow_version: String,
+    pub status: RunStatus,
+    #[serde(default)]
+    pub control: Control,
+    pub created: Millis,
+    pub updated: Millis,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Millis>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+    /// Iterations so far, the last empty one of each run to a fixed point counted.
+    pub iterations: u64,
+    /// How many iterations each run to a fixed point took (document 003 §10.2).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub iterations_per_run: Vec<u64>,
+    /// Iterations of the run to a fixed point that is under way.
+    #[serde(default)]
+    pub iterations_now: u64,
+    /// What the next iteration begins with; empty at a fixed point.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub active: Vec<StepId>,
+    #[serde(default)]
+    pub counts: Counts,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+}
+
+/// What the run consists of, so that nobody has to count it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Counts {
+    /// Steps and blocks created.
+    pub steps: u64,
+    pub complete: u64,
+    pub failed: u64,
+    /// Events whose outcome has not been taken.
+    pub waiting: u64,
+}
+
+wire_enum! {
+    pub enum RunStatus ("status of a run") {
+        Running = "running",
+        /// At a fixed point, waiting for work from outside or for the one who holds it.
+        Paused = "paused",
+        Completed = "completed",
+        Failed = "failed",
+        Canceled = "canceled",
+    }
+}
+
+wire_enum! {
+    /// What an operator asked of the run.
+    #[derive(Default)]
+    pub enum Control ("control of a run") {
+        #[default]
+        Go = "go",
+        /// Nothing is evaluated or handed out until `resume`.
+        Hold = "hold",
+        Cancel = "cancel",
+    }
+}
+
+impl RunStatus {
+    pub const fn is_terminal(self) -> bool {
+        match self {
+            Self::Running | Self::Paused => false,
+            Self::Completed | Self::Failed | Self::Canceled => true,
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! A step as it is stored: where it stands and what it knows.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::attribute::Attributes;
+use crate::children::Children;
+use crate::failure::Failure;
+use crate::id::StepId;
+use crate::object::ObjectType;
+use crate::policy::Policy;
+use crate::state::State;
+use crate::time::Millis;
+use crate::wire::wire_enum;
+
+/// `StepDefinition` of document 003. The ids of its container, block and root are parts of its own id.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Step {
+    #[serde(skip, default = "StepId::root")]
+    pub id: StepId,
+    pub object_type: ObjectType,
+    /// The node of the program that it is an instance of.
+    pub statement_id: Arc<str>,
+    /// Empty for a block.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub facet_name: Arc<str>,
+    pub state: State,
+    #[serde(default, skip_serializing_if = "Attributes::is_empty")]
+    pub attributes: Attributes,
+    #[serde(default, skip_serializing_if = "Policy::is_default")]
+    pub policy: Policy,
+    /// How far the event is that it waits for, or waited for last.
+    #[serde(default, skip_serializing_if = "Transmission::is_none")]
+    pub event: Transmission,
+    /// Of the phase it is in: mixins, blocks, or the `catch`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub children: Option<Children>,
+    /// The case that a `when` took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case: Option<u32>,
+    /// Why its state is `Error`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+    /// What its `catch` was started for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caught: Option<Failure>,
+    pub created: Millis,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Millis>,
+    /// Where it rested, and since which iteration.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rests: Vec<Rest>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Rest {
+    pub iteration: u64,
+    pub state: State,
+}
+
+wire_enum! {
+    /// What became of a step's event, as the step sees it.
+    #[derive(Default)]
+    pub enum Transmission ("transmission") {
+        #[default]
+        None = "none",
+        /// Created with its task; the step waits.
+        Sent = "sent",
+        /// Its outcome is in the step.
+        Answered = "answered",
+    }
+}
+
+impl Transmission {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
+}
+
+impl Step {
+    /// One that is nothing yet.
+    pub(crate) fn blank() -> Self {
+        Self {
+            id: StepId::root(),
+            object_type: ObjectType::VariableAssignment,
+            statement_id: Arc::default(),
+            facet_name: Arc::default(),
+            state: State::Created,
+            attributes: Attributes::default(),
+            policy: Policy::default(),
+            event: Transmission::None,
+            children: None,
+            case: None,
+            error: None,
+            caught: None,
+            created: Millis::default(),
+            ended: None,
+            rests: Vec::new(),
+        }
+    }
+
+    pub fn is_terminal(&self) -> bool {
+        self.state.is_terminal()
+    }
+}
+
+impl Attributes {
+    fn is_empty(&self) -> bool {
+        self.params.is_empty() && self.returns.is_empty()
+    }
+}

@@ -1,0 +1,236 @@
+//! What evaluation does to the records of a run, beyond its result.
+
+#[expect(dead_code, reason = "each test file uses a part of it")]
+mod world;
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use afl_engine::evaluation::Evaluation;
+use afl_engine::event::{Event, EventState, Reception};
+use afl_engine::id::StepId;
+use afl_engine::plan::Plan;
+use afl_engine::run::RunStatus;
+use afl_engine::step::Step;
+use afl_engine::task::{Task, TaskState};
+use afl_engine::time::Millis;
+use afl_engine::trace::Trace;
+use afl_engine::{State, Value};
+use insta::assert_snapshot;
+use serde_json::json;
+use world::{World, cases, options, plan_of, start};
+
+/// The program of a case, started.
+fn begin(name: &str) -> (World, Evaluation, Arc<Plan>) {
+    let case = cases().into_iter().find(|case| case.name == name).expect("the case is there");
+    let plan = plan_of(name, &case.text);
+    let workflow = plan.workflows().last().expect("a workflow").to_owned();
+    let inputs = case.data["inputs"].as_object().cloned().unwrap_or_default();
+    let mut evaluation = start(&plan, &workflow, inputs, options(1_000)).expect("the inputs fit");
+    let mut world = World::default();
+    world.drive(&mut evaluation);
+    (world, evaluation, plan)
+}
+
+fn resume(world: &World, plan: &Arc<Plan>) -> Evaluation {
+    Evaluation::resume(plan.clone(), world.run(), Millis(9), options(1_000))
+}
+
+fn answer(world: &mut World, evaluation: &mut Evaluation, id: &str, result: &Value) -> RunStatus {
+    let id: StepId = id.parse().expect("an id");
+    world.settle(&id, Ok(result.as_object().expect("a map").clone()));
+    evaluation.arrive(id);
+    world.drive(evaluation)
+}
+
+fn fail(world: &mut World, evaluation: &mut Evaluation, id: &str, message: &str) -> RunStatus {
+    let id: StepId = id.parse().expect("an id");
+    world.settle(&id, Err(message.to_owned()));
+    evaluation.arrive(id);
+    world.drive(evaluation)
+}
+
+/// Where each step stopped, iteration by iteration, by readable path.
+fn rests(world: &World, plan: &Plan) -> String {
+    let run = world.run().item;
+    let mut lines = Vec::new();
+    for key in world.records.keys().filter_map(|key| key.strip_prefix("s/")) {
+        let step = world.step(key);
+        let path = plan.readable(&run.workflow, &key.parse().expect("an id"));
+        for rest in &step.rests {
+            lines.push((rest.iteration, format!("{path} {}: {}", step.object_type, rest.state)));
+        }
+    }
+    lines.sort();
+    let mut text = String::new();
+    for (iteration, line) in lines {
+        writeln!(text, "{iteration:2} {line}").expect("writing to a string does not fail");
+    }
+    text
+}
+
+// covers: RT-5-a, RT-5-b, RT-10-a, RT-10-b, RT-11-a, RT-11-b, RT-11-e, RT-21.1-b, RT-21.1-c, RT-21.2-b
+// covers: RT-8-a, RT-8-c, RT-8.2-a, RT-8.2-b, RT-8.3-a, RT-8.3-b, RT-W11-a, RT-W7-b, EVT-1-e, EVT-5-f
+#[test]
+fn dependants_run_in_a_later_iteration_and_yields_merge_at_the_end() {
+    let (world, _, plan) = begin("adder_trace");
+    assert_snapshot!(rests(&world, &plan));
+}
+
+// covers: RT-8.1-a, RT-8.1-b, RT-8.1-c, RT-8.2-c, RT-8.2-d, RT-8.3-c, RT-10.1-a, RT-12.1-a, EVT-6-a, EVT-6-b, EVT-6-c
+// covers: EVT-7-c, EVT-8-c, SDK-2.3-a, SDK-2.3-b, SDK-2.2-e
+#[test]
+fn an_event_facet_pauses_the_run_and_its_result_resumes_it() {
+    let (mut world, mut evaluation, plan) = begin("layout_of_the_documents");
+    assert_eq!(world.run().item.status, RunStatus::Paused);
+    assert_snapshot!("paused", rests(&world, &plan));
+    let status = answer(&mut world, &mut evaluation, "wb0s0b0s0b0s0", &json!({"count": 5}));
+    assert_eq!(status, RunStatus::Completed);
+    assert_snapshot!("resumed", rests(&world, &plan));
+}
+
+// covers: EVT-2-a, EVT-5-a, EVT-5-b, EVT-5-c, EVT-9-a, EVT-9-b, SDK-2.1-a, SDK-2.1-b, SDK-2.1-c, SDK-2.2-a, SDK-3.1-b
+// covers: SDK-3.1-c, RT-W13-a, RT-7-a, RT-7-b, RT-W7-c, EVT-1-a
+#[test]
+fn step_event_and_task_are_stored_under_the_documents_names() {
+    let (world, _, _) = begin("billing_checkout");
+    let mut text = String::new();
+    for key in ["run", "s/wb0s0", "e/wb0s0", "t/wb0s0"] {
+        writeln!(text, "{key} {}", world.records[key].0).expect("writing to a string does not fail");
+    }
+    assert_snapshot!(text);
+}
+
+// covers: RT-18-a, RT-18-b, RT-18-c, RT-18-d, EVT-5-d
+#[test]
+fn every_transition_resolution_iteration_and_publication_is_told() {
+    let (mut world, mut evaluation, _) = begin("billing_checkout");
+    answer(&mut world, &mut evaluation, "wb0s0", &json!({"transaction_id": "t", "status": "s", "more": 1}));
+    let mut text = String::new();
+    for trace in &world.traces {
+        let line = serde_json::to_string(trace).expect("traces are JSON");
+        writeln!(text, "{line}").expect("writing to a string does not fail");
+    }
+    assert_snapshot!(text);
+}
+
+// covers: EVT-7-d, EVT-7-e, RT-12.1-b, RT-13-c, RT-14-a, RT-6-c
+#[test]
+fn a_second_arrival_changes_nothing_but_what_woke_it() {
+    let (mut world, mut evaluation, plan) = begin("billing_checkout");
+    let result = json!({"transaction_id": "t", "status": "s"});
+    answer(&mut world, &mut evaluation, "wb0s0", &result);
+    let before = world.canonical();
+    for mut evaluation in [evaluation, resume(&world, &plan)] {
+        evaluation.arrive("wb0s0".parse().expect("an id"));
+        assert_eq!(world.drive(&mut evaluation), RunStatus::Completed);
+        assert_eq!(before, world.canonical());
+    }
+}
+
+// covers: RT-6-d, RT-W3-a, RT-13-a, SDK-6.2-b, RT-13-d, EVT-1-d
+#[test]
+fn a_failed_step_stays_failed_until_it_is_reopened_and_then_keeps_what_is_done() {
+    let (mut world, mut evaluation, plan) = begin("foreach_order_is_element_order_not_arrival");
+    let name = |name: &str| json!({"id": 1, "name": name});
+    answer(&mut world, &mut evaluation, "wb0e0s0", &name("first"));
+    fail(&mut world, &mut evaluation, "wb0e1s0", "lost");
+    assert_eq!(answer(&mut world, &mut evaluation, "wb0e2s0", &name("third")), RunStatus::Failed);
+    assert_eq!(world.run().item.error.expect("why").to_string(), "All[1].f: lost");
+    let done = world.records["s/wb0e0s0"].clone();
+
+    let mut evaluation = resume(&world, &plan);
+    evaluation.reopen("wb0e1s0".parse().expect("an id"));
+    assert_eq!(world.drive(&mut evaluation), RunStatus::Paused);
+    let task: Task = world.task(&"wb0e1s0".parse().expect("an id"));
+    assert_eq!((task.state, task.attempts), (TaskState::Pending, 0));
+    let event = world.get::<Event>("e/wb0e1s0").expect("stored").item;
+    assert_eq!((event.state, event.reception), (EventState::Created, Reception::Open));
+
+    let mut evaluation = resume(&world, &plan);
+    assert_eq!(answer(&mut world, &mut evaluation, "wb0e1s0", &name("second")), RunStatus::Completed);
+    assert_eq!(world.outputs(&plan)["names"], json!(["first", "second", "third"]));
+    assert_eq!(world.records["s/wb0e0s0"], done);
+}
+
+#[test]
+fn reopening_what_did_not_fail_changes_nothing() {
+    let (mut world, _, plan) = begin("billing_checkout");
+    let before = world.records.clone();
+    for id in ["w", "wb0", "wb0s0", "wb0s1", "wb7"] {
+        let mut evaluation = resume(&world, &plan);
+        evaluation.reopen(id.parse().expect("an id"));
+        world.drive(&mut evaluation);
+        assert_eq!(before, world.records, "{id}");
+    }
+}
+
+#[test]
+fn a_canceled_run_leaves_nothing_open() {
+    let (mut world, _, plan) = begin("foreach_order_is_element_order_not_arrival");
+    let mut evaluation = resume(&world, &plan);
+    for key in world.records.keys().filter_map(|key| key.strip_prefix("s/")) {
+        evaluation.cancel(key.parse().expect("an id"));
+    }
+    world.drive(&mut evaluation);
+    evaluation.finish_canceled();
+    world.commit(&mut evaluation);
+    assert_eq!(world.run().item.status, RunStatus::Canceled);
+    assert!(world.pending().is_empty());
+    for key in world.records.keys().filter(|key| key.starts_with("s/")) {
+        assert!(world.get::<Step>(key).expect("stored").item.is_terminal(), "{key}");
+    }
+    let mut evaluation = resume(&world, &plan);
+    evaluation.arrive("wb0e0s0".parse().expect("an id"));
+    assert_eq!(world.drive(&mut evaluation), RunStatus::Canceled);
+}
+
+// T5: a result is taken at the same cost whatever the number of its siblings.
+// covers: RT-W14-a
+#[test]
+fn t5_a_result_touches_its_own_and_not_its_siblings() {
+    let touched = |elements: u32| {
+        let text = "event facet Ping(n: Long) => (pong: Long)\n\
+                    workflow W(xs: [Long]) => (o: [Long]) andThen foreach x in $.xs {\n\
+                    p = Ping(n = x)\n  yield W(o = p.pong)\n}";
+        let plan = plan_of("ping.afl", text);
+        let xs: Vec<u32> = (0..elements).collect();
+        let inputs = json!({"xs": xs}).as_object().expect("a map").clone();
+        let mut evaluation = start(&plan, "W", inputs, options(1_000)).expect("the inputs fit");
+        let mut world = World::default();
+        world.drive(&mut evaluation);
+        let before = world.records.clone();
+        let mut evaluation = resume(&world, &plan);
+        let loads = world.loads;
+        answer(&mut world, &mut evaluation, "wb0e1s0", &json!({"pong": 1}));
+        let written = world.records.iter().filter(|(key, record)| before.get(*key) != Some(*record)).count();
+        (written, world.loads - loads, world.records["s/wb0"].0.len())
+    };
+    let (few, many) = (touched(10), touched(3_000));
+    assert_eq!((few.0, few.1), (many.0, many.1));
+    assert!(many.2 < few.2 + 20, "the block of a long `foreach` is as small as that of a short one");
+}
+
+// covers: RT-9-a, RT-9-b, RT-9-c, EVT-0-d, EVT-1-f, EVT-4-c
+#[test]
+fn nothing_is_written_before_the_end_of_an_iteration_and_each_step_once() {
+    let (world, _, _) = begin("adder_trace");
+    assert_eq!(world.commits, 1, "a run without events is committed once");
+    assert!(world.records.values().all(|(_, version)| *version == 1));
+    assert_eq!(world.step("w").state, State::Complete);
+    let iterations =
+        world.traces.iter().filter(|trace| matches!(trace, Trace::IterationEnded { .. })).count();
+    assert_eq!(iterations, 7);
+}
+
+// covers: EVT-4-b, RT-W7-c
+#[test]
+fn t4_creating_a_step_twice_creates_it_once() {
+    let (world, _, plan) = begin("billing_checkout");
+    let steps = world.records.len();
+    // An evaluator that lost its commit does the same again: the same ids, which the store refuses.
+    let (again, _, _) = begin("billing_checkout");
+    assert_eq!(world.records.keys().collect::<Vec<_>>(), again.records.keys().collect::<Vec<_>>());
+    assert_eq!(again.records.len(), steps);
+    assert_eq!(plan.readable("billing.Checkout", &"wb0s0".parse().expect("an id")), "Checkout.payment");
+}

@@ -1,0 +1,193 @@
+//! Random programs that count what they do, and an oracle that knows without the engine what they must count.
+//!
+//! A program consists of facets that call only earlier ones. Its work is done by two event facets: `Inc` always
+//! succeeds, `Risk` fails for some arguments. The oracle walks the same description that the text is written from.
+
+mod oracle;
+mod write;
+
+pub(crate) use oracle::{Expected, expect};
+
+/// Seeded and small; the same seed gives the same program everywhere.
+pub(crate) struct Rng(u64);
+
+impl Rng {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x2545_f491_4f6c_dd1d)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
+    fn number(&mut self, bound: u32) -> i64 {
+        i64::from(self.below(bound as usize) as u32)
+    }
+
+    pub(crate) fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+}
+
+/// The last facet is the workflow.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) facets: Vec<Facet>,
+}
+
+impl Program {
+    pub(crate) fn workflow(&self) -> String {
+        format!("F{}", self.facets.len() - 1)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum Facet {
+    /// `andThen { … }`, once or more; later clauses read steps of the first.
+    Clauses(Vec<Block>),
+    /// `andThen foreach x in [$.n + …]`
+    Foreach(Vec<i64>, Block),
+    /// `andThen when { case $.n % modulus == 0 => … case _ => … }`
+    When(i64, Block, Block),
+}
+
+#[derive(Debug)]
+pub(crate) struct Block {
+    pub(crate) steps: Vec<Step>,
+    /// What it yields: the sum of these.
+    pub(crate) total: Vec<Term>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Step {
+    pub(crate) call: Callee,
+    pub(crate) args: Vec<Term>,
+    /// The step's result when it failed, if it has a `catch`.
+    pub(crate) catch: Option<i64>,
+    pub(crate) with_retry: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Callee {
+    Inc,
+    Risk,
+    Facet(usize),
+}
+
+/// A part of a sum.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Term {
+    Number(i64),
+    /// `$.n`
+    Input,
+    /// The `foreach` variable.
+    Element,
+    /// The result of an earlier step of the same block.
+    Step(usize),
+    /// Of a step of the facet's first clause.
+    FirstClause(usize),
+}
+
+const MODULUS: i64 = 1_000_003;
+/// Attempts at event facets in one run.
+const MOST_WORK: usize = 120;
+/// What the workflow is started with.
+pub(crate) const INPUT: i64 = 7;
+
+/// The answer of both event facets; small, so that no sum overflows.
+pub(crate) fn answer(by: i64) -> i64 {
+    (by * 3 + 1).rem_euclid(MODULUS)
+}
+
+/// Whether `Risk` fails for this argument.
+pub(crate) fn is_refused(by: i64) -> bool {
+    by.rem_euclid(5) == 2
+}
+
+impl Program {
+    /// A program whose run does some work, and not too much.
+    pub(crate) fn generate(seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        loop {
+            let program = Self::generate_any(&mut rng);
+            if (1..=MOST_WORK).contains(&expect(&program, INPUT).work) {
+                return program;
+            }
+        }
+    }
+
+    fn generate_any(rng: &mut Rng) -> Self {
+        let count = 2 + rng.below(4);
+        let mut facets = Vec::new();
+        for at in 0..count {
+            let facet = generate_facet(rng, at);
+            facets.push(facet);
+        }
+        Self { facets }
+    }
+}
+
+fn generate_facet(rng: &mut Rng, at: usize) -> Facet {
+    match rng.below(4) {
+        0 => {
+            let list = (0..rng.below(5)).map(|_| rng.number(9)).collect();
+            Facet::Foreach(list, generate_block(rng, at, Scope { element: true, first: 0 }))
+        }
+        1 => {
+            let inner = Scope { element: false, first: 0 };
+            Facet::When(2 + rng.number(3), generate_block(rng, at, inner), generate_block(rng, at, inner))
+        }
+        _ => {
+            let first = generate_block(rng, at, Scope { element: false, first: 0 });
+            let steps = first.steps.len();
+            let mut clauses = vec![first];
+            for _ in 0..rng.below(3) {
+                clauses.push(generate_block(rng, at, Scope { element: false, first: steps }));
+            }
+            Facet::Clauses(clauses)
+        }
+    }
+}
+
+/// What the terms of a block can name.
+#[derive(Clone, Copy)]
+struct Scope {
+    element: bool,
+    /// How many steps the facet's first clause has, when this is a later one.
+    first: usize,
+}
+
+fn generate_block(rng: &mut Rng, facet: usize, scope: Scope) -> Block {
+    let count = rng.below(4) + usize::from(facet == 0);
+    let mut steps = Vec::new();
+    for at in 0..count {
+        let call = match rng.below(if facet == 0 { 3 } else { 6 }) {
+            0 | 1 => Callee::Inc,
+            2 => Callee::Risk,
+            _ => Callee::Facet(rng.below(facet)),
+        };
+        let args = terms(rng, at, scope);
+        let catch = rng.one_in(3).then(|| rng.number(50));
+        steps.push(Step { call, args, catch, with_retry: call == Callee::Risk && rng.one_in(3) });
+    }
+    Block { total: terms(rng, count, scope), steps }
+}
+
+fn terms(rng: &mut Rng, steps: usize, scope: Scope) -> Vec<Term> {
+    let term = |rng: &mut Rng| match rng.below(5) {
+        0 | 1 if steps > 0 => Term::Step(rng.below(steps)),
+        2 if scope.first > 0 => Term::FirstClause(rng.below(scope.first)),
+        3 if scope.element => Term::Element,
+        4 => Term::Number(rng.number(10)),
+        _ => Term::Input,
+    };
+    (0..=rng.below(2)).map(|_| term(rng)).collect()
+}

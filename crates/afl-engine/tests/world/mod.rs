@@ -1,0 +1,285 @@
+//! A world for the evaluator: records in maps, agents that answer by a table.
+
+#![expect(clippy::disallowed_methods, reason = "tests read fixtures")]
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use afl_engine::Value;
+use afl_engine::attribute::Held;
+use afl_engine::changes::{Changes, Put};
+use afl_engine::evaluation::{Advance, Budget, Evaluation, InputError, Options, Start, Stored, Wants};
+use afl_engine::event::{Event, EventError, EventState, Payload, Reception};
+use afl_engine::id::{RunId, StepId};
+use afl_engine::plan::Plan;
+use afl_engine::run::{Run, RunStatus};
+use afl_engine::step::Step;
+use afl_engine::task::{Task, TaskState};
+use afl_engine::time::Millis;
+use afl_engine::trace::{Trace, Tracing};
+use afl_lang::source::Sources;
+use afl_lang::{Validation, compile};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Map;
+
+/// Records as their JSON, with versions: what a store keeps.
+#[derive(Default)]
+pub(crate) struct World {
+    pub(crate) records: BTreeMap<String, (String, u64)>,
+    pub(crate) blobs: BTreeMap<String, String>,
+    pub(crate) commits: usize,
+    pub(crate) loads: usize,
+    pub(crate) traces: Vec<Trace>,
+}
+
+pub(crate) fn plan_of(name: &str, text: &str) -> Arc<Plan> {
+    let compiled = compile(&Sources::one(name, text), Validation::Require);
+    let program = compiled.program.unwrap_or_else(|| panic!("{name}: {:?}", compiled.diagnostics));
+    Arc::new(Plan::new(&program))
+}
+
+pub(crate) fn options(writes: usize) -> Options {
+    Options { budget: Budget { writes, bytes: 8 << 20 }, tracing: Tracing::Full }
+}
+
+pub(crate) fn start(
+    plan: &Arc<Plan>,
+    workflow: &str,
+    inputs: Map<String, Value>,
+    options: Options,
+) -> Result<Evaluation, InputError> {
+    let start = Start {
+        id: RunId("run".into()),
+        workflow: workflow.into(),
+        inputs,
+        labels: BTreeMap::new(),
+        idempotency_key: None,
+    };
+    Evaluation::start(plan.clone(), start, Millis(1), options)
+}
+
+impl World {
+    pub(crate) fn get<T: DeserializeOwned>(&self, key: &str) -> Option<Stored<T>> {
+        let (text, version) = self.records.get(key)?;
+        Some(Stored { item: serde_json::from_str(text).expect("records are JSON"), version: *version })
+    }
+
+    pub(crate) fn put<T: Serialize>(&mut self, key: String, item: &T, version: Option<u64>) {
+        let stored = self.records.get(&key).map(|(_, version)| *version);
+        assert_eq!(stored, version, "{key} is written over");
+        let text = serde_json::to_string(item).expect("records are JSON");
+        self.records.insert(key, (text, version.unwrap_or(0) + 1));
+    }
+
+    /// Drives to the fixed point.
+    pub(crate) fn drive(&mut self, evaluation: &mut Evaluation) -> RunStatus {
+        loop {
+            if let Some(status) = self.drive_to_commit(evaluation) {
+                return status;
+            }
+        }
+    }
+
+    /// Drives to the next commit; gives the status at the fixed point.
+    pub(crate) fn drive_to_commit(&mut self, evaluation: &mut Evaluation) -> Option<RunStatus> {
+        loop {
+            match evaluation.advance(Millis(2)) {
+                Advance::Need(wants) => self.supply(evaluation, wants),
+                Advance::Commit => {
+                    self.commit(evaluation);
+                    return None;
+                }
+                Advance::Rest => {
+                    self.commit(evaluation);
+                    return Some(evaluation.run().status);
+                }
+            }
+        }
+    }
+
+    fn supply(&mut self, evaluation: &mut Evaluation, wants: Wants) {
+        self.loads += 1;
+        for id in wants.steps {
+            let step = self.get::<Step>(&format!("s/{id}"));
+            evaluation.supply_step(id, step);
+        }
+        for id in wants.events {
+            let event = self.get::<Event>(&format!("e/{id}"));
+            evaluation.supply_event(id, event);
+        }
+        for id in wants.tasks {
+            let task = self.get::<Task>(&format!("t/{id}"));
+            evaluation.supply_task(id, task);
+        }
+        for hash in wants.blobs {
+            let text = self.blobs.get(&hash.0).cloned();
+            evaluation.supply_blob(hash, text.as_deref());
+        }
+    }
+
+    pub(crate) fn commit(&mut self, evaluation: &mut Evaluation) {
+        let Some(changes) = evaluation.take_changes() else { return };
+        self.write(&changes);
+        self.traces.extend(evaluation.drain_traces());
+        evaluation.committed();
+        self.commits += 1;
+    }
+
+    fn write(&mut self, changes: &Changes) {
+        let Put { item, version } = changes.run();
+        self.put("run".to_owned(), &**item, *version);
+        for Put { item, version } in changes.steps() {
+            self.put(format!("s/{}", item.id), &**item, *version);
+        }
+        for Put { item, version } in changes.events() {
+            self.put(format!("e/{}", item.step_id), &**item, *version);
+        }
+        for Put { item, version } in changes.tasks() {
+            self.put(format!("t/{}", item.step_id), &**item, *version);
+        }
+        for blob in changes.blobs() {
+            self.blobs.insert(blob.hash.0.clone(), blob.text.clone());
+        }
+    }
+
+    pub(crate) fn run(&self) -> Stored<Run> {
+        self.get("run").expect("the run is stored")
+    }
+
+    pub(crate) fn step(&self, id: &str) -> Step {
+        self.get::<Step>(&format!("s/{id}")).expect("the step is stored").item
+    }
+
+    pub(crate) fn task(&self, id: &StepId) -> Task {
+        self.get::<Task>(&format!("t/{id}")).expect("the task is stored").item
+    }
+
+    /// The steps whose tasks are pending.
+    pub(crate) fn pending(&self) -> Vec<StepId> {
+        let tasks = self.records.keys().filter_map(|key| key.strip_prefix("t/"));
+        tasks
+            .filter(|id| {
+                self.get::<Task>(&format!("t/{id}")).is_some_and(|t| t.item.state == TaskState::Pending)
+            })
+            .map(|id| id.parse().expect("keys hold ids"))
+            .collect()
+    }
+
+    pub(crate) fn value(&self, held: &Held) -> Value {
+        match held {
+            Held::Inline(value) => value.clone(),
+            Held::Blob(blob) => serde_json::from_str(&self.blobs[&blob.hash.0]).expect("blobs are JSON"),
+        }
+    }
+
+    pub(crate) fn payload(&self, id: &StepId) -> Map<String, Value> {
+        let event = self.get::<Event>(&format!("e/{id}")).expect("a task has an event").item;
+        event.payload.iter().map(|(name, held)| (name.clone(), self.value(held))).collect()
+    }
+
+    /// Settles a task; a failed attempt with attempts left stays pending.
+    pub(crate) fn settle(&mut self, id: &StepId, outcome: Result<Map<String, Value>, String>) {
+        let mut task = self.get::<Task>(&format!("t/{id}")).expect("the task is stored");
+        let mut event = self.get::<Event>(&format!("e/{id}")).expect("a task has an event");
+        match outcome {
+            Ok(result) => {
+                task.item.state = TaskState::Completed;
+                event.item.state = EventState::Completed;
+                let held = |(name, value)| (name, Held::Inline(value));
+                event.item.result = Some(result.into_iter().map(held).collect::<Payload>());
+            }
+            Err(message) => {
+                task.item.attempts += 1;
+                if task.item.policy.retry.and_then(|retry| retry.wait_after(task.item.attempts)).is_some() {
+                    self.put(format!("t/{id}"), &task.item, Some(task.version));
+                    return;
+                }
+                task.item.state = TaskState::Failed;
+                event.item.state = EventState::Error;
+                event.item.error = Some(EventError { kind: "EventError".to_owned(), message });
+            }
+        }
+        event.item.reception = Reception::Arrived;
+        self.put(format!("t/{id}"), &task.item, Some(task.version));
+        self.put(format!("e/{id}"), &event.item, Some(event.version));
+    }
+
+    pub(crate) fn outputs(&self, plan: &Plan) -> Map<String, Value> {
+        let root = self.step("w");
+        let declared = plan.returns(&self.run().item.workflow).expect("the workflow is declared");
+        let value =
+            |name: &String| Some((name.clone(), self.value(&root.attributes.returns.get(name)?.held)));
+        declared.iter().filter_map(|parameter| value(&parameter.name)).collect()
+    }
+
+    /// Everything but times, versions and counts of iterations, which may differ between equal runs.
+    pub(crate) fn canonical(&self) -> String {
+        let mut text = String::new();
+        for (key, (record, _)) in &self.records {
+            let mut value: Value = serde_json::from_str(record).expect("records are JSON");
+            for name in ["created", "updated", "ended", "rests", "iterations", "iterations_per_run", "token"]
+            {
+                value.as_object_mut().expect("records are maps").remove(name);
+            }
+            writeln!(text, "{key} {value}").expect("writing to a string does not fail");
+        }
+        text
+    }
+}
+
+/// A case of the conformance suite.
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) text: String,
+    pub(crate) data: Value,
+}
+
+/// The agreed cases, and our own in the same form.
+pub(crate) fn cases() -> Vec<Case> {
+    ["../../conformance", "tests/cases"].into_iter().flat_map(cases_of).collect()
+}
+
+fn cases_of(folder: &str) -> Vec<Case> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let mut names: Vec<_> = fs::read_dir(&folder)
+        .expect("the cases are there")
+        .map(|entry| entry.expect("a folder can be listed").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .collect();
+    names.sort();
+    let case = |path: std::path::PathBuf| Case {
+        name: path.file_stem().expect("a file has a name").to_string_lossy().into_owned(),
+        text: fs::read_to_string(path.with_extension("afl")).expect("a case has a program"),
+        data: serde_json::from_str(&fs::read_to_string(&path).expect("readable")).expect("a case is JSON"),
+    };
+    names.into_iter().map(case).collect()
+}
+
+/// What stands in for an event facet: the format of the conformance suite.
+pub(crate) fn answer(
+    handler: &Value,
+    payload: &Map<String, Value>,
+    attempt: usize,
+) -> Result<Map<String, Value>, String> {
+    if let Some(answers) = handler["sequence"].as_array() {
+        return answer(&answers[attempt.min(answers.len() - 1)], payload, 0);
+    }
+    if let Some(error) = handler["error"].as_str() {
+        return Err(error.to_owned());
+    }
+    if let Some(echo) = handler["echo"].as_object() {
+        let copy =
+            |(name, from): (&String, &Value)| (name.clone(), payload[from.as_str().expect("a name")].clone());
+        return Ok(echo.iter().map(copy).collect());
+    }
+    if let Some(table) = handler["table"].as_object() {
+        let key = &payload[table["key"].as_str().expect("a name")];
+        let key = key.as_str().map_or_else(|| key.to_string(), str::to_owned);
+        return Ok(table["rows"][&key].as_object().expect("a row").clone());
+    }
+    Ok(handler["returns"].as_object().expect("a handler answers").clone())
+}
