@@ -59,13 +59,16 @@ impl Error {
         matches!(self, Self::Store(error) if error.is_uncertain())
     }
 
-    /// Whether the run cannot go on until somebody looks at its records.
+    /// Whether the run cannot go on until somebody looks at it.
     pub fn is_damage(&self) -> bool {
         use afl_store::store::Error as Stored;
         matches!(
             self,
-            Self::Store(Stored::Unreadable { .. } | Stored::Shared { .. })
-                | Self::Program { .. }
+            Self::Store(
+                Stored::Unreadable { .. }
+                    | Stored::Shared { .. }
+                    | Stored::Backend(StoreError::TooLarge { .. })
+            ) | Self::Program { .. }
                 | Self::UnknownProgram { .. }
         )
     }
