@@ -41,6 +41,8 @@ pub enum Error {
     Canceling { run: RunId },
     #[error("run {run} is busy: others changed it {tries} times meanwhile; try again")]
     Busy { run: RunId, tries: usize },
+    #[error("run {run} can be read, so it is not discarded: cancel it instead")]
+    NotDamaged { run: RunId },
     #[error("this process drives runs already")]
     DrivenAlready,
 }
