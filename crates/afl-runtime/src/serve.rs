@@ -57,7 +57,7 @@ pub(crate) struct Waker {
 /// How the driver of this process is.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Health {
-    /// Runs with a record that cannot be read, and why. They are tried again now and then.
+    /// Runs that cannot go on, most because a record cannot be read, and why. They are tried again now and then.
     pub quarantined: BTreeMap<RunId, String>,
     /// Why the store could not be used the last time, if it could not.
     pub trouble: Option<String>,
@@ -231,7 +231,7 @@ impl Driver {
         let run = self.driving.remove(&id);
         let trouble = match done {
             Ok(Done::Drove(run, Ok(driven))) => return self.fleet.done(&run, driven),
-            Ok(Done::Drove(run, Err(error))) if error.is_damage() => {
+            Ok(Done::Drove(run, Err(error))) if error.is_of_run() => {
                 self.fleet.quarantine(&run, error.to_string());
                 None
             }
