@@ -1,1 +1,4 @@
 //! Backends of the store, one file and one feature each.
+
+#[cfg(feature = "sqlite")]
+pub mod sqlite;

@@ -2,11 +2,18 @@
 
 pub mod backend;
 pub mod clock;
+#[cfg(any(test, feature = "testing"))]
+pub mod conformance;
+pub mod entropy;
+#[cfg(any(test, feature = "testing"))]
+pub mod fault;
 pub mod memory;
+pub mod queue;
 pub mod range;
 pub mod record;
 #[cfg(any(test, feature = "testing"))]
 pub mod seed;
+pub mod store;
 pub mod watch;
 
 pub use afl_engine::time::Millis;

@@ -279,3 +279,59 @@ impl Ranks {
         rank <= self.highest()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::backend::Write;
+    use crate::clock::SimClock;
+    use crate::record::Seal;
+
+    crate::conformance!(memory, Arc::new(Memory::new(Clock::System)));
+
+    #[tokio::test]
+    async fn a_power_cut_takes_back_only_what_is_not_durable() {
+        let memory = Memory::new(Clock::System).with_power_cuts();
+        for (id, durability) in [
+            ("a", Durability::Relaxed),
+            ("b", Durability::Durable),
+            ("c", Durability::Relaxed),
+            ("d", Durability::Relaxed),
+        ] {
+            memory.commit(Batch { writes: vec![insert(id)], durability }).await.unwrap();
+        }
+        memory.power_cut(1);
+        assert_eq!(ids(&memory).await, ["a", "b", "c"]);
+        memory.commit(Batch { writes: vec![insert("e")], durability: Durability::Relaxed }).await.unwrap();
+        memory.power_cut(9);
+        assert_eq!(ids(&memory).await, ["a", "b", "c"]);
+    }
+
+    #[tokio::test]
+    async fn the_clock_can_be_simulated() {
+        let clock = SimClock::new(Millis(1_000));
+        let memory = Memory::new(Clock::Simulated(clock.clone()));
+        clock.advance(Millis(500));
+        assert_eq!(memory.now().await.unwrap(), Millis(1_500));
+    }
+
+    fn insert(id: &str) -> Write {
+        let place = Some(Place { bucket: "queue".to_owned(), rank: 0 });
+        let content = Content { place, body: b"{}".to_vec(), seal: Seal::default() };
+        let key = Key { tenant: tenant(), scope: "run".into(), id: id.to_owned() };
+        Write { key, expect: Expect::Absent, change: Change::Put(content) }
+    }
+
+    async fn ids(memory: &Memory) -> Vec<String> {
+        let (ranks, order) = (Ranks::All, Order::Ascending);
+        let bucket = "queue".to_owned();
+        let all = Scan::Bucket { tenant: tenant(), bucket, ranks, order, after: None, limit: 9 };
+        memory.scan(&all).await.unwrap().into_iter().map(|record| record.key.id).collect()
+    }
+
+    fn tenant() -> Tenant {
+        Tenant::new(Tenant::LOCAL).unwrap()
+    }
+}

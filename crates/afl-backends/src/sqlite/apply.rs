@@ -1,0 +1,146 @@
+//! The work of one commit or take inside the writer's transaction.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use afl_store::Millis;
+use afl_store::backend::{Batch, Change, Expect, StoreError, TAKE_LOOKS, Take};
+use afl_store::record::{Content, Key, Record};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::LIMITS;
+use super::read::{clamp, in_bucket};
+use super::row::{Unreadable, body, columns, record};
+
+/// Why one commit or take was not done. The transaction goes on without it, since it wrote nothing yet.
+pub(super) enum Undone {
+    Refused(StoreError),
+    /// What the mover of a take panicked with.
+    Panicked(Box<dyn Any + Send>),
+    /// The transaction is lost, with all that share it.
+    Broken(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for Undone {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Broken(error)
+    }
+}
+
+impl From<Unreadable> for Undone {
+    fn from(unreadable: Unreadable) -> Self {
+        match unreadable {
+            Unreadable::Sqlite(error) => Self::Broken(error),
+            Unreadable::Store(error) => Self::Refused(error),
+        }
+    }
+}
+
+const VERSION: &str = "SELECT version FROM records WHERE tenant = ?1 AND scope = ?2 AND id = ?3";
+const INSERT: &str = "INSERT INTO records \
+     (tenant, scope, id, version, bucket, rank, schema, runtime, checksum, body) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+const UPDATE: &str = "UPDATE records SET version = ?4, bucket = ?5, rank = ?6, schema = ?7, runtime = ?8, \
+     checksum = ?9, body = ?10 WHERE tenant = ?1 AND scope = ?2 AND id = ?3";
+const DELETE: &str = "DELETE FROM records WHERE tenant = ?1 AND scope = ?2 AND id = ?3";
+const COUNT: &str = "SELECT count(*) FROM (SELECT 1 FROM records INDEXED BY placed \
+     WHERE tenant = ?1 AND bucket = ?2 LIMIT ?3)";
+
+/// First all expectations, then all changes: a conflict costs a look and needs no way back.
+pub(super) fn commit(connection: &Connection, batch: &Batch) -> Result<(), Undone> {
+    for write in &batch.writes {
+        let found = version(connection, &write.key)?;
+        let is_expected = match write.expect {
+            Expect::Absent => found.is_none(),
+            Expect::Version(version) => found == Some(version),
+        };
+        if !is_expected {
+            return Err(Undone::Refused(StoreError::Conflict { key: write.key.clone() }));
+        }
+    }
+    for write in &batch.writes {
+        match (&write.change, write.expect) {
+            (Change::Put(content), Expect::Absent) => put(connection, INSERT, &write.key, 1, content)?,
+            (Change::Put(content), Expect::Version(version)) => {
+                put(connection, UPDATE, &write.key, version + 1, content)?;
+            }
+            (Change::Delete, Expect::Version(_)) => delete(connection, &write.key)?,
+            (Change::Delete, Expect::Absent) | (Change::Keep, _) => {}
+        }
+    }
+    Ok(())
+}
+
+/// First all movers, which may panic, then all changes.
+pub(super) fn take(connection: &Connection, take: &Take, now: Millis) -> Result<Vec<Record>, Undone> {
+    let room = match &take.ceiling {
+        None => take.limit,
+        Some(ceiling) => {
+            let mut statement = connection.prepare_cached(COUNT)?;
+            let values = params![take.tenant.as_str(), ceiling.bucket, clamp(ceiling.max)];
+            let there: usize = statement.query_row(values, |row| row.get(0))?;
+            take.limit.min(ceiling.max - there)
+        }
+    };
+    let moved = choose(connection, take, room, now)?;
+    for record in &moved {
+        LIMITS.check_body(&record.content).map_err(Undone::Refused)?;
+    }
+    for record in &moved {
+        put(connection, UPDATE, &record.key, record.version, &record.content)?;
+    }
+    Ok(moved)
+}
+
+fn choose(connection: &Connection, take: &Take, room: usize, now: Millis) -> Result<Vec<Record>, Undone> {
+    let mut statement = connection.prepare_cached(in_bucket!("", "ASC"))?;
+    let values = params![take.tenant.as_str(), take.bucket, take.ranks.highest(), clamp(TAKE_LOOKS)];
+    let mut rows = statement.query(values)?;
+    let mut moved = Vec::new();
+    while moved.len() < room {
+        let Some(row) = rows.next()? else { break };
+        let record = record(row, &take.tenant)?;
+        let content =
+            catch_unwind(AssertUnwindSafe(|| (take.mover)(&record, now))).map_err(Undone::Panicked)?;
+        if let Some(content) = content {
+            moved.push(Record { version: record.version + 1, content, ..record });
+        }
+    }
+    Ok(moved)
+}
+
+fn version(connection: &Connection, key: &Key) -> rusqlite::Result<Option<u64>> {
+    let mut statement = connection.prepare_cached(VERSION)?;
+    statement.query_row(params![key.tenant.as_str(), key.scope, key.id], |row| row.get(0)).optional()
+}
+
+fn put(
+    connection: &Connection,
+    sql: &str,
+    key: &Key,
+    version: u64,
+    content: &Content,
+) -> rusqlite::Result<()> {
+    let place = content.place.as_ref();
+    let written = connection.prepare_cached(sql)?.execute(params![
+        key.tenant.as_str(),
+        key.scope,
+        key.id,
+        version,
+        place.map(|place| &place.bucket),
+        place.map(|place| place.rank),
+        content.seal.schema,
+        content.seal.runtime,
+        content.seal.checksum,
+        body(&content.body),
+    ])?;
+    assert_eq!(written, 1, "the expectation was checked in this transaction");
+    Ok(())
+}
+
+fn delete(connection: &Connection, key: &Key) -> rusqlite::Result<()> {
+    let values = params![key.tenant.as_str(), key.scope, key.id];
+    let deleted = connection.prepare_cached(DELETE)?.execute(values)?;
+    assert_eq!(deleted, 1, "the expectation was checked in this transaction");
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! A group of commits and takes that share one transaction, though each stands or falls alone.
+
+use std::any::Any;
+use std::thread;
+
+use afl_store::Millis;
+use afl_store::backend::{Batch, Change, Durability, StoreError, Take};
+use afl_store::record::{Content, Record, Tenant};
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::apply::{self, Undone};
+
+pub(super) enum Job {
+    Commit(Batch, Reply<()>),
+    Take(Take, Reply<Vec<Record>>),
+}
+
+/// The error is what a mover panicked with; the caller's own panic goes back to the caller.
+pub(super) type Reply<T> = oneshot::Sender<thread::Result<Result<T, StoreError>>>;
+
+pub(super) enum Outcome {
+    Committed,
+    Taken(Vec<Record>),
+    Refused(StoreError),
+    Panicked(Box<dyn Any + Send>),
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Writes {
+    None,
+    Some,
+}
+
+/// After an error, [`roll_back`] is due.
+pub(super) fn transact(
+    connection: &Connection,
+    jobs: &[Job],
+    durability: Durability,
+    now: Millis,
+) -> rusqlite::Result<(Vec<Outcome>, Writes)> {
+    let before = connection.total_changes();
+    run(connection, "BEGIN IMMEDIATE")?;
+    let outcomes = jobs.iter().map(|job| job.apply(connection, now)).collect::<rusqlite::Result<Vec<_>>>()?;
+    if connection.total_changes() == before && durability == Durability::Durable {
+        // A transaction without a write syncs nothing, but what was written before it must be safe after it.
+        run(connection, "UPDATE meta SET value = value + 1 WHERE name = 'syncs'")?;
+    }
+    run(connection, "COMMIT")?;
+    let writes = if connection.total_changes() == before { Writes::None } else { Writes::Some };
+    Ok((outcomes, writes))
+}
+
+pub(super) fn roll_back(connection: &Connection) -> rusqlite::Result<()> {
+    // Some errors have ended the transaction already.
+    if connection.is_autocommit() { Ok(()) } else { run(connection, "ROLLBACK") }
+}
+
+fn run(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute([]).map(|_| ())
+}
+
+impl Job {
+    fn apply(&self, connection: &Connection, now: Millis) -> rusqlite::Result<Outcome> {
+        let applied = match self {
+            Self::Commit(batch, _) => apply::commit(connection, batch).map(|()| Outcome::Committed),
+            Self::Take(take, _) => apply::take(connection, take, now).map(Outcome::Taken),
+        };
+        match applied {
+            Ok(outcome) => Ok(outcome),
+            Err(Undone::Refused(error)) => Ok(Outcome::Refused(error)),
+            Err(Undone::Panicked(panic)) => Ok(Outcome::Panicked(panic)),
+            Err(Undone::Broken(error)) => Err(error),
+        }
+    }
+
+    pub(super) fn durability(&self) -> Durability {
+        match self {
+            Self::Commit(batch, _) => batch.durability,
+            Self::Take(take, _) => take.durability,
+        }
+    }
+
+    /// As far as it is known before the work.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Commit(batch, _) => batch.bytes(),
+            Self::Take(..) => 0,
+        }
+    }
+
+    /// What it wrote, for those who wait for it.
+    pub(super) fn written<'a>(&'a self, outcome: &'a Outcome) -> Vec<(&'a Tenant, &'a Content)> {
+        match (self, outcome) {
+            (Self::Commit(batch, _), _) => batch
+                .writes
+                .iter()
+                .filter_map(|write| match &write.change {
+                    Change::Put(content) => Some((&write.key.tenant, content)),
+                    Change::Delete | Change::Keep => None,
+                })
+                .collect(),
+            (Self::Take(..), Outcome::Taken(records)) => {
+                records.iter().map(|record| (&record.key.tenant, &record.content)).collect()
+            }
+            (Self::Take(..), Outcome::Committed | Outcome::Refused(_) | Outcome::Panicked(_)) => Vec::new(),
+        }
+    }
+
+    pub(super) fn fail(self, error: StoreError) {
+        self.answer(Outcome::Refused(error));
+    }
+
+    pub(super) fn answer(self, outcome: Outcome) {
+        match (self, outcome) {
+            (Self::Commit(_, reply), Outcome::Committed) => send(reply, Ok(Ok(()))),
+            (Self::Take(_, reply), Outcome::Taken(records)) => send(reply, Ok(Ok(records))),
+            (Self::Commit(_, reply), Outcome::Refused(error)) => send(reply, Ok(Err(error))),
+            (Self::Take(_, reply), Outcome::Refused(error)) => send(reply, Ok(Err(error))),
+            (Self::Commit(_, reply), Outcome::Panicked(panic)) => send(reply, Err(panic)),
+            (Self::Take(_, reply), Outcome::Panicked(panic)) => send(reply, Err(panic)),
+            (Self::Commit(..), Outcome::Taken(_)) | (Self::Take(..), Outcome::Committed) => {
+                unreachable!("an outcome is of its job's kind")
+            }
+        }
+    }
+}
+
+fn send<T>(reply: Reply<T>, answer: thread::Result<Result<T, StoreError>>) {
+    // A caller that does not wait any more does not want to know.
+    drop(reply.send(answer));
+}
+
+impl Outcome {
+    pub(super) fn is_refused(&self) -> bool {
+        match self {
+            Self::Refused(_) | Self::Panicked(_) => true,
+            Self::Committed | Self::Taken(_) => false,
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The store in one SQLite file: for one machine, with as many processes as it has.
+//!
+//! Writes go through one thread for each process, which gives all that wait one transaction. Reads go straight to the
+//! file, since they take microseconds.
+
+mod apply;
+mod failure;
+mod file;
+mod group;
+mod log;
+mod notice;
+mod read;
+mod row;
+mod schema;
+mod stats;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use afl_store::Millis;
+use afl_store::backend::{Backend, Batch, Limits, Scan, StoreError, Take};
+use afl_store::clock::Clock;
+use afl_store::record::{Key, Record, Tenant};
+use afl_store::watch::{Watch, Watchers};
+use async_trait::async_trait;
+
+use notice::Notice;
+use read::Readers;
+pub use stats::Stats;
+use writer::Writer;
+
+/// A body is a value of SQLite, which it copies a few times; a batch is one transaction in the write-ahead log.
+pub const LIMITS: Limits = Limits { batch_writes: 10_000, batch_bytes: 64 << 20, body_bytes: 16 << 20 };
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub clock: Clock,
+    /// Beyond this size of the file the disk counts as full.
+    pub max_bytes: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { clock: Clock::System, max_bytes: None }
+    }
+}
+
+#[derive(Debug)]
+pub struct Sqlite {
+    path: PathBuf,
+    clock: Clock,
+    watchers: Arc<Watchers>,
+    readers: Readers,
+    // Dropped before the writer, which it talks to.
+    notice: Notice,
+    writer: Writer,
+}
+
+impl Sqlite {
+    /// Opens the file, or makes it in a folder that is there.
+    pub fn open(path: &Path, options: Options) -> Result<Self, StoreError> {
+        let connection = file::open_writer(path, &options)?;
+        let readers = Readers::open(path)?;
+        let watchers = Arc::new(Watchers::default());
+        let writer = Writer::start(connection, path, options.clock.clone(), watchers.clone())?;
+        let notice = Notice::new(path, writer.looker());
+        Ok(Self { path: path.to_owned(), clock: options.clock, watchers, readers, notice, writer })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What this process has done to the file since it opened it.
+    pub fn stats(&self) -> Stats {
+        self.writer.stats()
+    }
+}
+
+#[async_trait]
+impl Backend for Sqlite {
+    fn limits(&self) -> Limits {
+        LIMITS
+    }
+
+    async fn now(&self) -> Result<Millis, StoreError> {
+        Ok(self.clock.now())
+    }
+
+    async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
+        self.readers.get(keys)
+    }
+
+    async fn scan(&self, scan: &Scan) -> Result<Vec<Record>, StoreError> {
+        self.readers.scan(scan)
+    }
+
+    async fn buckets(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<String>, StoreError> {
+        self.readers.buckets(tenant, prefix)
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
+        LIMITS.check(&batch)?;
+        self.writer.commit(batch).await
+    }
+
+    async fn take(&self, take: Take) -> Result<Vec<Record>, StoreError> {
+        // Whoever finds nothing must not stand in the way of those who write.
+        if take.limit == 0 || self.readers.is_empty(&take)? {
+            return Ok(Vec::new());
+        }
+        self.writer.take(take).await
+    }
+
+    fn watch(&self, tenant: &Tenant, prefix: &str) -> Watch {
+        self.notice.begin();
+        self.watchers.watch(tenant, prefix)
+    }
+}

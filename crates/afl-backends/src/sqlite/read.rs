@@ -1,0 +1,205 @@
+//! Reading, on connections of its own that never write.
+
+use std::path::{Path, PathBuf};
+#[expect(
+    clippy::disallowed_types,
+    reason = "a read is too short to be worth a task that owns the connection"
+)]
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{MutexGuard, PoisonError, TryLockError};
+
+use afl_store::backend::{Order, Scan, StoreError, Take};
+use afl_store::record::{Key, Record, Tenant};
+use rusqlite::{Connection, OptionalExtension, ToSql, params};
+
+use super::failure::explain;
+use super::file;
+use super::row::{Unreadable, columns, record};
+
+/// As many reads at once as a runtime has threads to make them, as a rule.
+const CONNECTIONS: usize = 4;
+
+#[derive(Debug)]
+pub(super) struct Readers {
+    path: PathBuf,
+    /// Each lock is held for one read, which takes microseconds; never across an await.
+    #[expect(
+        clippy::disallowed_types,
+        reason = "a read is too short to be worth a task that owns the connection"
+    )]
+    connections: Vec<Mutex<Connection>>,
+    next: AtomicUsize,
+}
+
+macro_rules! in_scope {
+    ($after:literal) => {
+        concat!(
+            "SELECT ",
+            columns!(),
+            " FROM records WHERE tenant = ?1 AND scope = ?2 AND id ",
+            $after,
+            " ?3 ORDER BY id LIMIT ?4"
+        )
+    };
+}
+
+macro_rules! in_bucket {
+    ($after:literal, $order:literal) => {
+        concat!(
+            "SELECT ",
+            columns!(),
+            " FROM records INDEXED BY placed WHERE tenant = ?1 AND bucket = ?2 AND rank <= ?3 ",
+            $after,
+            " ORDER BY rank ",
+            $order,
+            ", scope ",
+            $order,
+            ", id ",
+            $order,
+            " LIMIT ?4"
+        )
+    };
+}
+pub(super) use in_bucket;
+
+const ONE: &str =
+    concat!("SELECT ", columns!(), " FROM records WHERE tenant = ?1 AND scope = ?2 AND id = ?3");
+const NEXT_BUCKET: &str = "SELECT bucket FROM records INDEXED BY placed WHERE tenant = ?1 AND bucket > ?2 \
+     ORDER BY bucket LIMIT 1";
+const FIRST_BUCKET: &str = "SELECT bucket FROM records INDEXED BY placed WHERE tenant = ?1 AND bucket >= ?2 \
+     ORDER BY bucket LIMIT 1";
+const ANY_IN_BUCKET: &str = "SELECT 1 FROM records INDEXED BY placed WHERE tenant = ?1 AND bucket = ?2 \
+     AND rank <= ?3 LIMIT 1";
+
+impl Readers {
+    pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
+        let connections = (0..CONNECTIONS).map(|_| Ok(file::open_reader(path)?.into()));
+        Ok(Self {
+            path: path.to_owned(),
+            connections: connections.collect::<Result<_, StoreError>>()?,
+            next: AtomicUsize::new(0),
+        })
+    }
+
+    pub(super) fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
+        self.read(|connection| match keys {
+            // One statement has one snapshot of its own.
+            [key] => Ok(vec![get(connection, key)?]),
+            _ => {
+                let snapshot = connection.unchecked_transaction()?;
+                keys.iter().map(|key| get(&snapshot, key)).collect()
+            }
+        })
+    }
+
+    pub(super) fn scan(&self, scan: &Scan) -> Result<Vec<Record>, StoreError> {
+        self.read(|connection| match scan {
+            Scan::Scope { tenant, scope, prefix, after, limit } => {
+                let limit = clamp(*limit);
+                let (sql, start) = match after {
+                    Some(after) if after >= prefix => (in_scope!(">"), after),
+                    Some(_) | None => (in_scope!(">="), prefix),
+                };
+                let values = params![tenant.as_str(), scope, start, limit];
+                page(connection, sql, values, tenant, |record| record.key.id.starts_with(prefix.as_str()))
+            }
+            Scan::Bucket { tenant, bucket, ranks, order, after, limit } => {
+                let limit = clamp(*limit);
+                let Some(mark) = after else {
+                    let sql = match order {
+                        Order::Ascending => in_bucket!("", "ASC"),
+                        Order::Descending => in_bucket!("", "DESC"),
+                    };
+                    let values = params![tenant.as_str(), bucket, ranks.highest(), limit];
+                    return page(connection, sql, values, tenant, |_| true);
+                };
+                let sql = match order {
+                    Order::Ascending => in_bucket!("AND (rank, scope, id) > (?5, ?6, ?7)", "ASC"),
+                    Order::Descending => in_bucket!("AND (rank, scope, id) < (?5, ?6, ?7)", "DESC"),
+                };
+                let (rank, scope, id) = (mark.rank, &mark.scope, &mark.id);
+                let values = params![tenant.as_str(), bucket, ranks.highest(), limit, rank, scope, id];
+                page(connection, sql, values, tenant, |_| true)
+            }
+        })
+    }
+
+    /// From one bucket to the next by the index, whatever they hold.
+    pub(super) fn buckets(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<String>, StoreError> {
+        self.read(|connection| {
+            let snapshot = connection.unchecked_transaction()?;
+            let mut buckets: Vec<String> = Vec::new();
+            loop {
+                let (sql, from) =
+                    buckets.last().map_or((FIRST_BUCKET, prefix), |last| (NEXT_BUCKET, last.as_str()));
+                let mut statement = snapshot.prepare_cached(sql)?;
+                let found: Option<String> =
+                    statement.query_row(params![tenant.as_str(), from], |row| row.get(0)).optional()?;
+                match found {
+                    Some(bucket) if bucket.starts_with(prefix) => buckets.push(bucket),
+                    Some(_) | None => return Ok(buckets),
+                }
+            }
+        })
+    }
+
+    /// Whether there is nothing to take.
+    pub(super) fn is_empty(&self, take: &Take) -> Result<bool, StoreError> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(ANY_IN_BUCKET)?;
+            Ok(!statement.exists(params![take.tenant.as_str(), take.bucket, take.ranks.highest()])?)
+        })
+    }
+
+    fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Unreadable>) -> Result<T, StoreError> {
+        work(&self.free()).map_err(|unreadable| match unreadable {
+            Unreadable::Sqlite(error) => explain(&self.path, &error),
+            Unreadable::Store(error) => error,
+        })
+    }
+
+    fn free(&self) -> MutexGuard<'_, Connection> {
+        let first = self.next.fetch_add(1, Ordering::Relaxed);
+        let at = |offset: usize| &self.connections[(first + offset) % CONNECTIONS];
+        for offset in 0..CONNECTIONS {
+            match at(offset).try_lock() {
+                Ok(connection) => return connection,
+                // A read that panicked left its transaction rolled back.
+                Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => {}
+            }
+        }
+        at(0).lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn get(connection: &Connection, key: &Key) -> Result<Option<Record>, Unreadable> {
+    let mut statement = connection.prepare_cached(ONE)?;
+    let mut rows = statement.query(params![key.tenant.as_str(), key.scope, key.id])?;
+    rows.next()?.map(|row| record(row, &key.tenant)).transpose()
+}
+
+fn page(
+    connection: &Connection,
+    sql: &str,
+    values: &[&dyn ToSql],
+    tenant: &Tenant,
+    belongs: impl Fn(&Record) -> bool,
+) -> Result<Vec<Record>, Unreadable> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(values)?;
+    let mut page = Vec::new();
+    while let Some(row) = rows.next()? {
+        let record = record(row, tenant)?;
+        if !belongs(&record) {
+            break;
+        }
+        page.push(record);
+    }
+    Ok(page)
+}
+
+pub(super) fn clamp(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}

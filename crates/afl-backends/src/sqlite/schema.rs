@@ -1,0 +1,106 @@
+//! The layout of the file, and how an older file gets the newest one.
+
+use std::path::Path;
+
+use afl_store::backend::StoreError;
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::failure::explain;
+
+/// "AFLo": tells our files from those of other programs.
+const APPLICATION_ID: i32 = 0x4146_4c6f;
+
+/// In order, for ever: a file counts how many of them it has seen.
+const MIGRATIONS: &[&str] = &["
+    CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY NOT NULL) WITHOUT ROWID, STRICT;
+    INSERT INTO meta VALUES ('format', 0), ('syncs', 0);
+    CREATE TABLE records (
+        tenant TEXT NOT NULL,
+        scope TEXT NOT NULL,
+        id TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        bucket TEXT,
+        rank INTEGER,
+        schema INTEGER NOT NULL,
+        runtime INTEGER NOT NULL,
+        checksum INTEGER NOT NULL,
+        body ANY NOT NULL,
+        PRIMARY KEY (tenant, scope, id)
+    ) WITHOUT ROWID, STRICT;
+    CREATE INDEX placed ON records (tenant, bucket, rank, scope, id) WHERE bucket IS NOT NULL;
+"];
+
+/// Makes the file ours and new, or says why not.
+pub(super) fn prepare(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    let failed = |error: rusqlite::Error| explain(path, &error);
+    match owner(connection).map_err(failed)? {
+        Owner::Nobody | Owner::AgentFlow => {}
+        Owner::Another => {
+            return Err(StoreError::Refused(format!(
+                "{} belongs to another program: name another file for the store",
+                path.display()
+            )));
+        }
+    }
+    // Kept by the file; set before the first transaction, since it cannot be changed within one.
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0)).map_err(failed)?;
+    if !mode.eq_ignore_ascii_case("wal") {
+        return Err(StoreError::Refused(format!(
+            "the file system of {} has no shared memory, which the store needs: name a file on a local disk",
+            path.display()
+        )));
+    }
+    let newest = MIGRATIONS.len();
+    let format = migrate(connection).map_err(failed)?;
+    if format > newest {
+        return Err(StoreError::Refused(format!(
+            "the store {} was made by a newer AgentFlow (format {format}, this one knows {newest}): use that \
+             version, or name another file",
+            path.display()
+        )));
+    }
+    Ok(())
+}
+
+enum Owner {
+    Nobody,
+    AgentFlow,
+    Another,
+}
+
+fn owner(connection: &Connection) -> rusqlite::Result<Owner> {
+    let id: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    if id == APPLICATION_ID {
+        return Ok(Owner::AgentFlow);
+    }
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    Ok(if id == 0 && tables == 0 { Owner::Nobody } else { Owner::Another })
+}
+
+/// Returns the format that the file has then.
+fn migrate(connection: &mut Connection) -> rusqlite::Result<usize> {
+    let found = format(connection)?;
+    if found >= MIGRATIONS.len() {
+        return Ok(found);
+    }
+    connection.pragma_update(None, "synchronous", "full")?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have done it meanwhile.
+    let found = format(&transaction)?;
+    for migration in MIGRATIONS.iter().skip(found) {
+        transaction.execute_batch(migration)?;
+    }
+    let now = found.max(MIGRATIONS.len());
+    transaction.execute("UPDATE meta SET value = ?1 WHERE name = 'format'", [now as i64])?;
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.commit()?;
+    Ok(now)
+}
+
+fn format(connection: &Connection) -> rusqlite::Result<usize> {
+    if !connection.table_exists(None, "meta")? {
+        return Ok(0);
+    }
+    connection.query_row("SELECT value FROM meta WHERE name = 'format'", [], |row| row.get(0))
+}

@@ -1,0 +1,61 @@
+//! Counters of one process's work on its file.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Stats {
+    /// Batches and takes that were written.
+    pub commits: u64,
+    pub durable_commits: u64,
+    pub conflicts: u64,
+    /// Transactions that wrote; a group of commits shares one.
+    pub transactions: u64,
+    /// Of these, with a sync of the log to the disk.
+    pub synced_transactions: u64,
+    /// Each syncs the log and the file.
+    pub checkpoints: u64,
+    /// Bytes of bodies written.
+    pub body_bytes: u64,
+    /// Looks for changes of other processes.
+    pub looks: u64,
+}
+
+impl Stats {
+    /// Waits for the disk: what a durable store costs.
+    pub fn syncs(&self) -> u64 {
+        self.synced_transactions + 2 * self.checkpoints
+    }
+}
+
+/// Counted up by the writer, read by anyone.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) commits: AtomicU64,
+    pub(super) durable_commits: AtomicU64,
+    pub(super) conflicts: AtomicU64,
+    pub(super) transactions: AtomicU64,
+    pub(super) synced_transactions: AtomicU64,
+    pub(super) checkpoints: AtomicU64,
+    pub(super) body_bytes: AtomicU64,
+    pub(super) looks: AtomicU64,
+}
+
+impl Counters {
+    pub(super) fn read(&self) -> Stats {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Stats {
+            commits: read(&self.commits),
+            durable_commits: read(&self.durable_commits),
+            conflicts: read(&self.conflicts),
+            transactions: read(&self.transactions),
+            synced_transactions: read(&self.synced_transactions),
+            checkpoints: read(&self.checkpoints),
+            body_bytes: read(&self.body_bytes),
+            looks: read(&self.looks),
+        }
+    }
+}
+
+pub(super) fn add(counter: &AtomicU64, by: usize) {
+    counter.fetch_add(by as u64, Ordering::Relaxed);
+}

@@ -1,0 +1,94 @@
+//! What agents do with tasks. Every accepted outcome wakes the driver.
+
+use afl_engine::event::EventError;
+use afl_engine::id::{RunId, StepId};
+use afl_engine::time::Millis;
+use afl_engine::value::{Map, Value};
+use afl_store::queue::{Claim, Continued, Refusal, Request, Settled, Swept, Ticket};
+
+use crate::drive::{Arrival, Work};
+use crate::error::Error;
+use crate::serve::Wake;
+use crate::service::Service;
+
+impl Service {
+    /// Hands out up to `max` tasks, the most urgent first.
+    pub async fn claim(&self, request: &Request) -> Result<Vec<Claim>, Error> {
+        Ok(self.queue.claim(request).await?)
+    }
+
+    /// The holder is alive; it keeps the task until the returned time.
+    pub async fn extend(&self, ticket: &Ticket, by: Millis) -> Result<Millis, Refusal> {
+        self.queue.extend(ticket, by).await
+    }
+
+    /// The work is done: one durable commit. Telling it twice does no harm.
+    pub async fn complete(&self, ticket: &Ticket, result: &Map<String, Value>) -> Result<Settled, Refusal> {
+        let settled = self.queue.complete(ticket, result).await?;
+        self.arrive(&ticket.run, &settled);
+        Ok(settled)
+    }
+
+    /// The attempt failed: one durable commit. The declared retries decide what follows.
+    pub async fn fail(&self, ticket: &Ticket, error: &EventError) -> Result<Settled, Refusal> {
+        let settled = self.queue.fail(ticket, error).await?;
+        self.arrive(&ticket.run, &settled);
+        Ok(settled)
+    }
+
+    /// Gives a task back undone.
+    pub async fn release(&self, ticket: &Ticket) -> Result<Settled, Refusal> {
+        self.queue.release(ticket).await
+    }
+
+    /// Continues a step without a claim (document 000 §6.3): a no-op past its event, refused before it.
+    pub async fn continue_step(
+        &self,
+        run: &RunId,
+        step: &StepId,
+        result: &Map<String, Value>,
+    ) -> Result<Continued, Refusal> {
+        let continued = self.queue.continue_step(run, step, result).await?;
+        self.arrive_continued(run, &continued);
+        Ok(continued)
+    }
+
+    /// Fails a step without a claim (document 000 §6.2).
+    pub async fn fail_step(
+        &self,
+        run: &RunId,
+        step: &StepId,
+        error: &EventError,
+    ) -> Result<Continued, Refusal> {
+        let continued = self.queue.fail_step(run, step, error).await?;
+        self.arrive_continued(run, &continued);
+        Ok(continued)
+    }
+
+    /// One round of the janitor: silent holders, due retries, tasks that were put aside. Safe for many at once.
+    pub async fn sweep_once(&self) -> Result<Swept, Error> {
+        let swept = self.queue.sweep_once().await?;
+        for (run, step) in &swept.arrived {
+            let arrivals = vec![Arrival { step: step.clone(), event: None }];
+            self.wake(Wake::Arrived(Work { run: run.clone(), arrivals }));
+        }
+        Ok(swept)
+    }
+
+    fn arrive_continued(&self, run: &RunId, continued: &Continued) {
+        match continued {
+            Continued::Now(settled) => self.arrive(run, settled),
+            Continued::Before => {}
+        }
+    }
+
+    fn arrive(&self, run: &RunId, settled: &Settled) {
+        match settled {
+            Settled::Arrived(event) => {
+                let arrival = Arrival { step: event.item.step_id.clone(), event: Some((**event).clone()) };
+                self.wake(Wake::Arrived(Work { run: run.clone(), arrivals: vec![arrival] }));
+            }
+            Settled::Again { .. } | Settled::Repeated => {}
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What an operator asks of a run: hold, go on, cancel. The intent is committed first, then carried out; whoever
+//! finds a run with an intent carries it on.
+
+use afl_engine::evaluation::{Evaluation, Stored, Wants};
+use afl_engine::id::{RunId, StepId};
+use afl_engine::run::{Control, Run, RunStatus};
+use afl_engine::step::{Step, Transmission};
+use afl_store::backend::Durability;
+
+use crate::error::Error;
+use crate::serve::Wake;
+use crate::service::Service;
+
+const TRIES: usize = 64;
+
+/// How many steps one commit of a cancel ends.
+const ENDED_AT_ONCE: usize = 500;
+
+impl Service {
+    /// Nothing of the run is evaluated or handed out from now on. Work that agents have already may be finished,
+    /// and its outcome waits. Holding a held run changes nothing.
+    pub async fn pause(&self, run: &RunId) -> Result<(), Error> {
+        self.set_control(run, Control::Hold, "pause").await
+    }
+
+    /// The run goes on.
+    pub async fn resume(&self, run: &RunId) -> Result<(), Error> {
+        self.set_control(run, Control::Go, "resume").await?;
+        self.queue.return_aside(run).await?;
+        self.wake(Wake::Look);
+        Ok(())
+    }
+
+    /// Ends the run: no task is created from now on, late results are refused. When it returns, everything of the
+    /// run has ended. Canceling a canceled run changes nothing.
+    pub async fn cancel(&self, run: &RunId) -> Result<(), Error> {
+        match self.set_control(run, Control::Cancel, "cancel").await {
+            Err(Error::Ended { status: RunStatus::Canceled, .. }) => return Ok(()),
+            outcome => outcome?,
+        }
+        self.end_canceled(run).await
+    }
+
+    async fn set_control(&self, id: &RunId, control: Control, verb: &'static str) -> Result<(), Error> {
+        for _ in 0..TRIES {
+            let run = self.existing(id).await?;
+            if run.item.status.is_terminal() {
+                return Err(Error::Ended { run: id.clone(), status: run.item.status, verb });
+            }
+            match (run.item.control, control) {
+                (now, asked) if now == asked => return Ok(()),
+                (Control::Cancel, _) => return Err(Error::Canceling { run: id.clone() }),
+                (Control::Go | Control::Hold, _) => {}
+            }
+            let now = self.store.now().await?;
+            let version = run.version;
+            let item = Run { control, updated: now, ..run.item };
+            match self.store.save_run(&Stored { item, version }, Durability::Durable).await {
+                Ok(()) => return Ok(()),
+                Err(error) if error.is_conflict() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Error::Busy { run: id.clone(), tries: TRIES })
+    }
+
+    /// Ends all that is open in a run with the intent to cancel, page by page, the run itself last.
+    pub(crate) async fn end_canceled(&self, id: &RunId) -> Result<(), Error> {
+        for _ in 0..TRIES {
+            match self.try_end_canceled(id).await {
+                Err(error) if error.is_conflict() => {}
+                outcome => return outcome,
+            }
+        }
+        Err(Error::Busy { run: id.clone(), tries: TRIES })
+    }
+
+    async fn try_end_canceled(&self, id: &RunId) -> Result<(), Error> {
+        let run = self.existing(id).await?;
+        if run.item.status.is_terminal() {
+            return Ok(());
+        }
+        let now = self.store.now().await?;
+        let plan = self.plan(&run.item.workflow_version).await?;
+        // Nothing is evaluated any more, so nothing is active.
+        let item = Run { active: Vec::new(), ..run.item };
+        let mut evaluation =
+            Evaluation::resume(plan, Stored { item, version: run.version }, now, self.options);
+        let mut after: Option<StepId> = None;
+        loop {
+            let page = self.store.steps_page(id, after.as_ref(), ENDED_AT_ONCE).await?;
+            let open: Vec<_> = page.items.into_iter().filter(|step| !step.item.is_terminal()).collect();
+            let steps: Vec<StepId> = open.iter().map(|step| step.item.id.clone()).collect();
+            self.supply_with_work(&mut evaluation, open).await?;
+            steps.into_iter().for_each(|step| evaluation.cancel(step));
+            self.evaluate(&mut evaluation, now, Durability::Relaxed).await?;
+            match page.next {
+                Some(next) => after = Some(next),
+                None => break,
+            }
+        }
+        evaluation.finish_canceled();
+        self.evaluate(&mut evaluation, now, Durability::Durable).await
+    }
+
+    /// Steps with their events and tasks, in one look instead of one for each.
+    pub(crate) async fn supply_with_work(
+        &self,
+        evaluation: &mut Evaluation,
+        steps: Vec<Stored<Step>>,
+    ) -> Result<(), Error> {
+        let mut wants = Wants::default();
+        for step in steps {
+            let id = step.item.id.clone();
+            match step.item.event {
+                Transmission::None => {
+                    evaluation.supply_event(id.clone(), None);
+                    evaluation.supply_task(id.clone(), None);
+                }
+                Transmission::Sent | Transmission::Answered => {
+                    wants.events.insert(id.clone());
+                    wants.tasks.insert(id.clone());
+                }
+            }
+            evaluation.supply_step(id, Some(step));
+        }
+        self.supply(evaluation, &wants).await
+    }
+
+    pub(crate) async fn existing(&self, id: &RunId) -> Result<Stored<Run>, Error> {
+        let run = self.store.run(id).await?;
+        run.ok_or_else(|| Error::UnknownRun { given: id.to_string(), closest: None })
+    }
+}

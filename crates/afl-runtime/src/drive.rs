@@ -1,0 +1,204 @@
+//! Drives one run: what arrived is evaluated up to the next fixed point and committed.
+//!
+//! These are plain async functions, so that a simulation can call them one by one; [`serve`](crate::serve) calls
+//! them for all runs at once.
+
+use std::collections::BTreeSet;
+
+use afl_engine::evaluation::{Advance, Evaluation, Stored, Wants};
+use afl_engine::event::{Event, Reception};
+use afl_engine::id::{RunId, StepId};
+use afl_engine::run::{Control, RunStatus};
+use afl_engine::time::Millis;
+use afl_store::backend::Durability;
+
+use crate::error::Error;
+use crate::service::{Service, Traced};
+
+/// How often an evaluation is redone because others wrote meanwhile, before it is left for later.
+const REDOS: usize = 16;
+
+/// A run that may have something to do.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Work {
+    pub run: RunId,
+    /// Steps whose outcome came.
+    pub arrivals: Vec<Arrival>,
+}
+
+/// An outcome that waits for the evaluator.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Arrival {
+    pub step: StepId,
+    /// As it was written, when it was written in this process.
+    pub event: Option<Stored<Event>>,
+}
+
+/// How a run stands after it was driven.
+#[derive(Debug)]
+pub struct Driven {
+    pub standing: Standing,
+    /// To go on with next time, if nobody else writes the run until then.
+    pub(crate) hot: Option<Box<Evaluation>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// There is no such run, or no longer.
+    Gone,
+    /// An operator holds it.
+    Held,
+    /// At a fixed point, or at its end.
+    Rests(RunStatus),
+}
+
+impl Service {
+    /// Takes in what arrived for a run. It is safe for many to drive the same run at once: one of them commits, the
+    /// others see that and look again.
+    pub async fn drive_once(&self, work: &Work) -> Result<Driven, Error> {
+        self.drive(work, None).await
+    }
+
+    pub(crate) async fn drive(&self, work: &Work, hot: Option<Box<Evaluation>>) -> Result<Driven, Error> {
+        let mut hot = hot;
+        for redo in 0..REDOS {
+            match self.attempt(work, hot.take(), redo).await {
+                Err(error) if error.is_conflict() => {}
+                outcome => return outcome,
+            }
+        }
+        Err(Error::Busy { run: work.run.clone(), tries: REDOS })
+    }
+
+    async fn attempt(&self, work: &Work, hot: Option<Box<Evaluation>>, redo: usize) -> Result<Driven, Error> {
+        let now = self.store.now().await?;
+        let mut evaluation = match hot {
+            Some(evaluation) => evaluation,
+            None => match self.cold(&work.run, now).await? {
+                Cold::Ready(evaluation) => evaluation,
+                Cold::Stands(standing) => return Ok(Driven { standing, hot: None }),
+            },
+        };
+        for (step, event) in self.arrived(work, redo).await? {
+            evaluation.arrive(step.clone());
+            evaluation.supply_event(step, Some(event));
+        }
+        self.evaluate(&mut evaluation, now, Durability::Relaxed).await?;
+        let status = evaluation.run().status;
+        let hot = (!status.is_terminal()).then_some(evaluation);
+        Ok(Driven { standing: Standing::Rests(status), hot })
+    }
+
+    /// Begins with what is stored.
+    async fn cold(&self, id: &RunId, now: Millis) -> Result<Cold, Error> {
+        let Some(run) = self.store.run(id).await? else { return Ok(Cold::Stands(Standing::Gone)) };
+        if run.item.status.is_terminal() {
+            return Ok(Cold::Stands(Standing::Rests(run.item.status)));
+        }
+        match run.item.control {
+            Control::Hold => Ok(Cold::Stands(Standing::Held)),
+            Control::Cancel => {
+                self.end_canceled(id).await?;
+                Ok(Cold::Stands(Standing::Rests(RunStatus::Canceled)))
+            }
+            Control::Go => {
+                let plan = self.plan(&run.item.workflow_version).await?;
+                Ok(Cold::Ready(Box::new(Evaluation::resume(plan, run, now, self.options))))
+            }
+        }
+    }
+
+    /// The outcomes that are there and not taken yet; an evaluation must not be woken for nothing.
+    async fn arrived(&self, work: &Work, redo: usize) -> Result<Vec<(StepId, Stored<Event>)>, Error> {
+        let mut arrived = Vec::with_capacity(work.arrivals.len());
+        let mut wants = Wants::default();
+        let mut seen = BTreeSet::new();
+        for arrival in &work.arrivals {
+            match &arrival.event {
+                _ if !seen.insert(&arrival.step) => {}
+                // What was told at first may be old when it has to be told again.
+                Some(event) if redo == 0 => arrived.push((arrival.step.clone(), event.clone())),
+                Some(_) | None => {
+                    wants.events.insert(arrival.step.clone());
+                }
+            }
+        }
+        if !wants.events.is_empty() {
+            let loaded = self.store.load(&work.run, &wants).await?.events;
+            arrived.extend(loaded.into_iter().filter_map(|(step, event)| Some((step, event?))));
+        }
+        arrived.retain(|(_, event)| event.item.reception == Reception::Arrived);
+        // The order of the program, not that of the arrival or of a hash.
+        arrived.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(arrived)
+    }
+
+    /// Advances to the fixed point; `first` is the durability of the first commit, later ones are relaxed.
+    pub(crate) async fn evaluate(
+        &self,
+        evaluation: &mut Evaluation,
+        now: Millis,
+        first: Durability,
+    ) -> Result<(), Error> {
+        let mut durability = first;
+        loop {
+            let advance = evaluation.advance(now);
+            match &advance {
+                Advance::Need(wants) => {
+                    self.supply(evaluation, wants).await?;
+                    continue;
+                }
+                Advance::Commit | Advance::Rest => {}
+            }
+            if let Some(changes) = evaluation.take_changes() {
+                self.store.commit(&changes, durability).await?;
+                evaluation.committed();
+                durability = Durability::Relaxed;
+            }
+            self.tell(evaluation);
+            if advance == Advance::Rest {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(crate) async fn supply(&self, evaluation: &mut Evaluation, wants: &Wants) -> Result<(), Error> {
+        let run = evaluation.run().id.clone();
+        let loaded = self.store.load(&run, wants).await?;
+        for (id, step) in loaded.steps {
+            evaluation.supply_step(id, step);
+        }
+        for (id, event) in loaded.events {
+            evaluation.supply_event(id, event);
+        }
+        for (id, task) in loaded.tasks {
+            evaluation.supply_task(id, task);
+        }
+        for (hash, text) in loaded.blobs {
+            let text = text.ok_or_else(|| afl_store::store::Error::Unreadable {
+                run: run.clone(),
+                record: format!("x/{}", hash.0),
+                defect: afl_store::store::Defect::Missing,
+            })?;
+            evaluation.supply_blob(hash, Some(&text));
+        }
+        Ok(())
+    }
+
+    /// Tells the listener what happened. Only what is stored is told, and nothing waits for it.
+    pub(crate) fn tell(&self, evaluation: &mut Evaluation) {
+        let traces = evaluation.drain_traces();
+        let Some(listener) = &self.traces else { return };
+        for trace in traces {
+            let traced = Traced { run: evaluation.run().id.clone(), trace };
+            if listener.try_send(traced).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+enum Cold {
+    Ready(Box<Evaluation>),
+    Stands(Standing),
+}

@@ -1,0 +1,92 @@
+//! Why a request of a person or a program is not done.
+
+use afl_engine::evaluation::InputError;
+use afl_engine::id::{RunId, StepId};
+use afl_engine::run::RunStatus;
+use afl_lang::program::LoadError;
+use afl_store::backend::StoreError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Store(#[from] afl_store::store::Error),
+    #[error("there is no run `{given}`{}", hint(.closest.as_deref()))]
+    UnknownRun { given: String, closest: Option<String> },
+    #[error("`{given}` fits several runs, {}: give more of the id", list(.runs))]
+    AmbiguousRun { given: String, runs: Vec<RunId> },
+    #[error("the program {version} is not in this store: publish it first")]
+    UnknownProgram { version: String },
+    #[error("the program {version} of the store cannot be used: {source}")]
+    Program { version: String, source: LoadError },
+    #[error("there is no workflow `{given}` in this program{}", hint(.closest.as_deref()))]
+    UnknownWorkflow { given: String, closest: Option<String> },
+    #[error("the program has {}: say which to start", workflows(.0))]
+    WhichWorkflow(Vec<String>),
+    /// Nothing was stored.
+    #[error(transparent)]
+    Inputs(#[from] InputError),
+    #[error("the idempotency key `{key}` belongs to run {run}, which was started with something else")]
+    KeyTaken { key: String, run: RunId },
+    #[error("an idempotency key has 1 to {limit} bytes, not {bytes}")]
+    BadKey { bytes: usize, limit: usize },
+    #[error("run {run} has ended ({status}), so there is nothing to {verb}")]
+    Ended { run: RunId, status: RunStatus, verb: &'static str },
+    #[error("run {run} has no step `{given}`")]
+    UnknownStep { run: RunId, given: String },
+    #[error("nothing of `{path}` failed, so there is nothing to retry")]
+    NothingFailed { path: String },
+    #[error("run {run} is being canceled; start it anew")]
+    Canceling { run: RunId },
+    #[error("run {run} is busy: others changed it {tries} times meanwhile; try again")]
+    Busy { run: RunId, tries: usize },
+    #[error("this process drives runs already")]
+    DrivenAlready,
+}
+
+impl Error {
+    pub(crate) fn no_step(run: &RunId, step: &StepId) -> Self {
+        Self::UnknownStep { run: run.clone(), given: step.to_string() }
+    }
+
+    pub(crate) fn is_conflict(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_conflict())
+    }
+
+    /// Whether the call may have taken effect all the same.
+    pub fn is_uncertain(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_uncertain())
+    }
+
+    /// Whether the run cannot go on until somebody looks at its records.
+    pub fn is_damage(&self) -> bool {
+        use afl_store::store::Error as Stored;
+        matches!(
+            self,
+            Self::Store(Stored::Unreadable { .. } | Stored::Shared { .. })
+                | Self::Program { .. }
+                | Self::UnknownProgram { .. }
+        )
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+fn hint(closest: Option<&str>) -> String {
+    closest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}
+
+fn list(runs: &[RunId]) -> String {
+    let shown: Vec<String> = runs.iter().take(5).map(|run| format!("`{run}`")).collect();
+    shown.join(", ")
+}
+
+fn workflows(names: &[String]) -> String {
+    match names {
+        [] => "no workflow".to_owned(),
+        names => format!("several workflows ({})", names.join(", ")),
+    }
+}

@@ -1,0 +1,137 @@
+//! The runs that a driver has in hand: one evaluator each, and what arrived for it meanwhile.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use afl_engine::evaluation::Evaluation;
+use afl_engine::id::RunId;
+
+use crate::drive::{Arrival, Driven, Work};
+
+/// How many runs are evaluated at once.
+const AT_ONCE: usize = 64;
+/// How many evaluations are kept for the next arrival of their run.
+const HOT: usize = 256;
+
+#[derive(Debug, Default)]
+pub(crate) struct Fleet {
+    slots: HashMap<RunId, Slot>,
+    ready: VecDeque<RunId>,
+    busy: usize,
+    /// Counts uses, to find the one longest unused.
+    uses: u64,
+    idle: BTreeMap<u64, RunId>,
+    quarantined: BTreeMap<RunId, String>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    state: State,
+    arrivals: Vec<Arrival>,
+    hot: Option<Box<Evaluation>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// Nothing to do; kept because it is hot.
+    Idle {
+        used: u64,
+    },
+    Ready,
+    Busy,
+    /// Being driven, and to be driven once more.
+    BusyAgain,
+}
+
+impl Fleet {
+    /// A run has something to do.
+    pub(crate) fn note(&mut self, work: Work) {
+        if self.quarantined.contains_key(&work.run) {
+            return;
+        }
+        let slot = self.slots.entry(work.run.clone()).or_insert_with(|| Slot {
+            state: State::Idle { used: 0 },
+            arrivals: Vec::new(),
+            hot: None,
+        });
+        slot.arrivals.extend(work.arrivals);
+        match slot.state {
+            State::Idle { used } => {
+                self.idle.remove(&used);
+                slot.state = State::Ready;
+                self.ready.push_back(work.run);
+            }
+            State::Busy => slot.state = State::BusyAgain,
+            State::Ready | State::BusyAgain => {}
+        }
+    }
+
+    /// Keeps an evaluation that was made elsewhere in this process, unless the run is in hand already.
+    pub(crate) fn adopt(&mut self, evaluation: Box<Evaluation>) {
+        let run = evaluation.run().id.clone();
+        if evaluation.run().status.is_terminal() || self.slots.contains_key(&run) {
+            return;
+        }
+        self.rest(run, evaluation);
+    }
+
+    /// The next run to drive, if one more may be driven now.
+    pub(crate) fn next(&mut self) -> Option<(Work, Option<Box<Evaluation>>)> {
+        if self.busy >= AT_ONCE {
+            return None;
+        }
+        let run = self.ready.pop_front()?;
+        let slot = self.slots.get_mut(&run).expect("a ready run has a slot");
+        slot.state = State::Busy;
+        self.busy += 1;
+        let arrivals = std::mem::take(&mut slot.arrivals);
+        Some((Work { run, arrivals }, slot.hot.take()))
+    }
+
+    pub(crate) fn done(&mut self, run: &RunId, driven: Driven) {
+        self.busy -= 1;
+        let slot = self.slots.get_mut(run).expect("a driven run has a slot");
+        match (slot.state, driven.hot) {
+            (State::BusyAgain, hot) => {
+                slot.hot = hot;
+                slot.state = State::Ready;
+                self.ready.push_back(run.clone());
+            }
+            (State::Idle { .. } | State::Ready | State::Busy, Some(hot)) => self.rest(run.clone(), hot),
+            (State::Idle { .. } | State::Ready | State::Busy, None) => {
+                self.slots.remove(run);
+            }
+        }
+    }
+
+    /// The run could not be driven; what arrived for it is found by the next look.
+    pub(crate) fn give_up(&mut self, run: &RunId) {
+        self.busy -= 1;
+        self.slots.remove(run);
+    }
+
+    pub(crate) fn quarantine(&mut self, run: &RunId, reason: String) {
+        self.give_up(run);
+        self.quarantined.insert(run.clone(), reason);
+    }
+
+    /// Somebody may have repaired them.
+    pub(crate) fn pardon(&mut self) {
+        self.quarantined.clear();
+    }
+
+    pub(crate) fn quarantined(&self) -> &BTreeMap<RunId, String> {
+        &self.quarantined
+    }
+
+    fn rest(&mut self, run: RunId, hot: Box<Evaluation>) {
+        self.uses += 1;
+        let state = State::Idle { used: self.uses };
+        self.idle.insert(self.uses, run.clone());
+        self.slots.insert(run, Slot { state, arrivals: Vec::new(), hot: Some(hot) });
+        if self.idle.len() > HOT
+            && let Some((_, coldest)) = self.idle.pop_first()
+        {
+            self.slots.remove(&coldest);
+        }
+    }
+}

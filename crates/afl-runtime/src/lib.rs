@@ -1,0 +1,22 @@
+//! Runs AgentFlow programs over any store.
+
+mod agent;
+mod control;
+mod drive;
+mod error;
+mod fleet;
+mod look;
+mod plans;
+mod retry;
+mod run_id;
+mod serve;
+mod service;
+mod start;
+
+pub use drive::{Arrival, Driven, Standing, Work};
+pub use error::Error;
+pub use look::{Found, Where};
+pub use retry::Again;
+pub use serve::Health;
+pub use service::{Service, Traced};
+pub use start::{MAX_KEY_BYTES, Origin, StartRequest, Started};

@@ -1,0 +1,105 @@
+//! Finds the runs that have something to do, in the few buckets where all work is.
+
+use std::collections::BTreeMap;
+
+use afl_engine::id::RunId;
+use afl_store::backend::Mark;
+use afl_store::store::Shelf;
+
+use crate::drive::{Arrival, Work};
+use crate::error::Error;
+use crate::service::Service;
+
+/// How many records one look reads at a time, and in all.
+const PAGE: usize = 1_000;
+const LOOK: usize = 100_000;
+
+/// How far back a look goes behind the last one: processes write at the same time and commit later.
+const OVERLAP_MS: i64 = 10_000;
+
+/// Where to look.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Where {
+    /// At everything, as after a crash.
+    Everywhere,
+    /// At outcomes that came since a look before.
+    Since(Mark),
+}
+
+/// What a look found, and where the next one may begin.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    pub work: Vec<Work>,
+    pub last: Option<Mark>,
+}
+
+impl Service {
+    /// All work there is. Runs that an operator holds are found too, and left alone when they are driven.
+    pub async fn look(&self, at: &Where) -> Result<Found, Error> {
+        let mut runs: BTreeMap<RunId, Vec<Arrival>> = BTreeMap::new();
+        let (mut after, everywhere) = match at {
+            Where::Everywhere => (None, true),
+            Where::Since(mark) => (Some(before(mark)), false),
+        };
+        let mut last = None;
+        for _ in 0..LOOK / PAGE {
+            let page = self.store.arrived(after.as_ref(), PAGE).await?;
+            let full = page.len() == PAGE;
+            for (run, step, mark) in page {
+                runs.entry(run).or_default().push(Arrival { step, event: None });
+                last = Some(mark);
+            }
+            if !full {
+                break;
+            }
+            after.clone_from(&last);
+        }
+        if everywhere {
+            for shelf in [Shelf::Active, Shelf::Canceling] {
+                for run in self.all_on(shelf).await? {
+                    runs.entry(run).or_default();
+                }
+            }
+        }
+        let work = runs.into_iter().map(|(run, arrivals)| Work { run, arrivals }).collect();
+        Ok(Found { work, last })
+    }
+
+    /// One round without a driver: looks, drives all that was found, and sweeps. Says how many runs were driven.
+    ///
+    /// A run that cannot be read is left, as [`Service::doctor`] tells; the others go on.
+    pub async fn turn(&self) -> Result<usize, Error> {
+        self.queue.sweep_once().await?;
+        let found = self.look(&Where::Everywhere).await?;
+        let mut driven = 0;
+        for work in &found.work {
+            match self.drive_once(work).await {
+                Ok(_) => driven += 1,
+                Err(error) if error.is_damage() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(driven)
+    }
+
+    async fn all_on(&self, shelf: Shelf) -> Result<Vec<RunId>, Error> {
+        let mut runs = Vec::new();
+        let mut after = None;
+        for _ in 0..LOOK / PAGE {
+            let page = self.store.ids_on(shelf, after.as_ref(), PAGE).await?;
+            let full = page.len() == PAGE;
+            for (run, mark) in page {
+                runs.push(run);
+                after = Some(mark);
+            }
+            if !full {
+                break;
+            }
+        }
+        Ok(runs)
+    }
+}
+
+fn before(mark: &Mark) -> Mark {
+    Mark { rank: mark.rank.saturating_sub(OVERLAP_MS), scope: "".into(), id: String::new() }
+}

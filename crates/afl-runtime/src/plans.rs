@@ -1,0 +1,92 @@
+//! Programs, made ready for the evaluator once in a process.
+
+use std::collections::BTreeMap;
+#[expect(clippy::disallowed_types, reason = "every start looks a plan up; a channel would make it wait")]
+use std::sync::RwLock;
+use std::sync::{Arc, PoisonError};
+
+use afl_engine::plan::Plan;
+use afl_lang::program::{Emit, Program, ProgramHash, load};
+use afl_lang::suggest::closest;
+use afl_store::store;
+
+use crate::error::Error;
+use crate::service::Service;
+
+/// How many plans are kept; the first are dropped for the next.
+const KEPT: usize = 256;
+
+#[derive(Debug, Default)]
+pub(crate) struct Plans {
+    /// Held for a look-up, never across an await. A plan is a function of its version, so a race is harmless.
+    #[expect(clippy::disallowed_types, reason = "every start looks a plan up; a channel would make it wait")]
+    by_version: RwLock<BTreeMap<String, Arc<Plan>>>,
+}
+
+impl Plans {
+    fn get(&self, version: &str) -> Option<Arc<Plan>> {
+        self.by_version.read().unwrap_or_else(PoisonError::into_inner).get(version).cloned()
+    }
+
+    fn keep(&self, plan: Arc<Plan>) {
+        let mut plans = self.by_version.write().unwrap_or_else(PoisonError::into_inner);
+        if plans.len() >= KEPT {
+            plans.pop_first();
+        }
+        plans.insert(plan.version().to_owned(), plan);
+    }
+}
+
+impl Service {
+    /// Keeps a program for ever, by the hash of what it means; publishing it again changes nothing.
+    pub async fn publish(&self, program: &Program) -> Result<ProgramHash, Error> {
+        let hash = program.hash();
+        let version = hash.to_string();
+        if self.plans.get(&version).is_none() {
+            let json = program.emit(Emit::WHOLE).to_vec();
+            self.store.publish(store::Program { hash: version, json }).await?;
+            self.plans.keep(Arc::new(Plan::new(program)));
+        }
+        Ok(hash)
+    }
+
+    /// The published program.
+    pub async fn program(&self, version: &str) -> Result<Program, Error> {
+        let stored = self.store.program(version).await?;
+        let stored = stored.ok_or_else(|| Error::UnknownProgram { version: version.to_owned() })?;
+        load(&stored.json).map_err(|source| Error::Program { version: version.to_owned(), source })
+    }
+
+    /// The plan of a published program.
+    pub async fn plan(&self, version: &str) -> Result<Arc<Plan>, Error> {
+        if let Some(plan) = self.plans.get(version) {
+            return Ok(plan);
+        }
+        let plan = Arc::new(Plan::new(&self.program(version).await?));
+        self.plans.keep(Arc::clone(&plan));
+        Ok(plan)
+    }
+}
+
+/// The workflow that a person means: the whole name, the part after the last dot, or the only one there is.
+pub(crate) fn workflow(plan: &Plan, given: Option<&str>) -> Result<Arc<str>, Error> {
+    let names: Vec<&str> = plan.workflows().collect();
+    let Some(given) = given else {
+        return match names[..] {
+            [only] => Ok(only.into()),
+            _ => Err(Error::WhichWorkflow(names.into_iter().map(str::to_owned).collect())),
+        };
+    };
+    let short = |name: &str| name.rsplit('.').next() == Some(given);
+    let exact = names.iter().copied().find(|name| *name == given);
+    let by_short: Vec<&str> = names.iter().copied().filter(|name| short(name)).collect();
+    match (exact, &by_short[..]) {
+        (Some(name), _) => Ok(name.into()),
+        (None, [name]) => Ok((*name).into()),
+        (None, []) => {
+            let closest = closest(given, names.iter().copied()).map(str::to_owned);
+            Err(Error::UnknownWorkflow { given: given.to_owned(), closest })
+        }
+        (None, several) => Err(Error::WhichWorkflow(several.iter().map(|name| (*name).to_owned()).collect())),
+    }
+}

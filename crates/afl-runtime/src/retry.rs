@@ -1,0 +1,88 @@
+//! Tries failed steps again, keeping all that is complete.
+
+use afl_engine::evaluation::{Evaluation, Stored};
+use afl_engine::id::{RunId, StepId};
+use afl_engine::run::{Control, RunStatus};
+use afl_engine::state::State;
+use afl_engine::step::Step;
+use afl_store::backend::Durability;
+
+use crate::error::Error;
+use crate::serve::Wake;
+use crate::service::Service;
+
+const TRIES: usize = 16;
+const PAGE: usize = 1_000;
+
+/// How many steps one commit opens again.
+const OPENED_AT_ONCE: usize = 1_000;
+
+/// What to try again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Again {
+    /// All that failed.
+    Run,
+    /// What failed in this step, block or element.
+    Step(StepId),
+}
+
+impl Service {
+    /// Tries again what failed. Step, event and task are reset in one durable commit. Says which steps.
+    pub async fn retry(&self, run: &RunId, again: &Again) -> Result<Vec<StepId>, Error> {
+        for _ in 0..TRIES {
+            match self.try_retry(run, again).await {
+                Err(error) if error.is_conflict() => {}
+                outcome => return outcome,
+            }
+        }
+        Err(Error::Busy { run: run.clone(), tries: TRIES })
+    }
+
+    async fn try_retry(&self, id: &RunId, again: &Again) -> Result<Vec<StepId>, Error> {
+        let run = self.existing(id).await?;
+        if run.item.control == Control::Cancel || run.item.status == RunStatus::Canceled {
+            return Err(Error::Ended { run: id.clone(), status: RunStatus::Canceled, verb: "retry" });
+        }
+        let within = match again {
+            Again::Run => StepId::root(),
+            Again::Step(step) => step.clone(),
+        };
+        let failed = self.failed_within(id, &within).await?;
+        let plan = self.plan(&run.item.workflow_version).await?;
+        let ids: Vec<StepId> = failed.iter().map(|step| step.item.id.clone()).collect();
+        if failed.is_empty() {
+            let path = plan.readable(&run.item.workflow, &within);
+            return Err(Error::NothingFailed { path });
+        }
+        let now = self.store.now().await?;
+        let mut evaluation = Evaluation::resume(plan, run, now, self.options);
+        for some in failed.chunks(OPENED_AT_ONCE) {
+            self.supply_with_work(&mut evaluation, some.to_vec()).await?;
+            some.iter().for_each(|step| evaluation.reopen(step.item.id.clone()));
+            self.evaluate(&mut evaluation, now, Durability::Durable).await?;
+        }
+        self.wake(Wake::Evaluated(Box::new(evaluation)));
+        Ok(ids)
+    }
+
+    /// The steps where failures began.
+    async fn failed_within(&self, run: &RunId, within: &StepId) -> Result<Vec<Stored<Step>>, Error> {
+        let mut failed = Vec::new();
+        let mut after: Option<StepId> = None;
+        let mut seen = 0;
+        loop {
+            let page = self.store.steps_within(run, within, after.as_ref(), PAGE).await?;
+            seen += page.items.len();
+            failed.extend(page.items.into_iter().filter(|step| began_here(&step.item)));
+            match page.next {
+                Some(next) => after = Some(next),
+                None => break,
+            }
+        }
+        if seen == 0 { Err(Error::no_step(run, within)) } else { Ok(failed) }
+    }
+}
+
+fn began_here(step: &Step) -> bool {
+    step.state == State::Error && step.error.as_ref().is_some_and(|failure| failure.step == step.id)
+}

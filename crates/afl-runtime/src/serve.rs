@@ -1,0 +1,255 @@
+//! Drives all runs of a store: the loops around [`drive`](crate::drive) and the janitor.
+//!
+//! A wake-up comes by channel from this process, by watch from others, and, should both fail, by looking every now
+//! and then. At its start the driver looks at everything, so it goes on where a crashed one stopped.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use afl_engine::evaluation::Evaluation;
+use afl_engine::id::RunId;
+use afl_store::backend::Mark;
+use afl_store::store::bucket;
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::drive::{Driven, Work};
+use crate::error::Error;
+use crate::fleet::Fleet;
+use crate::look::{Found, Where};
+use crate::service::Service;
+
+/// How many wake-ups may wait; one more makes the driver look for itself.
+const WAKES: usize = 10_000;
+/// How long the driver trusts its wake-ups before it looks at everything.
+const BACKSTOP: Duration = Duration::from_secs(30);
+/// What this process settles, it is told at once. So a look for others' outcomes can wait for more of them.
+const GATHER: Duration = Duration::from_millis(2);
+const GATHER_UNDER_LOAD: Duration = Duration::from_millis(15);
+const LOAD: Duration = Duration::from_millis(100);
+/// How long to leave a store alone that failed.
+const BACKOFF: Duration = Duration::from_millis(500);
+/// The janitor's rounds: at least, when nothing is due, and after something came that may be due soon.
+const SWEEP_LEAST: Duration = Duration::from_millis(20);
+const SWEEP_IDLE: Duration = Duration::from_secs(15);
+const SWEEP_CLAIMED: Duration = Duration::from_secs(1);
+
+/// What the driver is told.
+#[derive(Debug)]
+pub(crate) enum Wake {
+    Arrived(Work),
+    /// A run was evaluated outside the driver; it goes on from there.
+    Evaluated(Box<Evaluation>),
+    Look,
+}
+
+#[derive(Debug)]
+pub(crate) struct Waker {
+    wakes: mpsc::Sender<Wake>,
+    look: Arc<Notify>,
+    health: watch::Receiver<Health>,
+}
+
+/// How the driver of this process is.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Health {
+    /// Runs with a record that cannot be read, and why. They are tried again now and then.
+    pub quarantined: BTreeMap<RunId, String>,
+    /// Why the store could not be used the last time, if it could not.
+    pub trouble: Option<String>,
+}
+
+impl Service {
+    /// Drives runs and looks after tasks until told to stop; then finishes what it has begun and returns.
+    ///
+    /// One process needs one of these, however many runs there are. Several processes may drive one store.
+    pub async fn serve(&self, until: impl Future<Output = ()> + Send) -> Result<(), Error> {
+        let (wakes, inbox) = mpsc::channel(WAKES);
+        let (told, health) = watch::channel(Health::default());
+        let look = Arc::new(Notify::new());
+        let waker = Waker { wakes, look: Arc::clone(&look), health };
+        self.waker.set(waker).map_err(|_| Error::DrivenAlready)?;
+        let driver = Driver {
+            service: self.clone(),
+            fleet: Fleet::default(),
+            jobs: JoinSet::new(),
+            last: None,
+            looked: Instant::now(),
+            health: told,
+        };
+        let stop = Notify::new();
+        let drive = async {
+            driver.run(inbox, &look, until).await;
+            stop.notify_one();
+        };
+        tokio::join!(drive, self.keep_house(&stop));
+        Ok(())
+    }
+
+    /// How the driver of this process is; nothing when it has none.
+    pub fn health(&self) -> Option<Health> {
+        Some(self.waker.get()?.health.borrow().clone())
+    }
+
+    pub(crate) fn wake(&self, wake: Wake) {
+        let Some(waker) = self.waker.get() else { return };
+        match wake {
+            Wake::Look => waker.look.notify_one(),
+            Wake::Arrived(_) | Wake::Evaluated(_) => {
+                // What cannot be told is in the store.
+                if waker.wakes.try_send(wake).is_err() {
+                    waker.look.notify_one();
+                }
+            }
+        }
+    }
+
+    /// The janitor: a round whenever something may be due.
+    async fn keep_house(&self, stop: &Notify) {
+        let mut timers = self.store.watch(bucket::TIMERS);
+        let mut claimed = self.store.watch(bucket::RUNNING);
+        loop {
+            let wait = self.sweep_wait().await;
+            tokio::select! {
+                () = stop.notified() => return,
+                () = sleep(wait) => {}
+                () = timers.changed() => sleep(SWEEP_LEAST).await,
+                () = claimed.changed(), if wait > SWEEP_CLAIMED => sleep(SWEEP_CLAIMED).await,
+            }
+        }
+    }
+
+    /// Does a round, and says how long until the next.
+    async fn sweep_wait(&self) -> Duration {
+        let (Ok(swept), Ok(now)) = (self.sweep_once().await, self.store.now().await) else { return BACKOFF };
+        let Some(next) = swept.next else { return SWEEP_IDLE };
+        let wait = u64::try_from(next.since(now).0).unwrap_or(0);
+        Duration::from_millis(wait).clamp(SWEEP_LEAST, SWEEP_IDLE)
+    }
+}
+
+struct Driver {
+    service: Service,
+    fleet: Fleet,
+    jobs: JoinSet<Done>,
+    /// Where the last look ended.
+    last: Option<Mark>,
+    looked: Instant,
+    health: watch::Sender<Health>,
+}
+
+enum Done {
+    Drove(RunId, Result<Driven, Error>),
+    Looked(Result<Found, Error>),
+}
+
+impl Driver {
+    async fn run(
+        mut self,
+        mut inbox: mpsc::Receiver<Wake>,
+        asked: &Notify,
+        until: impl Future<Output = ()> + Send,
+    ) {
+        let mut arrived = self.service.store.watch(bucket::ARRIVED);
+        let mut next_look: Option<Instant> = None;
+        let mut everything = Instant::now();
+        let mut until = std::pin::pin!(until);
+        loop {
+            self.launch();
+            tokio::select! {
+                () = &mut until => break,
+                Some(wake) = inbox.recv() => self.take_in(wake),
+                Some(done) = self.jobs.join_next() => {
+                    let done = done.expect("a drive panics only by a bug");
+                    if self.finish(done) == Next::LookLater {
+                        everything = everything.min(Instant::now() + BACKOFF);
+                    }
+                }
+                () = asked.notified() => everything = Instant::now(),
+                () = arrived.changed(), if next_look.is_none() => next_look = Some(self.gathered()),
+                () = sleep_until(next_look.unwrap_or(everything)), if next_look.is_some() => {
+                    next_look = None;
+                    self.look(self.last.clone().map_or(Where::Everywhere, Where::Since));
+                }
+                () = sleep_until(everything) => {
+                    everything = Instant::now() + BACKSTOP;
+                    self.fleet.pardon();
+                    self.look(Where::Everywhere);
+                }
+            }
+        }
+        while let Some(done) = self.jobs.join_next().await {
+            self.finish(done.expect("a drive panics only by a bug"));
+        }
+    }
+
+    fn take_in(&mut self, wake: Wake) {
+        match wake {
+            Wake::Arrived(work) => self.fleet.note(work),
+            Wake::Evaluated(evaluation) => self.fleet.adopt(evaluation),
+            Wake::Look => {}
+        }
+    }
+
+    /// Begins as many drives as may run at once.
+    fn launch(&mut self) {
+        while let Some((work, hot)) = self.fleet.next() {
+            let service = self.service.clone();
+            self.jobs.spawn(async move {
+                let driven = service.drive(&work, hot).await;
+                Done::Drove(work.run, driven)
+            });
+        }
+    }
+
+    fn look(&mut self, at: Where) {
+        self.looked = Instant::now();
+        let service = self.service.clone();
+        self.jobs.spawn(async move { Done::Looked(service.look(&at).await) });
+    }
+
+    fn finish(&mut self, done: Done) -> Next {
+        let trouble = match done {
+            Done::Drove(run, Ok(driven)) => {
+                self.fleet.done(&run, driven);
+                return Next::GoOn;
+            }
+            Done::Drove(run, Err(error)) if error.is_damage() => {
+                self.fleet.quarantine(&run, error.to_string());
+                None
+            }
+            Done::Drove(run, Err(error)) => {
+                self.fleet.give_up(&run);
+                Some(error.to_string())
+            }
+            Done::Looked(Ok(found)) => {
+                self.last = found.last.or(self.last.take());
+                found.work.into_iter().for_each(|work| self.fleet.note(work));
+                None
+            }
+            Done::Looked(Err(error)) => Some(error.to_string()),
+        };
+        let next = if trouble.is_some() { Next::LookLater } else { Next::GoOn };
+        let health = Health { quarantined: self.fleet.quarantined().clone(), trouble };
+        self.health.send_if_modified(|told| {
+            let differs = *told != health;
+            *told = health;
+            differs
+        });
+        next
+    }
+
+    fn gathered(&self) -> Instant {
+        let wait = if self.looked.elapsed() > LOAD { GATHER } else { GATHER_UNDER_LOAD };
+        Instant::now() + wait
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Next {
+    GoOn,
+    /// What failed is still in the store.
+    LookLater,
+}

@@ -1,0 +1,84 @@
+//! The façade that every surface uses: the command line, the servers, the agents and programs that embed it.
+
+use std::sync::{Arc, OnceLock};
+
+use afl_engine::evaluation::{Budget, Options};
+use afl_engine::id::RunId;
+use afl_engine::trace::{Trace, Tracing};
+use afl_store::backend::Backend;
+use afl_store::entropy::Entropy;
+use afl_store::queue::Queue;
+use afl_store::record::Tenant;
+use afl_store::store::Store;
+use afl_store::watch::Watch;
+use tokio::sync::mpsc;
+
+use crate::plans::Plans;
+use crate::serve::Waker;
+
+/// One tenant's runs in one store. Clones share everything.
+///
+/// What a method acknowledges is durable. Runs go on while somebody [drives](Service::serve) the store, in this
+/// process or another; without that, [`Service::turn`] does one round.
+#[derive(Clone, Debug)]
+pub struct Service {
+    pub(crate) store: Store,
+    pub(crate) queue: Queue,
+    pub(crate) entropy: Entropy,
+    pub(crate) plans: Arc<Plans>,
+    pub(crate) options: Options,
+    pub(crate) traces: Option<mpsc::Sender<Traced>>,
+    /// Set while this process drives runs.
+    pub(crate) waker: Arc<OnceLock<Waker>>,
+}
+
+/// What the evaluator told about a run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Traced {
+    pub run: RunId,
+    pub trace: Trace,
+}
+
+impl Service {
+    pub fn new(backend: Arc<dyn Backend>, tenant: Tenant) -> Self {
+        Self::with_entropy(backend, tenant, Entropy::System)
+    }
+
+    /// For simulations, which want the same ids and secrets each time.
+    pub fn with_entropy(backend: Arc<dyn Backend>, tenant: Tenant, entropy: Entropy) -> Self {
+        let store = Store::new(backend, tenant);
+        let limits = store.limits();
+        // An iteration is committed whole even if it is over the budget, so half is left for the last one.
+        let budget = Budget { writes: limits.batch_writes / 2, bytes: limits.batch_bytes / 4 };
+        Self {
+            queue: Queue::new(store.clone(), entropy.clone()),
+            store,
+            entropy,
+            plans: Arc::default(),
+            options: Options { budget, tracing: Tracing::LogsOnly },
+            traces: None,
+            waker: Arc::default(),
+        }
+    }
+
+    /// Tells a listener what the evaluator does. What it does not take in time is dropped: no listener can hold
+    /// a run up.
+    #[must_use]
+    pub fn traced(self, tracing: Tracing, to: mpsc::Sender<Traced>) -> Self {
+        Self { options: Options { tracing, ..self.options }, traces: Some(to), ..self }
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Wakes after a task of this list may be claimed.
+    pub fn watch_tasks(&self, list: &str) -> Watch {
+        self.store.watch(&afl_store::store::bucket::tasks(list, ""))
+    }
+
+    /// Wakes after a run changed its status.
+    pub fn watch_runs(&self) -> Watch {
+        self.store.watch(afl_store::store::bucket::RUNS)
+    }
+}

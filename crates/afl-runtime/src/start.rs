@@ -1,0 +1,170 @@
+//! Starts runs: one durable commit holds the run and all of its first evaluation that fits.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use afl_engine::attribute::BlobHash;
+use afl_engine::evaluation::{Advance, Evaluation, Start};
+use afl_engine::id::RunId;
+use afl_engine::plan::Plan;
+use afl_engine::run::RunStatus;
+use afl_engine::value::{Map, Value};
+use afl_lang::program::ProgramHash;
+use afl_store::store::Reservation;
+
+use crate::error::Error;
+use crate::plans;
+use crate::run_id;
+use crate::serve::Wake;
+use crate::service::Service;
+
+/// How long an idempotency key may be.
+pub const MAX_KEY_BYTES: usize = 256;
+
+/// What to start.
+#[derive(Clone, PartialEq, Debug)]
+pub struct StartRequest {
+    pub program: ProgramHash,
+    /// By its whole or its short name; not needed when the program has one.
+    pub workflow: Option<String>,
+    pub inputs: Map<String, Value>,
+    pub labels: BTreeMap<String, String>,
+    /// Starting again with the same key gives the same run.
+    pub idempotency_key: Option<String>,
+}
+
+impl StartRequest {
+    pub fn new(program: ProgramHash) -> Self {
+        let inputs = Map::new();
+        Self { program, workflow: None, inputs, labels: BTreeMap::new(), idempotency_key: None }
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Started {
+    pub run: RunId,
+    pub status: RunStatus,
+    pub origin: Origin,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    New,
+    /// The key was used before.
+    Existing,
+}
+
+impl Service {
+    /// Starts a run. When it returns, the run is durable and evaluated to its first fixed point.
+    pub async fn start(&self, request: StartRequest) -> Result<Started, Error> {
+        let plan = self.plan(&request.program.to_string()).await?;
+        let workflow = plans::workflow(&plan, request.workflow.as_deref())?;
+        let reservation = match &request.idempotency_key {
+            None => None,
+            Some(key) => {
+                check_key(key)?;
+                let digest = digest(&plan, &workflow, &request.inputs);
+                if let Some(started) = self.reserved(key, &digest).await? {
+                    return Ok(started);
+                }
+                Some((key.clone(), digest))
+            }
+        };
+        let now = self.store.now().await?;
+        let id = run_id::fresh(now, &self.entropy);
+        let reservation = reservation.map(|(key, digest)| Reservation { key, run: id.clone(), digest });
+        let start = Start {
+            id: id.clone(),
+            workflow,
+            inputs: request.inputs,
+            labels: request.labels,
+            idempotency_key: request.idempotency_key,
+        };
+        let evaluation = Evaluation::start(plan, start, now, self.options)?;
+        match self.first_evaluation(evaluation, reservation.as_ref()).await {
+            Ok(status) => Ok(Started { run: id, status, origin: Origin::New }),
+            Err(error) if error.is_conflict() || error.is_uncertain() => {
+                self.started_after_all(&id, reservation.as_ref(), error).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Up to the fixed point. The first commit makes the run durable; what does not fit into it follows, and whoever
+    /// finds the run after a crash goes on with it.
+    async fn first_evaluation(
+        &self,
+        mut evaluation: Evaluation,
+        reservation: Option<&Reservation>,
+    ) -> Result<RunStatus, Error> {
+        let now = evaluation.run().created;
+        loop {
+            match evaluation.advance(now) {
+                Advance::Need(wants) => self.supply(&mut evaluation, &wants).await?,
+                Advance::Commit | Advance::Rest => break,
+            }
+        }
+        let changes = evaluation.take_changes().expect("a new run is a change");
+        self.store.commit_start(&changes, reservation).await?;
+        evaluation.committed();
+        self.tell(&mut evaluation);
+        match self.evaluate(&mut evaluation, now, afl_store::backend::Durability::Relaxed).await {
+            Ok(()) => {
+                let status = evaluation.run().status;
+                self.wake(Wake::Evaluated(Box::new(evaluation)));
+                Ok(status)
+            }
+            // The run is accepted, and what is left of its beginning is found by every driver.
+            Err(_) => {
+                self.wake(Wake::Look);
+                Ok(RunStatus::Running)
+            }
+        }
+    }
+
+    /// The start met another one with its key, or nobody knows whether it was committed.
+    async fn started_after_all(
+        &self,
+        id: &RunId,
+        reservation: Option<&Reservation>,
+        error: Error,
+    ) -> Result<Started, Error> {
+        if let Some(reservation) = reservation
+            && let Some(started) = self.reserved(&reservation.key, &reservation.digest).await?
+        {
+            let origin = if started.run == *id { Origin::New } else { Origin::Existing };
+            return Ok(Started { origin, ..started });
+        }
+        match self.store.run(id).await? {
+            Some(run) => {
+                self.wake(Wake::Look);
+                Ok(Started { run: id.clone(), status: run.item.status, origin: Origin::New })
+            }
+            None => Err(error),
+        }
+    }
+
+    async fn reserved(&self, key: &str, digest: &str) -> Result<Option<Started>, Error> {
+        let Some(reservation) = self.store.reservation(key).await? else { return Ok(None) };
+        if reservation.digest != digest {
+            return Err(Error::KeyTaken { key: key.to_owned(), run: reservation.run });
+        }
+        let run = self.store.run(&reservation.run).await?;
+        let status = run.map_or(RunStatus::Canceled, |run| run.item.status);
+        Ok(Some(Started { run: reservation.run, status, origin: Origin::Existing }))
+    }
+}
+
+fn check_key(key: &str) -> Result<(), Error> {
+    let bytes = key.len();
+    if (1..=MAX_KEY_BYTES).contains(&bytes) {
+        Ok(())
+    } else {
+        Err(Error::BadKey { bytes, limit: MAX_KEY_BYTES })
+    }
+}
+
+fn digest(plan: &Plan, workflow: &Arc<str>, inputs: &Map<String, Value>) -> String {
+    let inputs = serde_json::to_string(inputs).expect("inputs have a JSON form");
+    BlobHash::of(&format!("{}\n{workflow}\n{inputs}", plan.version())).0
+}

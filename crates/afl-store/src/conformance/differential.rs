@@ -1,0 +1,212 @@
+//! A random history told to a backend and to memory: every answer must be the same.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use super::Fixture;
+use super::given::{ALL, moved, tenant};
+use crate::backend::{
+    Backend, Batch, Ceiling, Change, Durability, Expect, Mark, Order, Ranks, Scan, StoreError, Take, Write,
+};
+use crate::clock::Clock;
+use crate::memory::Memory;
+use crate::record::{Content, Key, Place, Record, Seal, Tenant};
+use crate::seed::Seeded;
+
+const SEEDS: u64 = 10;
+const CALLS: usize = 120;
+
+pub async fn a_random_history_is_that_of_memory(fixture: &dyn Fixture) {
+    for seed in 0..SEEDS {
+        let handles = [fixture.open().await, fixture.open().await];
+        compare(&handles, seed, CALLS).await;
+    }
+}
+
+/// Tells one history to the handles in turn. It may be called with more seeds than the list does.
+pub async fn compare(handles: &[Arc<dyn Backend>], seed: u64, calls: usize) {
+    let memory = Memory::new(Clock::System).with_limits(handles[0].limits());
+    let mut history = History::new(seed);
+    for call in 0..calls {
+        let backend = &*handles[call % handles.len()];
+        let at = format!("seed {seed}, call {call}");
+        match history.seeded.below(10) {
+            0..4 => {
+                let batch = history.batch(&memory).await;
+                same(&at, &batch, backend.commit(batch.clone()).await, memory.commit(batch.clone()).await);
+            }
+            4 => {
+                let keys: Vec<Key> = (0..history.seeded.below(5)).map(|_| history.key()).collect();
+                same(&at, &keys, backend.get(&keys).await, memory.get(&keys).await);
+            }
+            5 | 6 => {
+                let scan = history.scan();
+                same(&at, &scan, backend.scan(&scan).await, memory.scan(&scan).await);
+            }
+            7 => {
+                let (tenant, prefix) = (history.tenant(), *history.seeded.pick(&PREFIXES));
+                let answer = backend.buckets(&tenant, prefix).await;
+                same(&at, &prefix, answer, memory.buckets(&tenant, prefix).await);
+            }
+            _ => {
+                let take = history.take();
+                same(&at, &take, backend.take(take.clone()).await, memory.take(take.clone()).await);
+            }
+        }
+    }
+    for scan in history.everything() {
+        let answer = handles[0].scan(&scan).await;
+        same(&format!("seed {seed}, at the end"), &scan, answer, memory.scan(&scan).await);
+    }
+}
+
+#[track_caller]
+fn same<T: PartialEq + Debug>(
+    at: &str,
+    call: &dyn Debug,
+    backend: Result<T, StoreError>,
+    memory: Result<T, StoreError>,
+) {
+    match (backend, memory) {
+        (Ok(backend), Ok(memory)) => assert_eq!(backend, memory, "{at}: {call:?}"),
+        (Err(backend), Err(memory)) => {
+            let (backend, memory) = (std::mem::discriminant(&backend), std::mem::discriminant(&memory));
+            assert_eq!(backend, memory, "{at}: {call:?}");
+        }
+        (backend, memory) => panic!("{at}: {call:?}: the backend says {backend:?}, memory {memory:?}"),
+    }
+}
+
+struct History {
+    seeded: Seeded,
+    tenants: [Tenant; 2],
+}
+
+const SCOPES: [&str; 3] = ["run", "run/a", "R"];
+const IDS: [&str; 9] = ["a", "A", "a%", "a_b", "aa", "é", "b", "a/1", "a/2"];
+const BUCKETS: [&str; 5] = ["q", "q/a", "q%", "r", "Q"];
+const PREFIXES: [&str; 7] = ["", "a", "a/", "a%", "q", "q/", "é"];
+const RANKS: [i64; 8] = [i64::MIN, -1, 0, 1, 2, 2, 2, i64::MAX];
+
+impl History {
+    fn new(seed: u64) -> Self {
+        // The seeds share a store, so their tenants differ.
+        let tenants = ["x", "y"].map(|name| tenant(&format!("{name}{seed}")));
+        Self { seeded: Seeded::new(seed), tenants }
+    }
+
+    fn tenant(&mut self) -> Tenant {
+        self.seeded.pick(&self.tenants).clone()
+    }
+
+    fn key(&mut self) -> Key {
+        let (scope, id) = (*self.seeded.pick(&SCOPES), *self.seeded.pick(&IDS));
+        Key { tenant: self.tenant(), scope: scope.into(), id: id.to_owned() }
+    }
+
+    /// Its expectations are right as a rule.
+    async fn batch(&mut self, memory: &Memory) -> Batch {
+        let mut writes: Vec<Write> = Vec::new();
+        for _ in 0..self.seeded.below(5) {
+            let key = self.key();
+            if writes.iter().any(|write| write.key == key) {
+                continue;
+            }
+            let found = memory.get(std::slice::from_ref(&key)).await.expect("memory answers").remove(0);
+            let expect = match (found, self.seeded.below(8)) {
+                (_, 0) => Expect::Version(self.seeded.number() % 4),
+                (None, _) | (_, 1) => Expect::Absent,
+                (Some(found), _) => Expect::Version(found.version),
+            };
+            let change = match self.seeded.below(6) {
+                0 => Change::Delete,
+                1 => Change::Keep,
+                _ => Change::Put(self.content()),
+            };
+            writes.push(Write { key, expect, change });
+        }
+        Batch { writes, durability: self.durability() }
+    }
+
+    fn content(&mut self) -> Content {
+        let place = (self.seeded.below(4) > 0).then(|| Place {
+            bucket: (*self.seeded.pick(&BUCKETS)).to_owned(),
+            rank: *self.seeded.pick(&RANKS),
+        });
+        let number = self.seeded.number();
+        let seal =
+            Seal { schema: number as u32, runtime: (number >> 16) as u32, checksum: (number >> 32) as u32 };
+        let body = match self.seeded.below(3) {
+            0 => format!("{{\"n\":{number}}}"),
+            1 => format!("\"{}\"", "long é ".repeat(self.seeded.below(1_000))),
+            _ => String::new(),
+        };
+        Content { place, body: body.into_bytes(), seal }
+    }
+
+    fn durability(&mut self) -> Durability {
+        *self.seeded.pick(&[Durability::Relaxed, Durability::Durable])
+    }
+
+    fn ranks(&mut self) -> Ranks {
+        if self.seeded.below(2) == 0 { Ranks::All } else { Ranks::UpTo(*self.seeded.pick(&RANKS)) }
+    }
+
+    fn scan(&mut self) -> Scan {
+        let tenant = self.tenant();
+        let limit = self.seeded.below(6);
+        let (scope, id) = (*self.seeded.pick(&SCOPES), (*self.seeded.pick(&IDS)).to_owned());
+        let paged = self.seeded.below(2) == 0;
+        if self.seeded.below(2) == 0 {
+            let prefix = (*self.seeded.pick(&PREFIXES)).to_owned();
+            return Scan::Scope { tenant, scope: scope.into(), prefix, after: paged.then_some(id), limit };
+        }
+        let rank = *self.seeded.pick(&RANKS);
+        Scan::Bucket {
+            tenant,
+            bucket: (*self.seeded.pick(&BUCKETS)).to_owned(),
+            ranks: self.ranks(),
+            order: *self.seeded.pick(&[Order::Ascending, Order::Descending]),
+            after: paged.then(|| Mark { rank, scope: scope.into(), id }),
+            limit,
+        }
+    }
+
+    fn take(&mut self) -> Take {
+        let into = *self.seeded.pick(&BUCKETS);
+        let (skipped, leaves) = (*self.seeded.pick(&IDS), self.seeded.below(4) == 0);
+        let mover = move |record: &Record, _| {
+            let out = Content { place: None, ..record.content.clone() };
+            (record.key.id != *skipped).then(|| if leaves { out } else { moved(record, into) })
+        };
+        let ceiling = (self.seeded.below(2) == 0)
+            .then(|| Ceiling { bucket: (*self.seeded.pick(&BUCKETS)).to_owned(), max: self.seeded.below(6) });
+        Take {
+            tenant: self.tenant(),
+            bucket: (*self.seeded.pick(&BUCKETS)).to_owned(),
+            ranks: self.ranks(),
+            limit: self.seeded.below(4),
+            ceiling,
+            durability: self.durability(),
+            mover: Arc::new(mover),
+        }
+    }
+
+    fn everything(&self) -> Vec<Scan> {
+        let in_scopes = |tenant: &Tenant| {
+            SCOPES.map(|scope| {
+                let (tenant, prefix) = (tenant.clone(), String::new());
+                Scan::Scope { tenant, scope: scope.into(), prefix, after: None, limit: ALL }
+            })
+        };
+        let in_buckets = |tenant: &Tenant| {
+            BUCKETS.map(|bucket| {
+                let (tenant, bucket) = (tenant.clone(), bucket.to_owned());
+                let order = Order::Descending;
+                Scan::Bucket { tenant, bucket, ranks: Ranks::All, order, after: None, limit: ALL }
+            })
+        };
+        let scopes = self.tenants.iter().flat_map(in_scopes);
+        scopes.chain(self.tenants.iter().flat_map(in_buckets)).collect()
+    }
+}

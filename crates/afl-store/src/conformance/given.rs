@@ -1,0 +1,123 @@
+//! What the checks are made of: keys, contents, writes, batches and scans.
+
+use std::sync::Arc;
+
+use crate::backend::{
+    Backend, Batch, Change, Durability, Expect, Order, Ranks, Scan, StoreError, Take, Write,
+};
+use crate::record::{Content, Key, Place, Record, Seal, Tenant};
+
+pub(super) fn tenant(name: &str) -> Tenant {
+    Tenant::new(name).expect("the checks use good names")
+}
+
+pub(super) fn acme() -> Tenant {
+    tenant("acme")
+}
+
+pub(super) fn key(scope: &str, id: &str) -> Key {
+    Key { tenant: acme(), scope: scope.into(), id: id.to_owned() }
+}
+
+pub(super) fn content(body: &str) -> Content {
+    Content { place: None, body: body.as_bytes().to_vec(), seal: Seal::default() }
+}
+
+pub(super) fn placed(bucket: &str, rank: i64) -> Content {
+    Content { place: Some(Place { bucket: bucket.to_owned(), rank }), ..content("{}") }
+}
+
+pub(super) fn insert(key: Key, content: Content) -> Write {
+    Write { key, expect: Expect::Absent, change: Change::Put(content) }
+}
+
+pub(super) fn update(key: Key, version: u64, content: Content) -> Write {
+    Write { key, expect: Expect::Version(version), change: Change::Put(content) }
+}
+
+pub(super) fn delete(key: Key, version: u64) -> Write {
+    Write { key, expect: Expect::Version(version), change: Change::Delete }
+}
+
+pub(super) fn keep(key: Key, expect: Expect) -> Write {
+    Write { key, expect, change: Change::Keep }
+}
+
+pub(super) fn batch(writes: impl IntoIterator<Item = Write>) -> Batch {
+    Batch { writes: writes.into_iter().collect(), durability: Durability::Relaxed }
+}
+
+pub(super) async fn write(store: &Arc<dyn Backend>, writes: impl IntoIterator<Item = Write>) {
+    store.commit(batch(writes)).await.expect("nothing stands against the write");
+}
+
+pub(super) async fn read(store: &Arc<dyn Backend>, key: &Key) -> Option<Record> {
+    let mut found = store.get(std::slice::from_ref(key)).await.expect("the store answers");
+    assert_eq!(found.len(), 1);
+    found.remove(0)
+}
+
+pub(super) async fn page(store: &Arc<dyn Backend>, scan: &Scan) -> Vec<Record> {
+    store.scan(scan).await.expect("the store answers")
+}
+
+/// More than any check but one puts anywhere.
+pub(super) const ALL: usize = 1_000;
+
+pub(super) fn scope(name: &str, prefix: &str) -> Scan {
+    let (scope, prefix) = (name.into(), prefix.to_owned());
+    Scan::Scope { tenant: acme(), scope, prefix, after: None, limit: ALL }
+}
+
+pub(super) fn bucket(name: &str) -> Scan {
+    Scan::Bucket {
+        tenant: acme(),
+        bucket: name.to_owned(),
+        ranks: Ranks::All,
+        order: Order::Ascending,
+        after: None,
+        limit: ALL,
+    }
+}
+
+pub(super) fn take(from: &str, into: &str, limit: usize) -> Take {
+    Take {
+        tenant: acme(),
+        bucket: from.to_owned(),
+        ranks: Ranks::All,
+        limit,
+        ceiling: None,
+        durability: Durability::Relaxed,
+        mover: {
+            let into = into.to_owned();
+            Arc::new(move |record, _| Some(moved(record, &into)))
+        },
+    }
+}
+
+/// The record in another bucket, else as it is.
+pub(super) fn moved(record: &Record, into: &str) -> Content {
+    let rank = record.content.place.as_ref().map_or(0, |place| place.rank);
+    Content { place: Some(Place { bucket: into.to_owned(), rank }), ..record.content.clone() }
+}
+
+pub(super) async fn taken(store: &Arc<dyn Backend>, take: Take) -> Vec<Record> {
+    store.take(take).await.expect("nothing stands against the take")
+}
+
+pub(super) fn ids(records: &[Record]) -> Vec<&str> {
+    records.iter().map(|record| record.key.id.as_str()).collect()
+}
+
+#[track_caller]
+pub(super) fn conflict<T: std::fmt::Debug>(answer: Result<T, StoreError>) -> Key {
+    match answer {
+        Err(StoreError::Conflict { key }) => key,
+        other => panic!("a conflict was expected, not {other:?}"),
+    }
+}
+
+#[track_caller]
+pub(super) fn too_large<T: std::fmt::Debug>(answer: &Result<T, StoreError>) {
+    assert!(matches!(answer, Err(StoreError::TooLarge { .. })), "too large was expected, not {answer:?}");
+}

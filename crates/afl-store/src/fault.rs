@@ -1,0 +1,369 @@
+//! A store that fails as told: for tests of whoever uses one.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::pin::Pin;
+#[expect(clippy::disallowed_types, reason = "the simulation has no task that could own the state")]
+use std::sync::Mutex;
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use afl_engine::time::Millis;
+use async_trait::async_trait;
+
+use crate::backend::{Backend, Batch, Durability, Limits, Scan, StoreError, Take};
+use crate::record::{Key, Record, Tenant};
+use crate::seed::Seeded;
+use crate::watch::Watch;
+
+/// What happens to one call. A fault that makes no sense for a call lets it through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    None,
+    /// Unavailable, and nothing was done.
+    ErrorBefore,
+    /// Unavailable, although it was done.
+    ErrorAfter,
+    /// Waits for the pause given to [`Faulty::pausing`].
+    Delay(Moment),
+    /// This call and those after it are unavailable, so many in all.
+    Disconnect {
+        calls: u64,
+    },
+    /// A commit finds that somebody else was faster, although nobody was.
+    Conflict,
+    /// A commit or a take finds no space.
+    Full,
+    /// A scan answers what the same scan answered the last time.
+    StaleScan,
+    /// This process ends at once, as by `kill -9`.
+    Abort(Moment),
+    /// As [`Fault::Abort`] for a test that goes on itself: this and every later call is unavailable.
+    Gone(Moment),
+}
+
+/// With regard to the work of the call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Moment {
+    Before,
+    After,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verb {
+    Now,
+    Get,
+    Scan,
+    Buckets,
+    Commit,
+    Take,
+}
+
+impl Verb {
+    fn writes(self) -> bool {
+        match self {
+            Self::Commit | Self::Take => true,
+            Self::Now | Self::Get | Self::Scan | Self::Buckets => false,
+        }
+    }
+}
+
+/// A call about to be made, as a plan sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Call {
+    pub verb: Verb,
+    /// Which call it is, from one.
+    pub number: u64,
+    /// Which commit or take it is, from one; none for a call that only reads.
+    pub write: Option<u64>,
+}
+
+/// What was asked of the store. A test enumerates its crash points from one to `writes()`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    pub calls: u64,
+    pub relaxed_commits: u64,
+    pub durable_commits: u64,
+    pub takes: u64,
+}
+
+impl Counts {
+    pub fn writes(&self) -> u64 {
+        self.relaxed_commits + self.durable_commits + self.takes
+    }
+}
+
+/// A fault for the commit or take of this number, from one; all else goes well.
+pub fn at_write(write: u64, fault: Fault) -> impl FnMut(Call) -> Fault + Send {
+    move |call| if call.write == Some(write) { fault } else { Fault::None }
+}
+
+/// Faults by the number of the call, from one; all else goes well.
+pub fn script(faults: impl IntoIterator<Item = (u64, Fault)>) -> impl FnMut(Call) -> Fault + Send {
+    let faults: BTreeMap<u64, Fault> = faults.into_iter().collect();
+    move |call| faults.get(&call.number).copied().unwrap_or(Fault::None)
+}
+
+/// One of `faults` at random for so many calls of a thousand.
+pub fn seeded(seed: u64, per_thousand: usize, faults: Vec<Fault>) -> impl FnMut(Call) -> Fault + Send {
+    let mut seeded = Seeded::new(seed);
+    move |_| if seeded.below(1_000) < per_thousand { *seeded.pick(&faults) } else { Fault::None }
+}
+
+pub struct Faulty {
+    inner: Arc<dyn Backend>,
+    pause: Pause,
+    /// Held while a plan is asked, never across an await.
+    #[expect(clippy::disallowed_types, reason = "the simulation has no task that could own the state")]
+    state: Mutex<State>,
+}
+
+pub type Pause = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
+struct State {
+    plan: Box<dyn FnMut(Call) -> Fault + Send>,
+    counts: Counts,
+    /// So many calls from now on are unavailable.
+    disconnected: u64,
+    /// The latest answers, for stale ones.
+    answers: Vec<(Scan, Vec<Record>)>,
+}
+
+/// How many scans can be answered stale.
+const ANSWERS: usize = 64;
+
+impl Faulty {
+    pub fn new(inner: Arc<dyn Backend>, plan: impl FnMut(Call) -> Fault + Send + 'static) -> Self {
+        let plan = Box::new(plan);
+        let state = State { plan, counts: Counts::default(), disconnected: 0, answers: Vec::new() };
+        Self { inner, pause: Arc::new(|| Box::pin(std::future::ready(()))), state: state.into() }
+    }
+
+    /// What a delay waits for.
+    #[must_use]
+    pub fn pausing(self, pause: Pause) -> Self {
+        Self { pause, ..self }
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.lock().counts
+    }
+
+    /// The faults from now on; the counts and a disconnection stay.
+    pub fn plan(&self, plan: impl FnMut(Call) -> Fault + Send + 'static) {
+        self.lock().plan = Box::new(plan);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn call<T>(
+        &self,
+        fault: Fault,
+        work: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        self.suffer(fault, Moment::Before).await?;
+        let answer = work.await?;
+        self.suffer(fault, Moment::After).await?;
+        Ok(answer)
+    }
+
+    async fn suffer(&self, fault: Fault, moment: Moment) -> Result<(), StoreError> {
+        match (fault, moment) {
+            (Fault::ErrorBefore, Moment::Before) | (Fault::ErrorAfter, Moment::After) => Err(unavailable()),
+            (Fault::Delay(at), _) if at == moment => {
+                (self.pause)().await;
+                Ok(())
+            }
+            (Fault::Disconnect { calls }, Moment::Before) => {
+                self.lock().disconnected = calls.saturating_sub(1);
+                Err(unavailable())
+            }
+            (Fault::Abort(at), _) if at == moment => std::process::abort(),
+            (Fault::Gone(at), _) if at == moment => {
+                self.lock().disconnected = u64::MAX;
+                Err(unavailable())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn begin(&self, verb: Verb, count: impl FnOnce(&mut Counts)) -> Result<Fault, StoreError> {
+        let mut state = self.lock();
+        state.counts.calls += 1;
+        count(&mut state.counts);
+        if state.disconnected > 0 {
+            state.disconnected -= 1;
+            return Err(unavailable());
+        }
+        let write = verb.writes().then(|| state.counts.writes());
+        let call = Call { verb, number: state.counts.calls, write };
+        match (state.plan)(call) {
+            Fault::Full if verb.writes() => Err(StoreError::Full),
+            fault => Ok(fault),
+        }
+    }
+
+    fn begin_read(&self, verb: Verb) -> Result<Fault, StoreError> {
+        self.begin(verb, |_| ())
+    }
+}
+
+fn unavailable() -> StoreError {
+    StoreError::Unavailable { name: "under test".to_owned(), reason: "the test wants it so".to_owned() }
+}
+
+#[async_trait]
+impl Backend for Faulty {
+    fn limits(&self) -> Limits {
+        self.inner.limits()
+    }
+
+    async fn now(&self) -> Result<Millis, StoreError> {
+        self.call(self.begin_read(Verb::Now)?, self.inner.now()).await
+    }
+
+    async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
+        self.call(self.begin_read(Verb::Get)?, self.inner.get(keys)).await
+    }
+
+    async fn scan(&self, scan: &Scan) -> Result<Vec<Record>, StoreError> {
+        let fault = self.begin_read(Verb::Scan)?;
+        if fault == Fault::StaleScan
+            && let Some((_, answer)) = self.lock().answers.iter().find(|(asked, _)| asked == scan)
+        {
+            return Ok(answer.clone());
+        }
+        let answer = self.call(fault, self.inner.scan(scan)).await?;
+        let mut state = self.lock();
+        state.answers.retain(|(asked, _)| asked != scan);
+        state.answers.push((scan.clone(), answer.clone()));
+        if state.answers.len() > ANSWERS {
+            state.answers.remove(0);
+        }
+        Ok(answer)
+    }
+
+    async fn buckets(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<String>, StoreError> {
+        self.call(self.begin_read(Verb::Buckets)?, self.inner.buckets(tenant, prefix)).await
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
+        let fault = self.begin(Verb::Commit, |counts| match batch.durability {
+            Durability::Relaxed => counts.relaxed_commits += 1,
+            Durability::Durable => counts.durable_commits += 1,
+        })?;
+        match (fault, batch.writes.first()) {
+            (Fault::Conflict, Some(write)) => Err(StoreError::Conflict { key: write.key.clone() }),
+            (fault, _) => self.call(fault, self.inner.commit(batch)).await,
+        }
+    }
+
+    async fn take(&self, take: Take) -> Result<Vec<Record>, StoreError> {
+        let fault = self.begin(Verb::Take, |counts| counts.takes += 1)?;
+        self.call(fault, self.inner.take(take)).await
+    }
+
+    fn watch(&self, tenant: &Tenant, prefix: &str) -> Watch {
+        self.inner.watch(tenant, prefix)
+    }
+}
+
+impl fmt::Debug for Faulty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Faulty").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::{Change, Expect, Write};
+    use crate::clock::Clock;
+    use crate::memory::Memory;
+    use crate::record::{Content, Seal};
+
+    crate::conformance!(faultless, Arc::new(faulty(|_| Fault::None)));
+
+    fn faulty(plan: impl FnMut(Call) -> Fault + Send + 'static) -> Faulty {
+        Faulty::new(Arc::new(Memory::new(Clock::System)), plan)
+    }
+
+    async fn insert(store: &Faulty, id: &str) -> Result<(), StoreError> {
+        let content = Content { place: None, body: b"{}".to_vec(), seal: Seal::default() };
+        let write = Write { key: key(id), expect: Expect::Absent, change: Change::Put(content) };
+        store.commit(Batch { writes: vec![write], durability: Durability::Durable }).await
+    }
+
+    fn key(id: &str) -> Key {
+        Key { tenant: Tenant::new(Tenant::LOCAL).unwrap(), scope: "run".into(), id: id.to_owned() }
+    }
+
+    async fn there(store: &Faulty) -> Vec<String> {
+        store.plan(|_| Fault::None);
+        store.scan(&all()).await.unwrap().into_iter().map(|record| record.key.id).collect()
+    }
+
+    fn all() -> Scan {
+        let Key { tenant, scope, .. } = key("");
+        Scan::Scope { tenant, scope, prefix: String::new(), after: None, limit: 9 }
+    }
+
+    #[tokio::test]
+    async fn a_fault_strikes_the_write_it_is_planned_for() {
+        for (fault, expected) in [
+            (Fault::None, vec!["1", "2", "3"]),
+            (Fault::Delay(Moment::Before), vec!["1", "2", "3"]),
+            (Fault::ErrorBefore, vec!["1", "3"]),
+            (Fault::ErrorAfter, vec!["1", "2", "3"]),
+            (Fault::Conflict, vec!["1", "3"]),
+            (Fault::Full, vec!["1", "3"]),
+            (Fault::Disconnect { calls: 2 }, vec!["1"]),
+        ] {
+            let store = faulty(at_write(2, fault));
+            insert(&store, "1").await.unwrap();
+            let answer = insert(&store, "2").await;
+            let goes_well = matches!(fault, Fault::None | Fault::Delay(_));
+            assert_eq!(answer.is_ok(), goes_well, "{fault:?}: {answer:?}");
+            let answer = insert(&store, "3").await;
+            assert_eq!(answer.is_err(), matches!(fault, Fault::Disconnect { .. }), "{fault:?}: {answer:?}");
+            assert_eq!(there(&store).await, expected, "{fault:?}");
+            assert_eq!((store.counts().writes(), store.counts().durable_commits), (3, 3));
+        }
+    }
+
+    #[tokio::test]
+    async fn who_is_gone_does_nothing_more() {
+        for (moment, expected) in [(Moment::Before, vec!["1"]), (Moment::After, vec!["1", "2"])] {
+            let memory = Arc::new(Memory::new(Clock::System));
+            let store = Faulty::new(memory.clone(), at_write(2, Fault::Gone(moment)));
+            insert(&store, "1").await.unwrap();
+            for id in ["2", "3", "4"] {
+                insert(&store, id).await.unwrap_err();
+            }
+            store.scan(&all()).await.unwrap_err();
+            assert_eq!(there(&Faulty::new(memory, |_| Fault::None)).await, expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stale_scan_is_an_earlier_answer() {
+        let store = faulty(script([(4, Fault::StaleScan)]));
+        insert(&store, "1").await.unwrap();
+        assert_eq!(store.scan(&all()).await.unwrap().len(), 1);
+        insert(&store, "2").await.unwrap();
+        assert_eq!(store.scan(&all()).await.unwrap().len(), 1);
+        assert_eq!(store.scan(&all()).await.unwrap().len(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_seed_gives_the_same_faults() {
+        let faults = || {
+            let mut plan = seeded(7, 500, vec![Fault::ErrorBefore, Fault::ErrorAfter]);
+            let call = |number| Call { verb: Verb::Get, number, write: None };
+            (1..50).map(|number| plan(call(number))).collect::<Vec<_>>()
+        };
+        assert_eq!(faults(), faults());
+        assert!(faults().contains(&Fault::None) && faults().contains(&Fault::ErrorAfter));
+    }
+}

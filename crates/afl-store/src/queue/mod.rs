@@ -1,0 +1,49 @@
+//! The queue of tasks: claimed under a lease, settled once, looked after when nobody answers.
+
+mod claim;
+mod continuing;
+mod outcome;
+mod refusal;
+mod settle;
+mod sweep;
+
+use afl_engine::id::{RunId, StepId};
+use serde::{Deserialize, Serialize};
+
+use crate::entropy::Entropy;
+use crate::store::Store;
+
+pub use claim::{Claim, Names, Request};
+pub use continuing::Continued;
+pub use refusal::Refusal;
+pub use settle::Settled;
+pub use sweep::Swept;
+
+/// One tenant's tasks.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    store: Store,
+    entropy: Entropy,
+}
+
+/// What shows that a write comes from the one who holds the task.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Ticket {
+    pub run: RunId,
+    pub step: StepId,
+    /// One more with each claim of the task, for systems outside that fence by number.
+    pub token: u64,
+    pub secret: String,
+}
+
+/// How often a call that met another writer reads again before it gives up.
+const CONFLICT_TRIES: usize = 16;
+
+impl Queue {
+    pub fn new(store: Store, entropy: Entropy) -> Self {
+        Self { store, entropy }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! What becomes of a task and its event when an attempt ends.
+
+use std::collections::BTreeMap;
+
+use afl_engine::attribute::{Blob, Held, blob_of};
+use afl_engine::event::{Event, EventError, EventState, Payload, Reception};
+use afl_engine::policy::Effect;
+use afl_engine::task::{MAX_DELIVERIES, Task, TaskState};
+use afl_engine::time::Millis;
+use afl_engine::value::{Map, Value};
+
+/// What to write. Without an event the task goes on.
+#[derive(Clone, Debug)]
+pub(super) struct Outcome {
+    pub(super) task: Task,
+    pub(super) event: Option<Event>,
+    pub(super) blobs: Vec<Blob>,
+}
+
+/// The kinds of failures that the queue itself finds.
+pub(super) const LEASE_EXHAUSTED: &str = "lease_exhausted";
+pub(super) const TIMEOUT: &str = "timeout";
+pub(super) const UNCERTAIN: &str = "uncertain";
+
+pub(super) fn completed(task: Task, event: Event, result: Map<String, Value>, now: Millis) -> Outcome {
+    let (result, blobs) = held(result);
+    let event = Event {
+        state: EventState::Completed,
+        result: Some(result),
+        error: None,
+        reception: Reception::Arrived,
+        ..event
+    };
+    Outcome { task: ended(task, TaskState::Completed, now), event: Some(event), blobs }
+}
+
+/// The end of the task, whatever retries are declared.
+pub(super) fn failed(task: Task, event: Event, error: EventError, now: Millis) -> Outcome {
+    let task = Task { error: Some(error.message.clone()), ..ended(task, TaskState::Failed, now) };
+    let event = Event {
+        state: EventState::Error,
+        result: None,
+        error: Some(error),
+        reception: Reception::Arrived,
+        ..event
+    };
+    Outcome { task, event: Some(event), blobs: Vec::new() }
+}
+
+/// The end of an attempt: the declared retries decide whether it is that of the task.
+pub(super) fn attempt_failed(task: Task, event: Event, error: EventError, now: Millis) -> Outcome {
+    let task = Task { attempts: task.attempts + 1, ..task };
+    let wait = task.policy.retry.and_then(|retry| retry.wait_after(task.attempts));
+    let Some(wait) = wait else { return failed(task, event, error, now) };
+    let not_before = (wait > Millis(0)).then(|| now.plus(wait));
+    let error = Some(error.message);
+    // It is asked for anew, so silent deliveries are counted anew. The lease stays as the mark of who gave it
+    // back, so that telling it twice does no harm.
+    let task = Task { state: TaskState::Pending, deliveries: 0, not_before, error, updated: now, ..task };
+    Outcome { task, event: None, blobs: Vec::new() }
+}
+
+/// The holder fell silent.
+pub(super) fn silent(task: Task, event: Event, now: Millis) -> Option<Outcome> {
+    let lease = task.lease.as_ref()?;
+    let owner = lease.owner.clone();
+    let timed_out = task.policy.timeout_ms.filter(|timeout| lease.heartbeat.plus(*timeout) <= now);
+    let error = |kind: &str, message: String| EventError { kind: kind.to_owned(), message };
+    match (timed_out, task.policy.effect) {
+        (None, _) if lease.expires > now => None,
+        (_, Some(Effect::Once)) => {
+            let message = format!(
+                "{owner} fell silent during work that must happen at most once: find out whether it happened, \
+                 then retry the step or continue it with its result"
+            );
+            Some(failed(task, event, error(UNCERTAIN, message), now))
+        }
+        (Some(timeout), Some(Effect::Idempotent | Effect::Pure) | None) => {
+            let message = format!("{owner} was silent for more than {} ms", timeout.0);
+            Some(attempt_failed(task, event, error(TIMEOUT, message), now))
+        }
+        (None, Some(Effect::Idempotent | Effect::Pure) | None) if task.deliveries >= MAX_DELIVERIES => {
+            let message = format!("{} workers took it and fell silent, {owner} last", task.deliveries);
+            Some(failed(task, event, error(LEASE_EXHAUSTED, message), now))
+        }
+        (None, Some(Effect::Idempotent | Effect::Pure) | None) => {
+            let error = Some(format!("{owner} fell silent"));
+            let task = Task { state: TaskState::Pending, lease: None, error, updated: now, ..task };
+            Some(Outcome { task, event: None, blobs: Vec::new() })
+        }
+    }
+}
+
+/// The lease stays: it tells who did the work, and knows the holder when it tells it again.
+fn ended(task: Task, state: TaskState, now: Millis) -> Task {
+    Task { state, not_before: None, updated: now, ended: Some(now), ..task }
+}
+
+fn held(result: Map<String, Value>) -> (Payload, Vec<Blob>) {
+    let mut payload = BTreeMap::new();
+    let mut blobs = Vec::new();
+    for (name, value) in result {
+        let blob = blob_of(&value);
+        payload.insert(name, blob.as_ref().map_or(Held::Inline(value), Blob::held));
+        blobs.extend(blob);
+    }
+    (payload, blobs)
+}

@@ -1,0 +1,34 @@
+//! Why a call of a task's holder is not accepted.
+
+use afl_engine::id::{RunId, StepId};
+
+use crate::backend::StoreError;
+use crate::store::Error;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// Nothing was written.
+    #[error(
+        "the lease of `{path}` is lost: its time ran out or somebody else has it, so stop and drop the result"
+    )]
+    LeaseLost { path: String },
+    #[error("`{path}` was canceled with its run {run}: stop and drop the result")]
+    Canceled { run: RunId, path: String },
+    #[error("run {run} has no step `{step}` that waits for work")]
+    Unknown { run: RunId, step: StepId },
+    /// Document 000 §6: only a step at `EventTransmit` can be continued.
+    #[error("step `{step}` of run {run} is not at its event yet, so there is nothing to continue")]
+    TooEarly { run: RunId, step: StepId },
+    #[error(
+        "the result of `{path}` has {bytes} bytes, and {limit} is the limit: store it elsewhere and return a reference"
+    )]
+    TooLarge { path: String, bytes: usize, limit: usize },
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error.into())
+    }
+}

@@ -1,0 +1,171 @@
+//! What a holder says about its task. Each accepted outcome is one commit: the task, its event, and that the run
+//! needs evaluation.
+
+use afl_engine::event::{Event, EventError};
+use afl_engine::run::Control;
+use afl_engine::task::{Lease, Task, TaskState};
+use afl_engine::time::Millis;
+use afl_engine::value::{Map, Value};
+
+use super::outcome::{self, Outcome};
+use super::{CONFLICT_TRIES, Queue, Refusal, Ticket};
+use crate::backend::Durability;
+use crate::store::{Error, Stored};
+
+/// How large a result may be, all its values together.
+const RESULT_BYTES: usize = 512 << 20;
+
+/// What came of telling an outcome.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Settled {
+    /// The event has its outcome; wake the evaluator.
+    Arrived(Box<Stored<Event>>),
+    /// The task will be handed out again.
+    Again { not_before: Millis },
+    /// The same holder said so before; nothing was written.
+    Repeated,
+}
+
+impl Queue {
+    /// The work is done.
+    pub async fn complete(&self, ticket: &Ticket, result: &Map<String, Value>) -> Result<Settled, Refusal> {
+        self.settle(ticket, |task, event, now| {
+            let outcome = outcome::completed(task, event, result.clone(), now);
+            let bytes = outcome.blobs.iter().map(|blob| blob.text.len()).sum();
+            if bytes > RESULT_BYTES {
+                let path = outcome.task.path;
+                return Err(Refusal::TooLarge { path, bytes, limit: RESULT_BYTES });
+            }
+            Ok(outcome)
+        })
+        .await
+    }
+
+    /// The attempt failed; the declared retries decide what follows.
+    pub async fn fail(&self, ticket: &Ticket, error: &EventError) -> Result<Settled, Refusal> {
+        self.settle(ticket, |task, event, now| Ok(outcome::attempt_failed(task, event, error.clone(), now)))
+            .await
+    }
+
+    /// The holder gives the task back undone, for others to take at once.
+    pub async fn release(&self, ticket: &Ticket) -> Result<Settled, Refusal> {
+        self.settle(ticket, |task, _, now| {
+            let deliveries = task.deliveries.saturating_sub(1);
+            let task = Task { state: TaskState::Pending, deliveries, not_before: None, updated: now, ..task };
+            Ok(Outcome { task, event: None, blobs: Vec::new() })
+        })
+        .await
+    }
+
+    /// The holder is alive; it keeps the task until the returned time.
+    pub async fn extend(&self, ticket: &Ticket, by: Millis) -> Result<Millis, Refusal> {
+        for _ in 0..CONFLICT_TRIES {
+            let Holding { task, .. } = match self.holding(ticket).await? {
+                Held::Now(holding) => *holding,
+                Held::Settled { path } => return Err(Refusal::LeaseLost { path }),
+            };
+            let now = self.store.now().await?;
+            let lease = task.item.lease.clone().expect("a held task has a lease");
+            let lease = Lease { expires: now.plus(by), heartbeat: now, ..lease };
+            let expires = lease.expires;
+            let extended = Task { lease: Some(lease), updated: now, ..task.item };
+            let write =
+                self.store.update(&ticket.run, &Stored { item: extended, version: task.version }, now);
+            match self.store.write(vec![write], Durability::Relaxed).await.map_err(Error::from) {
+                Ok(()) => return Ok(expires),
+                Err(error) if error.is_conflict() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(self.busy(ticket))
+    }
+
+    async fn settle(
+        &self,
+        ticket: &Ticket,
+        decide: impl Fn(Task, Event, Millis) -> Result<Outcome, Refusal>,
+    ) -> Result<Settled, Refusal> {
+        for _ in 0..CONFLICT_TRIES {
+            let Holding { task, event } = match self.holding(ticket).await? {
+                Held::Now(holding) => *holding,
+                Held::Settled { .. } => return Ok(Settled::Repeated),
+            };
+            let now = self.store.now().await?;
+            let versions = (task.version, event.version);
+            let outcome = decide(task.item, event.item, now)?;
+            match self.write_outcome(outcome, versions, now).await {
+                Ok(settled) => return Ok(settled),
+                Err(error) if error.is_conflict() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(self.busy(ticket))
+    }
+
+    /// Writes an outcome over the versions that it was decided on.
+    pub(super) async fn write_outcome(
+        &self,
+        outcome: Outcome,
+        (task_version, event_version): (u64, u64),
+        now: Millis,
+    ) -> Result<Settled, Error> {
+        let run = outcome.task.workflow_id.clone();
+        let not_before = outcome.task.not_before.unwrap_or(now);
+        let task = Stored { item: outcome.task, version: task_version };
+        let mut writes = vec![self.store.update(&run, &task, now)];
+        let Some(event) = outcome.event else {
+            self.store.write(writes, Durability::Durable).await?;
+            return Ok(Settled::Again { not_before });
+        };
+        let event = Stored { item: event, version: event_version };
+        writes.push(self.store.update(&run, &event, now));
+        self.store.write_with_blobs(&run, writes, &outcome.blobs, Durability::Durable).await?;
+        Ok(Settled::Arrived(Box::new(Stored { item: event.item, version: event_version + 1 })))
+    }
+
+    /// The task and the event, if the ticket is that of the holder.
+    async fn holding(&self, ticket: &Ticket) -> Result<Held, Refusal> {
+        let work = self.store.work(&ticket.run, &ticket.step).await?;
+        let (Some(run), Some(task), Some(event)) = (work.run, work.task, work.event) else {
+            return Err(Refusal::Unknown { run: ticket.run.clone(), step: ticket.step.clone() });
+        };
+        let path = || task.item.path.clone();
+        let own = task.item.token == ticket.token
+            && task.item.lease.as_ref().is_some_and(|lease| lease.secret == ticket.secret);
+        match task.item.state {
+            TaskState::Canceled => return Err(Refusal::Canceled { run: ticket.run.clone(), path: path() }),
+            TaskState::Completed | TaskState::Failed | TaskState::Ignored | TaskState::Pending if own => {
+                return Ok(Held::Settled { path: path() });
+            }
+            TaskState::Running | TaskState::AwaitingResponse if own => {}
+            TaskState::Running
+            | TaskState::AwaitingResponse
+            | TaskState::Completed
+            | TaskState::Failed
+            | TaskState::Ignored
+            | TaskState::Pending => return Err(Refusal::LeaseLost { path: path() }),
+        }
+        match run.item.control {
+            Control::Cancel => Err(Refusal::Canceled { run: ticket.run.clone(), path: path() }),
+            Control::Go | Control::Hold => Ok(Held::Now(Box::new(Holding { task, event }))),
+        }
+    }
+
+    fn busy(&self, ticket: &Ticket) -> Refusal {
+        let key = self.store.run_key(&ticket.run, crate::store::task_record(&ticket.step));
+        Refusal::Store(crate::backend::StoreError::Conflict { key }.into())
+    }
+}
+
+struct Holding {
+    task: Stored<Task>,
+    event: Stored<Event>,
+}
+
+enum Held {
+    Now(Box<Holding>),
+    /// The holder has given it out of its hands before.
+    Settled {
+        path: String,
+    },
+}

@@ -1,0 +1,170 @@
+//! The janitor's round: silent holders, due retries, tasks that were put aside.
+
+use afl_engine::event::Event;
+use afl_engine::id::{RunId, StepId};
+use afl_engine::run::Control;
+use afl_engine::task::Task;
+use afl_engine::time::Millis;
+use std::sync::Arc;
+
+use super::outcome;
+use super::{Queue, Settled};
+use crate::backend::{Durability, Order, Ranks, Scan, Take};
+use crate::record::Record;
+use crate::store::{Error, Stored, bucket, decode, encode};
+
+/// How many records of a bucket one round looks at.
+const PAGE: usize = 500;
+
+/// What a round did, and when the next is due.
+#[derive(Debug, Default)]
+pub struct Swept {
+    /// Tasks that others may claim again.
+    pub requeued: usize,
+    /// Retries whose time has come.
+    pub due: usize,
+    /// Tasks that were put aside and may be claimed again.
+    pub returned: usize,
+    /// Steps whose event failed; wake the evaluator.
+    pub arrived: Vec<(RunId, StepId)>,
+    /// What could not be looked after, because it cannot be read.
+    pub unreadable: Vec<Error>,
+    /// The first time at which something is to be done.
+    pub next: Option<Millis>,
+}
+
+impl Queue {
+    /// One round. It is safe for many to do it at once.
+    pub async fn sweep_once(&self) -> Result<Swept, Error> {
+        let mut swept = Swept::default();
+        self.sweep_silent(&mut swept).await?;
+        self.sweep_timers(&mut swept).await?;
+        self.sweep_aside(&mut swept).await?;
+        Ok(swept)
+    }
+
+    async fn sweep_silent(&self, swept: &mut Swept) -> Result<(), Error> {
+        let buckets = self.store.backend().buckets(self.store.tenant(), bucket::RUNNING).await?;
+        for bucket in buckets {
+            let now = self.store.now().await?;
+            for record in self.store.backend().scan(&self.due(&bucket, now)).await? {
+                match self.end_silent(&record, now).await {
+                    Ok(Some(Settled::Arrived(event))) => {
+                        swept
+                            .arrived
+                            .extend(crate::store::run_of(&record.key).map(|run| (run, event.item.step_id)));
+                    }
+                    Ok(Some(Settled::Again { .. })) => swept.requeued += 1,
+                    Ok(Some(Settled::Repeated) | None) => {}
+                    Err(error @ (Error::Unreadable { .. } | Error::Shared { .. })) => {
+                        swept.unreadable.push(error);
+                    }
+                    // The holder or another janitor was faster.
+                    Err(error) if error.is_conflict() => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            self.note_next(&bucket, swept).await?;
+        }
+        Ok(())
+    }
+
+    async fn end_silent(&self, record: &Record, now: Millis) -> Result<Option<Settled>, Error> {
+        let task = decode::<Task>(record)?;
+        let event = self.store.event(&task.item.workflow_id, &task.item.step_id).await?;
+        let Some(Stored::<Event> { item: event, version }) = event else {
+            return Err(Error::unreadable(&record.key, crate::store::Defect::Missing));
+        };
+        let versions = (task.version, version);
+        let Some(outcome) = outcome::silent(task.item, event, now) else { return Ok(None) };
+        self.write_outcome(outcome, versions, now).await.map(Some)
+    }
+
+    /// Retries whose time has come go back to their queues.
+    async fn sweep_timers(&self, swept: &mut Swept) -> Result<(), Error> {
+        loop {
+            let now = self.store.now().await?;
+            let take = Take {
+                tenant: self.store.tenant().clone(),
+                bucket: bucket::TIMERS.to_owned(),
+                ranks: Ranks::UpTo(now.0),
+                limit: PAGE,
+                ceiling: None,
+                durability: Durability::Relaxed,
+                mover: Arc::new(|record, now| {
+                    let task = decode::<Task>(record).ok()?.item;
+                    task.not_before.filter(|at| *at <= now)?;
+                    Some(encode(&record.key, &Task { not_before: None, ..task }, now))
+                }),
+            };
+            let moved = self.store.backend().take(take).await?.len();
+            swept.due += moved;
+            if moved < PAGE {
+                break;
+            }
+        }
+        self.note_next(bucket::TIMERS, swept).await
+    }
+
+    async fn sweep_aside(&self, swept: &mut Swept) -> Result<(), Error> {
+        for bucket in self.store.backend().buckets(self.store.tenant(), bucket::HELD).await? {
+            let run = RunId(bucket[bucket::HELD.len()..].into());
+            match self.return_aside(&run).await {
+                Ok(returned) => swept.returned += returned,
+                Err(error @ (Error::Unreadable { .. } | Error::Shared { .. })) => {
+                    swept.unreadable.push(error);
+                }
+                Err(error) if error.is_conflict() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Tasks of a run that goes on return to their queues.
+    pub async fn return_aside(&self, run: &RunId) -> Result<usize, Error> {
+        if self.store.run(run).await?.is_none_or(|run| run.item.control != Control::Go) {
+            return Ok(0);
+        }
+        let mut returned = 0;
+        loop {
+            let take = Take {
+                tenant: self.store.tenant().clone(),
+                bucket: bucket::held(run),
+                ranks: Ranks::All,
+                limit: PAGE,
+                ceiling: None,
+                durability: Durability::Relaxed,
+                mover: Arc::new(|record, now| {
+                    Some(encode(&record.key, &decode::<Task>(record).ok()?.item, now))
+                }),
+            };
+            let moved = self.store.backend().take(take).await?.len();
+            returned += moved;
+            if moved < PAGE {
+                return Ok(returned);
+            }
+        }
+    }
+
+    async fn note_next(&self, bucket: &str, swept: &mut Swept) -> Result<(), Error> {
+        let scan = self.store.bucket_scan(bucket.to_owned(), Order::Ascending, None, 1);
+        let head = self.store.backend().scan(&scan).await?.pop();
+        if let Some(place) = head.and_then(|record| record.content.place) {
+            let at = Millis(place.rank);
+            swept.next = Some(swept.next.map_or(at, |next| next.min(at)));
+        }
+        Ok(())
+    }
+
+    fn due(&self, bucket: &str, now: Millis) -> Scan {
+        Scan::Bucket {
+            tenant: self.store.tenant().clone(),
+            bucket: bucket.to_owned(),
+            ranks: Ranks::UpTo(now.0),
+            order: Order::Ascending,
+            after: None,
+            limit: PAGE,
+        }
+    }
+}

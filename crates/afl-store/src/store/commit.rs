@@ -1,0 +1,88 @@
+//! Commits what an evaluation changed: all of it at once, or nothing.
+
+use afl_engine::changes::{Changes, Put};
+use afl_engine::evaluation::Stored;
+use afl_engine::id::RunId;
+use afl_engine::run::Run;
+use afl_engine::time::Millis;
+use serde::{Deserialize, Serialize};
+
+use super::entity::Entity;
+use super::error::{Defect, Error};
+use super::{Store, seal};
+use crate::backend::{Change, Durability, Expect, Write};
+
+/// What an idempotency key stands for: the run it started, and what it was started with.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Reservation {
+    #[serde(skip)]
+    pub key: String,
+    pub run: RunId,
+    /// Of workflow, program and inputs: the same key must ask for the same.
+    pub digest: String,
+}
+
+impl Store {
+    /// Commits an evaluation. A conflict means that it was made on old data: read again and evaluate anew.
+    pub async fn commit(&self, changes: &Changes, durability: Durability) -> Result<(), Error> {
+        self.commit_writes(changes, None, durability).await
+    }
+
+    /// Commits the first evaluation of a run together with the idempotency key it was started with; a conflict
+    /// means that the key is taken.
+    pub async fn commit_start(
+        &self,
+        changes: &Changes,
+        reservation: Option<&Reservation>,
+    ) -> Result<(), Error> {
+        self.commit_writes(changes, reservation, Durability::Durable).await
+    }
+
+    /// Writes a run back over the version it was read with, for what an operator asks of it. Whoever evaluates it
+    /// meanwhile loses.
+    pub async fn save_run(&self, run: &Stored<Run>, durability: Durability) -> Result<(), Error> {
+        let write = self.update(&run.item.id, run, run.item.updated);
+        Ok(self.write(vec![write], durability).await?)
+    }
+
+    pub async fn reservation(&self, key: &str) -> Result<Option<Reservation>, Error> {
+        let at = self.idempotency_key(key);
+        let Some(record) = self.backend.get(&[at]).await?.pop().flatten() else { return Ok(None) };
+        let body = seal::opened(&record)?;
+        let wrong =
+            |error: serde_json::Error| Error::unreadable(&record.key, Defect::Body(error.to_string()));
+        let found: Reservation = serde_json::from_slice(body).map_err(wrong)?;
+        Ok(Some(Reservation { key: key.to_owned(), ..found }))
+    }
+
+    async fn commit_writes(
+        &self,
+        changes: &Changes,
+        reservation: Option<&Reservation>,
+        durability: Durability,
+    ) -> Result<(), Error> {
+        let run = &changes.run().item.id;
+        let now = changes.run().item.updated;
+        let mut writes = Vec::with_capacity(1 + changes.steps().len() + changes.events().len());
+        writes.push(self.put_change(run, changes.run(), now));
+        writes.extend(changes.steps().iter().map(|put| self.put_change(run, put, now)));
+        writes.extend(changes.events().iter().map(|put| self.put_change(run, put, now)));
+        writes.extend(changes.tasks().iter().map(|put| self.put_change(run, put, now)));
+        if let Some(reservation) = reservation {
+            writes.push(self.put_reservation(reservation));
+        }
+        self.write_with_blobs(run, writes, changes.blobs(), durability).await
+    }
+
+    fn put_change<T: Entity>(&self, run: &RunId, put: &Put<T>, now: Millis) -> Write {
+        let expect = put.version.map_or(Expect::Absent, Expect::Version);
+        self.put(run, &*put.item, expect, now)
+    }
+
+    fn put_reservation(&self, reservation: &Reservation) -> Write {
+        let key = self.idempotency_key(&reservation.key);
+        let body = serde_json::to_vec(reservation).expect("a reservation has a JSON form");
+        let content = seal::sealed(&key, body, None);
+        Write { key, expect: Expect::Absent, change: Change::Put(content) }
+    }
+}

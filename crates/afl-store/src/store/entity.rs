@@ -1,0 +1,148 @@
+//! What a run consists of, and the record that each part of it is kept in.
+
+use std::str::FromStr;
+
+use afl_engine::evaluation::Stored;
+use afl_engine::event::Event;
+use afl_engine::id::{RunId, StepId};
+use afl_engine::run::Run;
+use afl_engine::step::Step;
+use afl_engine::task::Task;
+use afl_engine::time::Millis;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::error::{Defect, Error};
+use super::{Store, place, seal};
+use crate::backend::{Change, Expect, Write};
+use crate::record::{Key, Place, Record};
+
+pub(crate) const RUN: &str = "run";
+pub(crate) const STEPS: &str = "s/";
+pub(crate) const EVENTS: &str = "e/";
+pub(crate) const TASKS: &str = "t/";
+pub(crate) const BLOBS: &str = "x/";
+pub(crate) const PIECES: &str = "y/";
+
+/// A part of a run with its own record.
+pub(crate) trait Entity: Serialize + DeserializeOwned {
+    /// The record's id.
+    fn record_id(&self) -> String;
+    /// Takes the name that only the record's id holds.
+    fn named(self, record_id: &str) -> Option<Self>;
+    /// `now` is when it is written.
+    fn place(&self, now: Millis) -> Option<Place>;
+}
+
+impl Entity for Run {
+    fn record_id(&self) -> String {
+        RUN.to_owned()
+    }
+
+    fn named(self, _: &str) -> Option<Self> {
+        Some(self)
+    }
+
+    fn place(&self, _: Millis) -> Option<Place> {
+        Some(place::of_run(self))
+    }
+}
+
+impl Entity for Step {
+    fn record_id(&self) -> String {
+        step_record(&self.id)
+    }
+
+    fn named(self, record_id: &str) -> Option<Self> {
+        Some(Self { id: step_of(record_id, STEPS)?, ..self })
+    }
+
+    fn place(&self, _: Millis) -> Option<Place> {
+        None
+    }
+}
+
+impl Entity for Event {
+    fn record_id(&self) -> String {
+        event_record(&self.step_id)
+    }
+
+    fn named(self, record_id: &str) -> Option<Self> {
+        Some(Self { step_id: step_of(record_id, EVENTS)?, ..self })
+    }
+
+    fn place(&self, now: Millis) -> Option<Place> {
+        place::of_event(self, now)
+    }
+}
+
+impl Entity for Task {
+    fn record_id(&self) -> String {
+        task_record(&self.step_id)
+    }
+
+    fn named(self, record_id: &str) -> Option<Self> {
+        Some(Self { step_id: step_of(record_id, TASKS)?, ..self })
+    }
+
+    fn place(&self, _: Millis) -> Option<Place> {
+        place::of_task(self)
+    }
+}
+
+pub(crate) fn run_record() -> String {
+    RUN.to_owned()
+}
+
+pub(crate) fn step_record(id: &StepId) -> String {
+    format!("{STEPS}{id}")
+}
+
+pub(crate) fn event_record(id: &StepId) -> String {
+    format!("{EVENTS}{id}")
+}
+
+pub(crate) fn task_record(id: &StepId) -> String {
+    format!("{TASKS}{id}")
+}
+
+/// The step that a record's id names, when the record is of that sort.
+pub(crate) fn step_of(record_id: &str, prefix: &str) -> Option<StepId> {
+    StepId::from_str(record_id.strip_prefix(prefix)?).ok()
+}
+
+/// Reads what a record holds.
+pub(crate) fn decode<T: Entity>(record: &Record) -> Result<Stored<T>, Error> {
+    let body = seal::opened(record)?;
+    let wrong = |reason: String| Error::unreadable(&record.key, Defect::Body(reason));
+    let item: T = serde_json::from_slice(body).map_err(|error| wrong(error.to_string()))?;
+    let item = item.named(&record.key.id).ok_or_else(|| wrong("its id names no step".to_owned()))?;
+    Ok(Stored { item, version: record.version })
+}
+
+pub(crate) fn encode<T: Entity>(key: &Key, item: &T, now: Millis) -> crate::record::Content {
+    let body = serde_json::to_vec(item).expect("what the engine makes has a JSON form");
+    seal::sealed(key, body, item.place(now))
+}
+
+impl Store {
+    pub(crate) fn put<T: Entity>(&self, run: &RunId, item: &T, expect: Expect, now: Millis) -> Write {
+        let key = self.run_key(run, item.record_id());
+        let content = encode(&key, item, now);
+        Write { key, expect, change: Change::Put(content) }
+    }
+
+    /// Writes an item back over the version it was read with.
+    pub(crate) fn update<T: Entity>(&self, run: &RunId, stored: &Stored<T>, now: Millis) -> Write {
+        self.put(run, &stored.item, Expect::Version(stored.version), now)
+    }
+
+    /// Puts a task where nobody claims it, until its run goes on.
+    pub(crate) fn aside(&self, task: &Stored<Task>, now: Millis) -> Write {
+        let run = &task.item.workflow_id;
+        let key = self.run_key(run, task.item.record_id());
+        let mut content = encode(&key, &task.item, now);
+        content.place = content.place.map(|place| Place { bucket: place::bucket::held(run), ..place });
+        Write { key, expect: Expect::Version(task.version), change: Change::Put(content) }
+    }
+}

@@ -1,0 +1,63 @@
+//! What can go wrong between a record and its meaning.
+
+use afl_engine::id::RunId;
+
+use super::scope;
+use crate::backend::StoreError;
+use crate::record::Key;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Backend(StoreError),
+    /// The run cannot go on until somebody looks at it; all others can.
+    #[error("run {run} is quarantined: its record `{record}` {defect}")]
+    Unreadable { run: RunId, record: String, defect: Defect },
+    #[error("the record `{}` of `{}` {defect}", .key.id, .key.scope)]
+    Shared { key: Key, defect: Defect },
+}
+
+/// Why a record cannot be believed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Defect {
+    #[error("is damaged (its checksum is wrong): restore it from a backup, or cancel and delete the run")]
+    Checksum,
+    #[error("is damaged ({0}): restore it from a backup, or cancel and delete the run")]
+    Body(String),
+    #[error("was written by a newer release (version {found}, this one knows {known}): use that release")]
+    Newer { found: u32, known: u32 },
+    #[error("is missing, though others refer to it: restore it from a backup, or cancel and delete the run")]
+    Missing,
+}
+
+impl Error {
+    pub(crate) fn unreadable(key: &Key, defect: Defect) -> Self {
+        match scope::run_of(key) {
+            Some(run) => Self::Unreadable { run, record: key.id.clone(), defect },
+            None => Self::Shared { key: key.clone(), defect },
+        }
+    }
+
+    /// Somebody else wrote first: read again and decide anew.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Backend(StoreError::Conflict { .. }))
+    }
+
+    /// Whether the call may have taken effect all the same.
+    pub fn is_uncertain(&self) -> bool {
+        matches!(self, Self::Backend(StoreError::Unavailable { .. }))
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Damaged { key, reason } => Self::unreadable(&key, Defect::Body(reason)),
+            StoreError::Conflict { .. }
+            | StoreError::TooLarge { .. }
+            | StoreError::Full
+            | StoreError::Unavailable { .. }
+            | StoreError::Refused(_) => Self::Backend(error),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The typed store: runs and what belongs to them as records of a backend, each read checked before it is believed.
+
+mod blob;
+mod commit;
+mod entity;
+mod error;
+mod place;
+mod query;
+mod read;
+mod scope;
+mod seal;
+
+use std::sync::Arc;
+
+use afl_engine::time::Millis;
+
+use crate::backend::{Backend, Batch, Durability, Limits, StoreError, Write};
+use crate::record::Tenant;
+use crate::watch::Watch;
+
+pub use afl_engine::evaluation::Stored;
+pub use commit::Reservation;
+pub(crate) use entity::{decode, encode, event_record, run_record, task_record};
+pub use error::{Defect, Error};
+pub use place::{Shelf, bucket};
+pub use query::{RunPage, StepPage};
+pub use read::Loaded;
+pub use scope::Program;
+pub(crate) use scope::run_of;
+pub use seal::{RUNTIME_VERSION, SCHEMA_VERSION};
+
+/// One tenant's part of a store. Clones share the backend.
+#[derive(Clone, Debug)]
+pub struct Store {
+    backend: Arc<dyn Backend>,
+    tenant: Tenant,
+}
+
+impl Store {
+    pub fn new(backend: Arc<dyn Backend>, tenant: Tenant) -> Self {
+        Self { backend, tenant }
+    }
+
+    pub fn tenant(&self) -> &Tenant {
+        &self.tenant
+    }
+
+    pub fn backend(&self) -> &dyn Backend {
+        &*self.backend
+    }
+
+    pub fn limits(&self) -> Limits {
+        self.backend.limits()
+    }
+
+    /// The clock by which leases and timers are judged.
+    pub async fn now(&self) -> Result<Millis, Error> {
+        Ok(self.backend.now().await?)
+    }
+
+    /// Wakes after something came into a bucket with this prefix.
+    pub fn watch(&self, prefix: &str) -> Watch {
+        self.backend.watch(&self.tenant, prefix)
+    }
+
+    pub(crate) async fn write(&self, writes: Vec<Write>, durability: Durability) -> Result<(), StoreError> {
+        self.backend.commit(Batch { writes, durability }).await
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+//! Where records wait: the buckets that drivers, agents and lists look into.
+
+use afl_engine::event::{Event, Reception};
+use afl_engine::run::{Control, Run, RunStatus};
+use afl_engine::task::{Task, TaskState};
+use afl_engine::time::Millis;
+
+use crate::record::Place;
+
+/// The names of buckets.
+pub mod bucket {
+    use afl_engine::id::RunId;
+
+    /// Events whose outcome waits for the evaluator, by the time it came.
+    pub const ARRIVED: &str = "arrived";
+    /// Tasks that wait for their next attempt, by the time of it.
+    pub const TIMERS: &str = "timers";
+    /// Before a task list and a name: tasks that may be claimed, the most urgent first.
+    pub const TASKS: &str = "tasks/";
+    /// Before a task list and a name: tasks that are being worked on, by the time to look after them.
+    pub const RUNNING: &str = "running/";
+    /// Before a run: tasks that are not handed out while the run is held.
+    pub const HELD: &str = "held/";
+    /// Before the name of a [`Shelf`](super::Shelf).
+    pub const RUNS: &str = "runs/";
+
+    pub fn tasks(list: &str, name: &str) -> String {
+        format!("{TASKS}{list}/{name}")
+    }
+
+    pub fn running(list: &str, name: &str) -> String {
+        format!("{RUNNING}{list}/{name}")
+    }
+
+    pub fn held(run: &RunId) -> String {
+        format!("{HELD}{run}")
+    }
+}
+
+/// Where a run is listed, by its creation. A driver has all its work in the first two, and in [`bucket::ARRIVED`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Shelf {
+    /// An evaluation is under way; whoever finds the run here goes on with it.
+    Active,
+    /// A cancel was accepted, and not everything has ended yet.
+    Canceling,
+    /// Waits for work from outside.
+    Paused,
+    /// Waits for the one who holds it.
+    Held,
+    Completed,
+    Failed,
+    Canceled,
+}
+
+impl Shelf {
+    pub const ALL: [Self; 7] = [
+        Self::Active,
+        Self::Canceling,
+        Self::Paused,
+        Self::Held,
+        Self::Completed,
+        Self::Failed,
+        Self::Canceled,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Canceling => "canceling",
+            Self::Paused => "paused",
+            Self::Held => "held",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Canceled => "canceled",
+        }
+    }
+
+    pub fn bucket(self) -> String {
+        format!("{}{}", bucket::RUNS, self.name())
+    }
+
+    pub fn of(run: &Run) -> Self {
+        match (run.status, run.control) {
+            (RunStatus::Completed, _) => Self::Completed,
+            (RunStatus::Failed, _) => Self::Failed,
+            (RunStatus::Canceled, _) => Self::Canceled,
+            (RunStatus::Running | RunStatus::Paused, Control::Cancel) => Self::Canceling,
+            (RunStatus::Running | RunStatus::Paused, Control::Hold) => Self::Held,
+            (RunStatus::Paused, Control::Go) if run.active.is_empty() => Self::Paused,
+            (RunStatus::Running | RunStatus::Paused, Control::Go) => Self::Active,
+        }
+    }
+
+    /// Where runs of a status can be.
+    pub const fn holding(status: RunStatus) -> &'static [Self] {
+        match status {
+            RunStatus::Running => &[Self::Active, Self::Canceling, Self::Held],
+            RunStatus::Paused => &[Self::Active, Self::Canceling, Self::Paused, Self::Held],
+            RunStatus::Completed => &[Self::Completed],
+            RunStatus::Failed => &[Self::Failed],
+            RunStatus::Canceled => &[Self::Canceled],
+        }
+    }
+}
+
+pub(crate) fn of_run(run: &Run) -> Place {
+    Place { bucket: Shelf::of(run).bucket(), rank: run.created.0 }
+}
+
+/// `at` is when the outcome came.
+pub(crate) fn of_event(event: &Event, at: Millis) -> Option<Place> {
+    match event.reception {
+        Reception::Arrived => Some(Place { bucket: bucket::ARRIVED.to_owned(), rank: at.0 }),
+        Reception::Open | Reception::Taken => None,
+    }
+}
+
+pub(crate) fn of_task(task: &Task) -> Option<Place> {
+    let (list, name) = (&task.task_list_name, &task.name);
+    match (task.state, task.not_before) {
+        (TaskState::Pending, None) => Some(Place { bucket: bucket::tasks(list, name), rank: urgency(task) }),
+        (TaskState::Pending, Some(at)) => Some(Place { bucket: bucket::TIMERS.to_owned(), rank: at.0 }),
+        (TaskState::Running | TaskState::AwaitingResponse, _) => {
+            let deadline = task.deadline().expect("a task in work has a lease");
+            Some(Place { bucket: bucket::running(list, name), rank: deadline.0 })
+        }
+        (TaskState::Completed | TaskState::Failed | TaskState::Ignored | TaskState::Canceled, _) => None,
+    }
+}
+
+/// Room for half a millennium of milliseconds beside the priority.
+const TIME_BITS: u32 = 44;
+const MAX_PRIORITY: i64 = 100_000;
+
+/// The higher priority first, then the older.
+fn urgency(task: &Task) -> i64 {
+    let priority = task.priority().clamp(-MAX_PRIORITY, MAX_PRIORITY);
+    let created = task.created.0.clamp(0, (1 << TIME_BITS) - 1);
+    ((MAX_PRIORITY - priority) << TIME_BITS) | created
+}

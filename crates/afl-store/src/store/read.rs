@@ -1,0 +1,101 @@
+//! Reads parts of a run by their names, many at once from one snapshot.
+
+use afl_engine::attribute::BlobHash;
+use afl_engine::evaluation::{Stored, Wants};
+use afl_engine::event::Event;
+use afl_engine::id::{RunId, StepId};
+use afl_engine::run::Run;
+use afl_engine::step::Step;
+use afl_engine::task::Task;
+
+use super::blob::blob_record;
+use super::entity::{self, Entity, decode};
+use super::{Error, Store};
+use crate::record::Record;
+
+/// What was wanted, by name; `None` for what is not there.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Loaded {
+    pub steps: Vec<(StepId, Option<Stored<Step>>)>,
+    pub events: Vec<(StepId, Option<Stored<Event>>)>,
+    pub tasks: Vec<(StepId, Option<Stored<Task>>)>,
+    /// The JSON text of each value.
+    pub blobs: Vec<(BlobHash, Option<String>)>,
+}
+
+impl Store {
+    pub async fn run(&self, run: &RunId) -> Result<Option<Stored<Run>>, Error> {
+        self.one(run, entity::RUN.to_owned()).await
+    }
+
+    pub async fn step(&self, run: &RunId, step: &StepId) -> Result<Option<Stored<Step>>, Error> {
+        self.one(run, entity::step_record(step)).await
+    }
+
+    pub async fn event(&self, run: &RunId, step: &StepId) -> Result<Option<Stored<Event>>, Error> {
+        self.one(run, entity::event_record(step)).await
+    }
+
+    pub async fn task(&self, run: &RunId, step: &StepId) -> Result<Option<Stored<Task>>, Error> {
+        self.one(run, entity::task_record(step)).await
+    }
+
+    /// All that an evaluation wants, from one snapshot.
+    pub async fn load(&self, run: &RunId, wants: &Wants) -> Result<Loaded, Error> {
+        let key = |id| self.run_key(run, id);
+        let mut keys = Vec::new();
+        keys.extend(wants.steps.iter().map(|id| key(entity::step_record(id))));
+        keys.extend(wants.events.iter().map(|id| key(entity::event_record(id))));
+        keys.extend(wants.tasks.iter().map(|id| key(entity::task_record(id))));
+        keys.extend(wants.blobs.iter().map(|hash| key(blob_record(hash))));
+        let mut records = self.backend.get(&keys).await?.into_iter();
+        let mut loaded = Loaded {
+            steps: decode_all(&wants.steps, &mut records)?,
+            events: decode_all(&wants.events, &mut records)?,
+            tasks: decode_all(&wants.tasks, &mut records)?,
+            blobs: Vec::with_capacity(wants.blobs.len()),
+        };
+        for (hash, record) in wants.blobs.iter().zip(records) {
+            let text = match record {
+                Some(record) => Some(self.blob(run, &record).await?),
+                None => None,
+            };
+            loaded.blobs.push((hash.clone(), text));
+        }
+        Ok(loaded)
+    }
+
+    /// The run, event and task of one step, from one snapshot.
+    pub(crate) async fn work(&self, run: &RunId, step: &StepId) -> Result<Work, Error> {
+        let ids = [entity::RUN.to_owned(), entity::task_record(step), entity::event_record(step)];
+        let keys = ids.map(|id| self.run_key(run, id));
+        let mut records = self.backend.get(&keys).await?.into_iter();
+        Ok(Work {
+            run: records.next().flatten().as_ref().map(decode).transpose()?,
+            task: records.next().flatten().as_ref().map(decode).transpose()?,
+            event: records.next().flatten().as_ref().map(decode).transpose()?,
+        })
+    }
+
+    async fn one<T: Entity>(&self, run: &RunId, id: String) -> Result<Option<Stored<T>>, Error> {
+        let record = self.backend.get(&[self.run_key(run, id)]).await?.pop().flatten();
+        record.as_ref().map(decode).transpose()
+    }
+}
+
+/// What settling a task touches.
+#[derive(Clone, Debug)]
+pub(crate) struct Work {
+    pub(crate) run: Option<Stored<Run>>,
+    pub(crate) task: Option<Stored<Task>>,
+    pub(crate) event: Option<Stored<Event>>,
+}
+
+/// Takes as many records as there are names.
+fn decode_all<'a, T: Entity>(
+    names: impl IntoIterator<Item = &'a StepId>,
+    records: &mut impl Iterator<Item = Option<Record>>,
+) -> Result<Vec<(StepId, Option<Stored<T>>)>, Error> {
+    let named = names.into_iter().zip(records);
+    named.map(|(id, record)| Ok((id.clone(), record.as_ref().map(decode).transpose()?))).collect()
+}

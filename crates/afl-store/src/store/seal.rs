@@ -1,0 +1,39 @@
+//! Seals bodies when they are written and checks them when they are read.
+
+use super::error::{Defect, Error};
+use crate::record::{Content, Key, Place, Record, Seal};
+
+/// The form of the bodies (`step_schema_version`).
+pub const SCHEMA_VERSION: u32 = 1;
+/// The engine whose rules they follow (`runtime_version`).
+pub const RUNTIME_VERSION: u32 = 1;
+
+pub(crate) fn sealed(key: &Key, body: Vec<u8>, place: Option<Place>) -> Content {
+    let checksum = checksum(key, &body);
+    Content { place, body, seal: Seal { schema: SCHEMA_VERSION, runtime: RUNTIME_VERSION, checksum } }
+}
+
+/// The body, if it is what was written and this release understands it.
+pub(crate) fn opened(record: &Record) -> Result<&[u8], Error> {
+    let Record { key, content: Content { body, seal, .. }, .. } = record;
+    if seal.checksum != checksum(key, body) {
+        return Err(Error::unreadable(key, Defect::Checksum));
+    }
+    for (found, known) in [(seal.schema, SCHEMA_VERSION), (seal.runtime, RUNTIME_VERSION)] {
+        if found > known {
+            return Err(Error::unreadable(key, Defect::Newer { found, known }));
+        }
+    }
+    Ok(body)
+}
+
+fn checksum(key: &Key, body: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    for part in [key.tenant.as_str(), &key.scope, &key.id] {
+        hasher.update(part.as_bytes());
+        // No part holds it, so parts cannot run into each other.
+        hasher.update(&[0xff]);
+    }
+    hasher.update(body);
+    hasher.finalize()
+}
