@@ -5,6 +5,7 @@ mod conformance;
 mod counts;
 mod fuzz;
 mod requirements;
+mod services;
 mod source;
 mod test;
 mod tidy;

@@ -7,6 +7,7 @@ use std::thread;
 use anyhow::{Context, Result};
 
 use crate::counts::Counts;
+use crate::services::Services;
 use crate::workspace::Workspace;
 
 /// A program that runs tests, and how its summary reads.
@@ -17,10 +18,11 @@ enum Runner {
 }
 
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
+    let services = Services::start()?;
     let mut counts = Counts::default();
     let mut all_succeeded = true;
     for (runner, mut command) in commands(workspace, args) {
-        command.args(args);
+        command.args(args).envs(services.variables());
         let (status, output) = run_shown(&mut command)?;
         all_succeeded &= status.success();
         counts += match runner {
@@ -29,6 +31,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
         };
     }
 
+    drop(services);
     if counts.ran() == 0 {
         eprintln!("no test ran");
     } else if !all_succeeded && counts.failed == 0 {

@@ -14,12 +14,13 @@ const CRATES: &[(&str, MayUse)] = &[
     ("afl-lsp", MayUse::Only(&["afl-lang"])),
     ("afl-engine", MayUse::Only(&["afl-lang"])),
     ("afl-store", MayUse::Only(&["afl-engine"])),
-    ("afl-backends", MayUse::Only(&["afl-store"])),
+    ("afl-backends", MayUse::Only(&["afl-store", "afl-testbed"])),
     ("afl-runtime", MayUse::Only(&["afl-lang", "afl-engine", "afl-store"])),
     ("afl-agents", MayUse::Only(&["afl-runtime"])),
     ("afl-server", MayUse::Only(&["afl-runtime"])),
     ("afl-cli", MayUse::All),
-    ("xtask", MayUse::Only(&[])),
+    ("afl-testbed", MayUse::Only(&[])),
+    ("xtask", MayUse::Only(&["afl-testbed"])),
 ];
 
 const TABLE: &str = "xtask/src/tidy/direction.rs";

@@ -1,0 +1,161 @@
+//! What goes wrong with a server, and what the user can do about it.
+
+use std::error::Error as _;
+
+use afl_store::backend::StoreError;
+use deadpool_postgres::{PoolError, TimeoutType};
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+
+use super::server::Server;
+
+/// A failure that all commits of a group may share.
+#[derive(Clone, Debug)]
+pub(super) enum Failure {
+    Full,
+    Unavailable {
+        name: String,
+        reason: String,
+    },
+    /// Another session holds a record and does not let go.
+    Locked {
+        name: String,
+    },
+    Refused(String),
+}
+
+/// Whether the same call may succeed a moment later.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Outlook {
+    /// The server is restarting, was replaced, or let another transaction win.
+    Passing,
+    /// Another writer was first: what is there must be looked at.
+    Contended,
+    Lasting,
+}
+
+/// Raised by `afl.expect`.
+const UNEXPECTED: &str = "AFL01";
+
+pub(super) fn outlook(error: &Error) -> Outlook {
+    let Some(code) = error.code() else {
+        let is_connection =
+            error.is_closed() || error.source().is_some_and(<dyn std::error::Error>::is::<std::io::Error>);
+        return if is_connection { Outlook::Passing } else { Outlook::Lasting };
+    };
+    if *code == SqlState::UNIQUE_VIOLATION || *code == SqlState::from_code(UNEXPECTED) {
+        return Outlook::Contended;
+    }
+    let passing = [
+        SqlState::T_R_SERIALIZATION_FAILURE,
+        SqlState::T_R_DEADLOCK_DETECTED,
+        SqlState::ADMIN_SHUTDOWN,
+        SqlState::CRASH_SHUTDOWN,
+        SqlState::CANNOT_CONNECT_NOW,
+        SqlState::TOO_MANY_CONNECTIONS,
+        // The server that was the primary is a standby now.
+        SqlState::READ_ONLY_SQL_TRANSACTION,
+        SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+    ];
+    let is_connection = code.code().starts_with("08");
+    if is_connection || passing.contains(code) { Outlook::Passing } else { Outlook::Lasting }
+}
+
+impl Failure {
+    pub(super) fn unavailable(server: &Server, reason: impl Into<String>) -> Self {
+        Self::Unavailable { name: server.name().to_owned(), reason: reason.into() }
+    }
+
+    pub(super) fn of_pool(server: &Server, error: &PoolError) -> Self {
+        match error {
+            PoolError::Backend(error) => Self::of(server, error),
+            PoolError::Timeout(TimeoutType::Wait) => Self::unavailable(
+                server,
+                "all connections of this process stay busy: the server is slow, or allow more of them",
+            ),
+            PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle)
+            | PoolError::Closed
+            | PoolError::NoRuntimeSpecified
+            | PoolError::PostCreateHook(_) => Self::unavailable(server, error.to_string()),
+        }
+    }
+
+    /// Messages name the server, the user and the database, never the password.
+    pub(super) fn of(server: &Server, error: &Error) -> Self {
+        let Some(fault) = error.as_db_error() else {
+            return Self::of_connection(server, error);
+        };
+        let (name, code, message) = (server.name(), fault.code(), fault.message());
+        let user = server.user();
+        match code {
+            code if *code == SqlState::DISK_FULL => Self::Full,
+            code if *code == SqlState::INVALID_PASSWORD
+                || *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION =>
+            {
+                Self::Refused(format!(
+                    "{name} does not let user `{user}` in ({message}): check the user and the password in the \
+                     address of the store, and the server's pg_hba.conf"
+                ))
+            }
+            code if *code == SqlState::INVALID_CATALOG_NAME => Self::Refused(format!(
+                "{name} does not exist ({message}): create it, for example with `createdb`, or correct the \
+                 address of the store"
+            )),
+            code if *code == SqlState::INSUFFICIENT_PRIVILEGE => Self::Refused(format!(
+                "user `{user}` may not use {name} ({message}): grant it CREATE on the database, and all on the \
+                 schema `afl` and what is in it"
+            )),
+            code if *code == SqlState::TOO_MANY_CONNECTIONS => Self::unavailable(
+                server,
+                format!(
+                    "{message}: raise max_connections of the server, or let each process open fewer connections"
+                ),
+            ),
+            code if *code == SqlState::READ_ONLY_SQL_TRANSACTION => {
+                Self::unavailable(server, "it is read only at the moment, as a standby is")
+            }
+            code if *code == SqlState::LOCK_NOT_AVAILABLE => Self::Locked { name: name.to_owned() },
+            code if is_resource(code) => Self::unavailable(server, message),
+            code => Self::Refused(format!("{name} refuses a statement: {message} ({})", code.code())),
+        }
+    }
+
+    /// Whether a group may have failed for one of its batches.
+    pub(super) fn is_of_a_batch(&self) -> bool {
+        match self {
+            Self::Refused(_) | Self::Locked { .. } => true,
+            Self::Full | Self::Unavailable { .. } => false,
+        }
+    }
+
+    fn of_connection(server: &Server, error: &Error) -> Self {
+        let mut reason = error.to_string();
+        let mut cause = error.source();
+        while let Some(inner) = cause {
+            reason = format!("{reason}: {inner}");
+            cause = inner.source();
+        }
+        Self::unavailable(server, format!("{reason}; is the server running, and is its address right?"))
+    }
+}
+
+/// Connections, resources, interventions of an operator, faults of the system, transactions to repeat.
+fn is_resource(code: &SqlState) -> bool {
+    ["08", "40", "53", "55", "57", "58", "XX"].iter().any(|class| code.code().starts_with(class))
+}
+
+impl From<Failure> for StoreError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Full => Self::Full,
+            Failure::Unavailable { name, reason } => Self::Unavailable { name, reason },
+            Failure::Locked { name } => Self::Unavailable {
+                name,
+                reason:
+                    "another session has locked a record for long: look for it in pg_stat_activity and end it"
+                        .to_owned(),
+            },
+            Failure::Refused(reason) => Self::Refused(reason),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The store of many machines: records in PostgreSQL.
+
+mod clock;
+mod failure;
+mod group;
+mod listen;
+mod migrate;
+mod plan;
+mod read;
+mod rows;
+mod server;
+mod stats;
+mod take;
+mod write;
+
+use std::sync::{Arc, OnceLock};
+
+use afl_store::Millis;
+use afl_store::backend::{Backend, Batch, Limits, Scan, StoreError, Take};
+use afl_store::record::{Key, Record, Tenant};
+use afl_store::watch::{Watch, Watchers};
+use async_trait::async_trait;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+pub use self::stats::Stats;
+
+use self::clock::Clock;
+use self::failure::Failure;
+use self::group::{Request, Writer};
+use self::listen::{Listener, Origin};
+use self::server::{Connections, Server};
+use self::stats::Counters;
+use self::take::Taker;
+
+/// How many connections a process opens for reads and takes; one more writes, and one listens if it watches.
+pub const CONNECTIONS: usize = 8;
+
+const LIMITS: Limits = Limits { batch_writes: 10_000, batch_bytes: 64 << 20, body_bytes: 16 << 20 };
+
+/// One process's handle on the store. Its tasks end with it.
+#[derive(Debug)]
+pub struct Postgres {
+    connections: Connections,
+    clock: Clock,
+    requests: mpsc::Sender<Request>,
+    watchers: Arc<Watchers>,
+    counters: Arc<Counters>,
+    origin: Origin,
+    runtime: Handle,
+    /// Started with the first watch: who never waits needs no connection for it.
+    listener: OnceLock<JoinHandle<()>>,
+}
+
+impl Postgres {
+    /// Connects to `postgres://USER:PASSWORD@HOST:PORT/DATABASE` and brings its schema `afl` up to date. `connections`
+    /// is how many it may open for reads and takes, usually [`CONNECTIONS`].
+    pub async fn connect(url: &str, connections: usize) -> Result<Self, StoreError> {
+        let server = Server::new(url)?;
+        let mut client = server.connect().await?;
+        migrate::migrate(&server, &mut client).await?;
+
+        let (requests, received) = mpsc::channel(group::QUEUE);
+        let (watchers, counters) = (Arc::<Watchers>::default(), Arc::<Counters>::default());
+        let origin = Origin::new();
+        let writer = Writer {
+            server: server.clone(),
+            origin: origin.clone(),
+            watchers: watchers.clone(),
+            counters: counters.clone(),
+            client: None,
+        };
+        tokio::spawn(writer.run(received));
+        let pool = server.pool(connections);
+        Ok(Self {
+            connections: Connections { server, pool },
+            clock: Clock::new(),
+            requests,
+            watchers,
+            counters,
+            origin,
+            runtime: Handle::current(),
+            listener: OnceLock::new(),
+        })
+    }
+
+    pub fn stats(&self) -> Stats {
+        self.counters.stats()
+    }
+
+    fn listen(&self) -> JoinHandle<()> {
+        let listener = Listener {
+            server: self.connections.server.clone(),
+            origin: self.origin.clone(),
+            watchers: self.watchers.clone(),
+        };
+        self.runtime.spawn(listener.run())
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        if let Some(listener) = self.listener.get() {
+            listener.abort();
+        }
+    }
+}
+
+#[async_trait]
+impl Backend for Postgres {
+    fn limits(&self) -> Limits {
+        LIMITS
+    }
+
+    async fn now(&self) -> Result<Millis, StoreError> {
+        Ok(self.clock.now(&self.connections).await?)
+    }
+
+    async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
+        Ok(read::get(&self.connections, keys).await?)
+    }
+
+    async fn scan(&self, scan: &Scan) -> Result<Vec<Record>, StoreError> {
+        Ok(read::scan(&self.connections, scan).await?)
+    }
+
+    async fn buckets(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<String>, StoreError> {
+        Ok(read::buckets(&self.connections, tenant, prefix).await?)
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
+        LIMITS.check(&batch)?;
+        let gone = || Failure::unavailable(&self.connections.server, "the writer of this process has ended");
+        let (reply, result) = oneshot::channel();
+        self.requests.send(Request { batch, reply }).await.map_err(|_| gone())?;
+        result.await.map_err(|_| gone())?
+    }
+
+    async fn take(&self, take: Take) -> Result<Vec<Record>, StoreError> {
+        if take.limit == 0 {
+            return Ok(Vec::new());
+        }
+        let taker = Taker {
+            connections: &self.connections,
+            watchers: &self.watchers,
+            counters: &self.counters,
+            origin: &self.origin,
+            limits: LIMITS,
+            now: self.now().await?,
+        };
+        taker.take(&take).await
+    }
+
+    fn watch(&self, tenant: &Tenant, prefix: &str) -> Watch {
+        let watch = self.watchers.watch(tenant, prefix);
+        self.listener.get_or_init(|| self.listen());
+        watch
+    }
+}

@@ -1,0 +1,112 @@
+//! What the batches of a group do together: each is checked against those before it, and a conflict fails only its own.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use afl_store::backend::{Batch, Change, Expect};
+use afl_store::record::{Content, Key, Place, Tenant};
+
+/// What is known about the table when a plan is made.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Known<'a> {
+    /// Nothing: what the first batch expects of a key is taken for true, and the transaction fails if it is not.
+    Nothing,
+    /// The versions of all records of the group, which are locked.
+    Versions(&'a BTreeMap<Key, u64>),
+}
+
+#[derive(Debug)]
+pub(super) struct Plan<'a> {
+    /// In the order of keys, in which all transactions lock, so that none waits for another in a circle.
+    slots: BTreeMap<&'a Key, Slot<'a>>,
+    /// For each batch, the key that was not as expected.
+    pub(super) verdicts: Vec<Result<(), Key>>,
+}
+
+/// One key before and after the group.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot<'a> {
+    pub(super) found: Option<u64>,
+    pub(super) after: After<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum After<'a> {
+    Kept,
+    Put { version: u64, content: &'a Content },
+    Gone,
+}
+
+impl<'a> Plan<'a> {
+    pub(super) fn new(batches: impl Iterator<Item = &'a Batch>, known: Known<'_>) -> Self {
+        let mut plan = Self { slots: BTreeMap::new(), verdicts: Vec::new() };
+        for batch in batches {
+            let verdict = plan.check(batch, known);
+            if verdict.is_ok() {
+                plan.apply(batch);
+            }
+            plan.verdicts.push(verdict);
+        }
+        plan
+    }
+
+    fn check(&self, batch: &Batch, known: Known<'_>) -> Result<(), Key> {
+        for write in &batch.writes {
+            let found = match (self.slots.get(&write.key), known) {
+                (Some(slot), _) => slot.version(),
+                (None, Known::Nothing) => continue,
+                (None, Known::Versions(versions)) => versions.get(&write.key).copied(),
+            };
+            if found != version(write.expect) {
+                return Err(write.key.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, batch: &'a Batch) {
+        for write in &batch.writes {
+            let expected = version(write.expect);
+            let slot = match self.slots.entry(&write.key) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => entry.insert(Slot { found: expected, after: After::Kept }),
+            };
+            match &write.change {
+                Change::Put(content) => {
+                    slot.after = After::Put { version: expected.unwrap_or(0) + 1, content };
+                }
+                Change::Delete => slot.after = After::Gone,
+                Change::Keep => {}
+            }
+        }
+    }
+
+    pub(super) fn slots(&self) -> impl Iterator<Item = (&'a Key, Slot<'a>)> {
+        self.slots.iter().map(|(key, slot)| (*key, *slot))
+    }
+
+    /// Where records come to wait.
+    pub(super) fn places(&self) -> impl Iterator<Item = (&'a Tenant, &'a Place)> {
+        self.slots().filter_map(|(key, slot)| match slot.after {
+            After::Put { content, .. } => content.place.as_ref().map(|place| (&key.tenant, place)),
+            After::Kept | After::Gone => None,
+        })
+    }
+}
+
+impl Slot<'_> {
+    fn version(&self) -> Option<u64> {
+        match self.after {
+            After::Kept => self.found,
+            After::Put { version, .. } => Some(version),
+            After::Gone => None,
+        }
+    }
+}
+
+fn version(expect: Expect) -> Option<u64> {
+    match expect {
+        Expect::Absent => None,
+        Expect::Version(version) => Some(version),
+    }
+}

@@ -1,0 +1,135 @@
+//! Reads: each is one statement, and so sees one snapshot.
+
+use afl_store::backend::{Mark, Order, Scan};
+use afl_store::range::end_of_prefix;
+use afl_store::record::{Key, Record, Tenant};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use super::failure::Failure;
+use super::rows::{COLUMNS, Keys, record};
+use super::server::Connections;
+
+pub(super) async fn get(connections: &Connections, keys: &[Key]) -> Result<Vec<Option<Record>>, Failure> {
+    let mut found = vec![None; keys.len()];
+    if keys.is_empty() {
+        return Ok(found);
+    }
+    let sql = format!(
+        "SELECT k.n, {COLUMNS} FROM unnest($1::text[], $2::text[], $3::text[]) \
+         WITH ORDINALITY AS k(tenant, scope, id, n) \
+         JOIN afl.records r ON r.tenant = k.tenant AND r.scope = k.scope AND r.id = k.id"
+    );
+    let rows = connections.query(&sql, &keys.iter().collect::<Keys<'_>>().params()).await?;
+    for row in rows {
+        let nth: i64 = row.get(0);
+        let nth = usize::try_from(nth).expect("rows are counted from one");
+        found[nth - 1] = Some(read(connections, &row, 1)?);
+    }
+    Ok(found)
+}
+
+pub(super) async fn scan(connections: &Connections, scan: &Scan) -> Result<Vec<Record>, Failure> {
+    let mut question = Question::default();
+    let limit = match scan {
+        Scan::Scope { tenant, scope, prefix, after, limit } => {
+            question.scope(tenant, scope, prefix, after.as_deref());
+            limit
+        }
+        Scan::Bucket { tenant, bucket, ranks, order, after, limit } => {
+            question.bucket(tenant, bucket, ranks.highest(), *order, after.as_ref());
+            limit
+        }
+    };
+    let order = question.order;
+    let limit = i64::try_from(*limit).unwrap_or(i64::MAX);
+    let nth = question.add(limit);
+    let filter = question.filters.join(" AND ");
+    let sql = format!("SELECT {COLUMNS} FROM afl.records r WHERE {filter} ORDER BY {order} LIMIT ${nth}");
+    let rows = connections.query(&sql, &question.params()).await?;
+    rows.iter().map(|row| read(connections, row, 0)).collect()
+}
+
+/// Goes from name to name by the index, so that a bucket of many records costs no more than one of few.
+pub(super) async fn buckets(
+    connections: &Connections,
+    tenant: &Tenant,
+    prefix: &str,
+) -> Result<Vec<String>, Failure> {
+    let end = end_of_prefix(prefix);
+    let before_end = if end.is_some() { "AND bucket < $3" } else { "" };
+    let sql = format!(
+        "WITH RECURSIVE names AS (
+             (SELECT bucket FROM afl.records WHERE tenant = $1 AND bucket >= $2 {before_end} ORDER BY bucket LIMIT 1)
+             UNION ALL
+             SELECT (SELECT bucket FROM afl.records WHERE tenant = $1 AND bucket > names.bucket {before_end}
+                     ORDER BY bucket LIMIT 1)
+             FROM names WHERE names.bucket IS NOT NULL
+         )
+         SELECT bucket FROM names WHERE bucket IS NOT NULL"
+    );
+    let mut params: Vec<&(dyn ToSql + Sync)> = vec![];
+    let tenant = tenant.as_str();
+    params.push(&tenant);
+    params.push(&prefix);
+    params.extend(end.as_ref().map(|end| end as &(dyn ToSql + Sync)));
+    let rows = connections.query(&sql, &params).await?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+fn read(connections: &Connections, row: &Row, first: usize) -> Result<Record, Failure> {
+    record(row, first).map_err(|error| Failure::of(&connections.server, &error))
+}
+
+/// The conditions of a scan and their values. Only conditions that hold are written, so that each plan is an index range.
+#[derive(Default)]
+struct Question {
+    filters: Vec<String>,
+    values: Vec<Box<dyn ToSql + Sync + Send>>,
+    order: &'static str,
+}
+
+impl Question {
+    fn scope(&mut self, tenant: &Tenant, scope: &str, prefix: &str, after: Option<&str>) {
+        self.order = "r.tenant, r.scope, r.id";
+        self.filter("r.tenant =", tenant.as_str().to_owned());
+        self.filter("r.scope =", scope.to_owned());
+        match after {
+            Some(after) if after >= prefix => self.filter("r.id >", after.to_owned()),
+            Some(_) | None => self.filter("r.id >=", prefix.to_owned()),
+        }
+        if let Some(end) = end_of_prefix(prefix) {
+            self.filter("r.id <", end);
+        }
+    }
+
+    fn bucket(&mut self, tenant: &Tenant, bucket: &str, highest: i64, order: Order, after: Option<&Mark>) {
+        let (sorted, beyond) = match order {
+            Order::Ascending => ("r.tenant, r.bucket, r.rank, r.scope, r.id", ">"),
+            Order::Descending => ("r.tenant DESC, r.bucket DESC, r.rank DESC, r.scope DESC, r.id DESC", "<"),
+        };
+        self.order = sorted;
+        self.filter("r.tenant =", tenant.as_str().to_owned());
+        self.filter("r.bucket =", bucket.to_owned());
+        self.filter("r.rank <=", highest);
+        if let Some(Mark { rank, scope, id }) = after {
+            let (rank, scope, id) = (self.add(*rank), self.add(scope.to_string()), self.add(id.clone()));
+            self.filters.push(format!("(r.rank, r.scope, r.id) {beyond} (${rank}, ${scope}, ${id})"));
+        }
+    }
+
+    fn filter(&mut self, condition: &str, value: impl ToSql + Sync + Send + 'static) {
+        let nth = self.add(value);
+        self.filters.push(format!("{condition} ${nth}"));
+    }
+
+    /// Returns the number of its parameter.
+    fn add(&mut self, value: impl ToSql + Sync + Send + 'static) -> usize {
+        self.values.push(Box::new(value));
+        self.values.len()
+    }
+
+    fn params(&self) -> Vec<&(dyn ToSql + Sync)> {
+        self.values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect()
+    }
+}

@@ -1,0 +1,198 @@
+//! The address of a server, and connections to it that all behave the same whatever its settings.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use deadpool_postgres::{
+    ClientWrapper, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts,
+};
+use tokio::time::{sleep, timeout};
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
+use tokio_postgres::tls::NoTlsStream;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Config, Connection, Error, NoTls, Row, Socket};
+
+use super::failure::{Failure, Outlook, outlook};
+
+/// How often a call is tried that certainly had no effect, and the pause before the second try; each further one is
+/// twice as long. Together 3 s: a server that restarts is back by then.
+pub(super) const ATTEMPTS: u32 = 7;
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A server that is silent for longer is given up; its own limit for a statement is shorter.
+pub(super) const ANSWER: Duration = Duration::from_secs(75);
+pub(super) const SILENT: &str = "it does not answer";
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
+/// After this a silent peer counts as gone.
+const SILENCE: Duration = Duration::from_secs(15);
+
+/// Every statement goes by an index and its plan is kept, so the planner must not be misled by the statistics of a
+/// table that was empty a minute ago. A process that hangs must not keep its locks.
+const SESSION: &str = "-c default_transaction_isolation=read\\ committed -c plan_cache_mode=force_generic_plan \
+     -c enable_seqscan=off -c enable_bitmapscan=off -c enable_hashjoin=off -c enable_mergejoin=off \
+     -c jit=off -c idle_in_transaction_session_timeout=15s -c lock_timeout=3s -c statement_timeout=60s";
+
+#[derive(Clone, Debug)]
+pub(super) struct Server {
+    config: Config,
+    name: String,
+}
+
+impl Server {
+    pub(super) fn new(url: &str) -> Result<Self, Failure> {
+        let mut config = Config::from_str(url).map_err(|error| {
+            let cause = error.into_source().map_or_else(String::new, |cause| format!(" ({cause})"));
+            Failure::Refused(format!(
+                "the address of the PostgreSQL store cannot be read{cause}: write it as \
+                 postgres://USER:PASSWORD@HOST:PORT/DATABASE"
+            ))
+        })?;
+        let name = name(&config);
+        if config.get_ssl_mode() == SslMode::Require {
+            return Err(Failure::Refused(format!(
+                "{name} is to be reached with sslmode=require, but this build has no TLS for PostgreSQL: use a tunnel \
+                 or a private network and leave sslmode out"
+            )));
+        }
+        let options = format!("{} {SESSION}", config.get_options().unwrap_or_default());
+        config
+            .options(options)
+            .target_session_attrs(TargetSessionAttrs::ReadWrite)
+            .keepalives_idle(SILENCE)
+            .keepalives_interval(SILENCE / 3)
+            .tcp_user_timeout(SILENCE);
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_TIMEOUT);
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("agentflow");
+        }
+        Ok(Self { config, name })
+    }
+
+    /// For messages; without the password.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn user(&self) -> &str {
+        self.config.get_user().unwrap_or_default()
+    }
+
+    /// A connection beside the pool, tried again while the server is away.
+    pub(super) async fn connect(&self) -> Result<ClientWrapper, Failure> {
+        let mut tries = Tries::default();
+        loop {
+            let error = match timeout(CONNECT_TIMEOUT, self.open()).await {
+                Ok(Ok((client, connection))) => {
+                    // It ends with an error when the connection is lost, which the client's user learns as well.
+                    let task = tokio::spawn(async move { drop(connection.await) });
+                    return Ok(ClientWrapper::new(client, task));
+                }
+                Ok(Err(error)) => error,
+                Err(_) => return Err(Failure::unavailable(self, SILENT)),
+            };
+            if outlook(&error) != Outlook::Passing || !tries.again().await {
+                return Err(Failure::of(self, &error));
+            }
+        }
+    }
+
+    /// One try of a connection that the caller drives.
+    pub(super) async fn open(&self) -> Result<(Client, Connection<Socket, NoTlsStream>), Error> {
+        self.config.connect(NoTls).await
+    }
+
+    pub(super) fn pool(&self, connections: usize) -> Pool {
+        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = Manager::from_config(self.config.clone(), NoTls, recycling);
+        let timeouts = Timeouts {
+            wait: Some(WAIT_TIMEOUT),
+            create: Some(CONNECT_TIMEOUT),
+            recycle: Some(CONNECT_TIMEOUT),
+        };
+        let builder =
+            Pool::builder(manager).max_size(connections).timeouts(timeouts).runtime(Runtime::Tokio1);
+        builder.build().expect("a runtime is given, which is all that can be missing")
+    }
+}
+
+fn name(config: &Config) -> String {
+    let host = match config.get_hosts().first() {
+        Some(Host::Tcp(host)) => host.clone(),
+        #[cfg(unix)]
+        Some(Host::Unix(path)) => path.display().to_string(),
+        None => "localhost".to_owned(),
+    };
+    let port = config.get_ports().first().copied().unwrap_or(5432);
+    let database = config.get_dbname().or(config.get_user()).unwrap_or_default();
+    format!("the PostgreSQL database `{database}` at {host}:{port}")
+}
+
+/// Counts the tries of one call and pauses between them.
+#[derive(Debug, Default)]
+pub(super) struct Tries {
+    failed: u32,
+}
+
+impl Tries {
+    /// Pauses before the next try; false when there is none.
+    pub(super) async fn again(&mut self) -> bool {
+        self.failed += 1;
+        if self.failed >= ATTEMPTS {
+            return false;
+        }
+        sleep(FIRST_PAUSE * 2_u32.pow(self.failed - 1)).await;
+        true
+    }
+}
+
+/// Connections for reads and takes.
+#[derive(Debug)]
+pub(super) struct Connections {
+    pub(super) server: Server,
+    pub(super) pool: Pool,
+}
+
+impl Connections {
+    /// One read, tried again while the server is away.
+    pub(super) async fn query(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Failure> {
+        let mut tries = Tries::default();
+        loop {
+            let client = self.get().await?;
+            let rows = async { client.query(&client.prepare_cached(sql).await?, params).await };
+            match timeout(ANSWER, rows).await {
+                Ok(Ok(rows)) => return Ok(rows),
+                Err(_) => {
+                    drop(Object::take(client));
+                    return Err(Failure::unavailable(&self.server, SILENT));
+                }
+                Ok(Err(error)) => {
+                    // Whatever is wrong with it, a fresh one is better.
+                    drop(Object::take(client));
+                    if outlook(&error) != Outlook::Passing || !tries.again().await {
+                        return Err(Failure::of(&self.server, &error));
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) async fn get(&self) -> Result<Object, Failure> {
+        let mut tries = Tries::default();
+        loop {
+            let error = match self.pool.get().await {
+                Ok(client) => return Ok(client),
+                Err(error) => error,
+            };
+            let passing = match &error {
+                deadpool_postgres::PoolError::Backend(error) => outlook(error) == Outlook::Passing,
+                _ => false,
+            };
+            if !passing || !tries.again().await {
+                return Err(Failure::of_pool(&self.server, &error));
+            }
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Taking from a bucket: rows that others hold are passed over, and what is chosen moves in the same transaction.
+
+use afl_store::Millis;
+use afl_store::backend::{Limits, Mark, StoreError, TAKE_LOOKS, Take};
+use afl_store::record::Record;
+use afl_store::watch::Watchers;
+use deadpool_postgres::{ClientWrapper, Object};
+use futures_util::future::join;
+use tokio::time::timeout;
+use tokio_postgres::Error;
+
+use super::failure::{Failure, Outlook, outlook};
+use super::listen::Origin;
+use super::plan::{After, Slot};
+use super::rows::{COLUMNS, record};
+use super::server::{ANSWER, Connections, SILENT, Server, Tries};
+use super::stats::Counters;
+use super::write::{BEGIN, COMMIT, Ending, Rows, WRITE};
+
+/// When the mover left some of the first page, the next ones are at least this long.
+const NEXT_PAGE: usize = 100;
+
+/// One taker at a time for each bucket with a ceiling, until its transaction ends.
+const ONE_AT_A_TIME: &str =
+    "SELECT pg_advisory_xact_lock(hashtextextended('afl.ceiling ' || $1::text || ' ' || $2::text, 0))";
+
+const HELD: &str =
+    "SELECT count(*) FROM (SELECT FROM afl.records WHERE tenant = $1 AND bucket = $2 LIMIT $3) AS held";
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taker<'a> {
+    pub(super) connections: &'a Connections,
+    pub(super) watchers: &'a Watchers,
+    pub(super) counters: &'a Counters,
+    pub(super) origin: &'a Origin,
+    pub(super) limits: Limits,
+    pub(super) now: Millis,
+}
+
+/// Why one try ended without records.
+enum Stop {
+    /// Before the commit.
+    Undone(Error),
+    /// The commit was sent.
+    Unknown(Error),
+    Silent,
+    Given(StoreError),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Undone(error)
+    }
+}
+
+/// A record as it was, and as it is to be.
+struct Move {
+    version: u64,
+    moved: Record,
+}
+
+impl Taker<'_> {
+    pub(super) async fn take(self, take: &Take) -> Result<Vec<Record>, StoreError> {
+        let server = &self.connections.server;
+        let mut tries = Tries::default();
+        loop {
+            // Taken out of the pool, so that one in the middle of a transaction, ours or a cancelled caller's, is
+            // closed and never used again.
+            let session = Session(Some(self.connections.get().await?));
+            let attempt = timeout(ANSWER, self.attempt(session, take)).await;
+            match attempt.unwrap_or(Err(Stop::Silent)) {
+                Ok(records) => return Ok(records),
+                Err(Stop::Undone(error)) if outlook(&error) != Outlook::Lasting && tries.again().await => {}
+                Err(Stop::Undone(error)) => return Err(Failure::of(server, &error).into()),
+                Err(Stop::Unknown(error)) => return Err(unknown(server, &error.to_string())),
+                Err(Stop::Silent) => return Err(unknown(server, SILENT)),
+                Err(Stop::Given(error)) => return Err(error),
+            }
+        }
+    }
+
+    async fn attempt(self, session: Session, take: &Take) -> Result<Vec<Record>, Stop> {
+        let client = session.client();
+        let moves = if take.ceiling.is_some() {
+            client.batch_execute(BEGIN).await?;
+            let room = room(client, take).await?;
+            self.choose(client, take, room).await?
+        } else {
+            let (begun, moves) =
+                join(client.batch_execute(BEGIN), self.choose(client, take, take.limit)).await;
+            begun?;
+            moves?
+        };
+        for Move { moved, .. } in &moves {
+            self.limits.check_body(&moved.content).map_err(Stop::Given)?;
+        }
+        if moves.is_empty() {
+            client.batch_execute(COMMIT).await?;
+            session.finish();
+            return Ok(Vec::new());
+        }
+        let mut rows = Rows::default();
+        for Move { version, moved } in sorted(&moves) {
+            let after = After::Put { version: moved.version, content: &moved.content };
+            rows.push(&moved.key, Slot { found: Some(*version), after });
+        }
+        client.prepare_cached(WRITE).await?;
+        let write = rows.write(client, take.durability, self.origin);
+        let (written, committed) = join(write, client.batch_execute(COMMIT)).await;
+        match (Ending::of(written), Ending::of(committed)) {
+            (Ending::Undone(error), _) => return Err(Stop::Undone(error)),
+            (Ending::Unknown(error), _) | (_, Ending::Unknown(error) | Ending::Undone(error)) => {
+                return Err(Stop::Unknown(error));
+            }
+            (Ending::Committed, Ending::Committed) => {}
+        }
+        drop(rows);
+        session.finish();
+        Ok(self.took(take, moves))
+    }
+
+    /// Locks records until enough are chosen, page by page.
+    async fn choose(self, client: &ClientWrapper, take: &Take, room: usize) -> Result<Vec<Move>, Error> {
+        let mut moves: Vec<Move> = Vec::new();
+        let mut after: Option<Mark> = None;
+        let mut looked = 0;
+        while moves.len() < room && looked < TAKE_LOOKS {
+            let lacking = room - moves.len();
+            let page = if after.is_none() { lacking } else { lacking.max(NEXT_PAGE) };
+            let page = page.min(TAKE_LOOKS - looked);
+            let records = lock(client, take, after.as_ref(), page).await?;
+            looked += page;
+            after = records.last().map(|last| {
+                let rank = last.content.place.as_ref().map_or(0, |place| place.rank);
+                Mark { rank, scope: last.key.scope.clone(), id: last.key.id.clone() }
+            });
+            let is_last = records.len() < page;
+            moves.extend(records.into_iter().filter_map(|record| self.moved(take, record)).take(lacking));
+            if is_last {
+                break;
+            }
+        }
+        Ok(moves)
+    }
+
+    fn moved(self, take: &Take, record: Record) -> Option<Move> {
+        let content = (take.mover)(&record, self.now)?;
+        let version = record.version;
+        Some(Move { version, moved: Record { version: version + 1, content, ..record } })
+    }
+
+    fn took(self, take: &Take, moves: Vec<Move>) -> Vec<Record> {
+        self.counters.takes.add(1);
+        self.counters.transaction(take.durability);
+        let records: Vec<Record> = moves.into_iter().map(|each| each.moved).collect();
+        for record in &records {
+            if let Some(place) = &record.content.place {
+                self.watchers.wake(&record.key.tenant, place);
+            }
+        }
+        records
+    }
+}
+
+fn unknown(server: &Server, reason: &str) -> StoreError {
+    Failure::unavailable(server, format!("{reason}; whether the last take happened is not known")).into()
+}
+
+/// How many may be taken, with all other takers under the same ceiling waiting.
+async fn room(client: &ClientWrapper, take: &Take) -> Result<usize, Error> {
+    let Some(ceiling) = &take.ceiling else { return Ok(take.limit) };
+    let (lock, held) = (client.prepare_cached(ONE_AT_A_TIME).await?, client.prepare_cached(HELD).await?);
+    let tenant = take.tenant.as_str();
+    let max = i64::try_from(ceiling.max).unwrap_or(i64::MAX);
+    let locked = async { client.execute(&lock, &[&tenant, &ceiling.bucket]).await };
+    let counted = async { client.query_one(&held, &[&tenant, &ceiling.bucket, &max]).await };
+    let (locked, counted) = join(locked, counted).await;
+    locked?;
+    let held: i64 = counted?.try_get(0)?;
+    Ok(take.limit.min(usize::try_from(max - held).unwrap_or(0)))
+}
+
+async fn lock(
+    client: &ClientWrapper,
+    take: &Take,
+    after: Option<&Mark>,
+    page: usize,
+) -> Result<Vec<Record>, Error> {
+    let beyond = if after.is_some() { "AND (r.rank, r.scope, r.id) > ($5, $6, $7)" } else { "" };
+    let sql = format!(
+        "SELECT {COLUMNS} FROM afl.records r
+         WHERE r.tenant = $1 AND r.bucket = $2 AND r.rank <= $3 {beyond}
+         ORDER BY r.tenant, r.bucket, r.rank, r.scope, r.id LIMIT $4
+         FOR UPDATE SKIP LOCKED"
+    );
+    let statement = client.prepare_cached(&sql).await?;
+    let (tenant, highest) = (take.tenant.as_str(), take.ranks.highest());
+    let page = i64::try_from(page).unwrap_or(i64::MAX);
+    let rows = match after {
+        None => client.query(&statement, &[&tenant, &take.bucket, &highest, &page]).await?,
+        Some(Mark { rank, scope, id }) => {
+            let params: [&(dyn tokio_postgres::types::ToSql + Sync); 7] =
+                [&tenant, &take.bucket, &highest, &page, rank, &&**scope, id];
+            client.query(&statement, &params).await?
+        }
+    };
+    rows.iter().map(|row| record(row, 0)).collect()
+}
+
+/// In the order of keys, in which all transactions write.
+fn sorted(moves: &[Move]) -> Vec<&Move> {
+    let mut sorted: Vec<&Move> = moves.iter().collect();
+    sorted.sort_unstable_by(|a, b| a.moved.key.cmp(&b.moved.key));
+    sorted
+}
+
+/// A connection that goes back to the pool only when its transaction has ended.
+struct Session(Option<Object>);
+
+impl Session {
+    fn client(&self) -> &ClientWrapper {
+        self.0.as_deref().expect("it is here until the session ends")
+    }
+
+    fn finish(mut self) {
+        drop(self.0.take());
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(object) = self.0.take() {
+            drop(Object::take(object));
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The servers that tests need: installed when missing, started before the tests, stopped after them.
+
+use std::any::Any;
+use std::env;
+use std::fs;
+use std::process::Command;
+
+use afl_testbed::postgres;
+use anyhow::{Context, Result, bail};
+
+/// One kind of server. To add one, add its entry to [`KINDS`].
+struct Kind {
+    name: &'static str,
+    /// Tells the tests where it is; one that is set already is used as it is.
+    variable: &'static str,
+    /// Of Debian and its children.
+    package: &'static str,
+    is_installed: fn() -> bool,
+    start: fn() -> Result<Running>,
+}
+
+/// A started server; it stops when it is dropped.
+struct Running {
+    url: String,
+    _server: Box<dyn Any>,
+}
+
+const KINDS: &[Kind] = &[Kind {
+    name: "PostgreSQL",
+    variable: postgres::URL_VARIABLE,
+    package: postgres::PACKAGE,
+    is_installed: postgres::is_installed,
+    start: || {
+        let server = postgres::Server::start()?;
+        Ok(Running { url: server.url(), _server: Box::new(server) })
+    },
+}];
+
+/// All servers of the tests; they stop when this is dropped, and also when this process is killed.
+pub(crate) struct Services {
+    running: Vec<(&'static Kind, Running)>,
+}
+
+impl Services {
+    pub(crate) fn start() -> Result<Self> {
+        let wanted: Vec<&Kind> = KINDS.iter().filter(|kind| env::var_os(kind.variable).is_none()).collect();
+        let missing: Vec<&Kind> = wanted.iter().copied().filter(|kind| !(kind.is_installed)()).collect();
+        if !missing.is_empty() && can_install() {
+            install(&missing)?;
+        }
+        let mut running = Vec::new();
+        for kind in wanted {
+            let server =
+                (kind.start)().with_context(|| format!("cannot start {} for the tests", kind.name))?;
+            running.push((kind, server));
+        }
+        Ok(Self { running })
+    }
+
+    /// What the tests find in their environment.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.running.iter().map(|(kind, server)| (kind.variable, server.url.as_str()))
+    }
+}
+
+/// Whether this is root on a system with apt; others are told what to install when a server cannot start.
+fn can_install() -> bool {
+    let is_root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout.trim_ascii() == b"0");
+    is_root && fs::exists("/usr/bin/apt-get").unwrap_or(false)
+}
+
+fn install(kinds: &[&Kind]) -> Result<()> {
+    let packages: Vec<&str> = kinds.iter().map(|kind| kind.package).collect();
+    eprintln!("installing {} for the tests", packages.join(", "));
+    apt_get(&["update", "--quiet"])?;
+    apt_get(&[&["install", "--quiet", "--yes", "--no-install-recommends"], packages.as_slice()].concat())
+}
+
+fn apt_get(arguments: &[&str]) -> Result<()> {
+    let status = Command::new("apt-get")
+        .args(arguments)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .status()
+        .context("cannot start apt-get")?;
+    if !status.success() {
+        bail!("`apt-get {}` failed: {status}", arguments.join(" "));
+    }
+    Ok(())
+}
