@@ -92,10 +92,9 @@ fn standing(step: &Step) -> Standing {
     let place = |state| states.iter().position(|other| *other == state);
     match step.event {
         Transmission::Answered => Standing::Past,
-        Transmission::Sent if step.is_terminal() => Standing::Past,
+        Transmission::Sent | Transmission::None if step.is_terminal() => Standing::Past,
         Transmission::Sent => Standing::There,
         // Its facet is no event facet, or it is not there yet.
-        Transmission::None if step.is_terminal() => Standing::Past,
         Transmission::None if place(step.state) > place(State::EventTransmit) => Standing::Past,
         Transmission::None => Standing::Before,
     }

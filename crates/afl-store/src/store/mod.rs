@@ -2,6 +2,7 @@
 
 mod blob;
 mod commit;
+mod delete;
 mod entity;
 mod error;
 mod place;
@@ -24,7 +25,7 @@ pub(crate) use entity::{decode, encode, event_record, run_record, task_record};
 pub use error::{Defect, Error};
 pub use place::{Shelf, bucket};
 pub use query::{RunPage, StepPage};
-pub use read::Loaded;
+pub use read::{Found, Loaded};
 pub use scope::Program;
 pub(crate) use scope::run_of;
 pub use seal::{RUNTIME_VERSION, SCHEMA_VERSION};

@@ -16,9 +16,9 @@ use crate::record::Record;
 /// What was wanted, by name; `None` for what is not there.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Loaded {
-    pub steps: Vec<(StepId, Option<Stored<Step>>)>,
-    pub events: Vec<(StepId, Option<Stored<Event>>)>,
-    pub tasks: Vec<(StepId, Option<Stored<Task>>)>,
+    pub steps: Found<Step>,
+    pub events: Found<Event>,
+    pub tasks: Found<Task>,
     /// The JSON text of each value.
     pub blobs: Vec<(BlobHash, Option<String>)>,
 }
@@ -91,11 +91,14 @@ pub(crate) struct Work {
     pub(crate) event: Option<Stored<Event>>,
 }
 
+/// What was looked for, by the step it belongs to.
+pub type Found<T> = Vec<(StepId, Option<Stored<T>>)>;
+
 /// Takes as many records as there are names.
 fn decode_all<'a, T: Entity>(
     names: impl IntoIterator<Item = &'a StepId>,
     records: &mut impl Iterator<Item = Option<Record>>,
-) -> Result<Vec<(StepId, Option<Stored<T>>)>, Error> {
-    let named = names.into_iter().zip(records);
-    named.map(|(id, record)| Ok((id.clone(), record.as_ref().map(decode).transpose()?))).collect()
+) -> Result<Found<T>, Error> {
+    let pairs = names.into_iter().zip(records);
+    pairs.map(|(id, record)| Ok((id.clone(), record.as_ref().map(decode).transpose()?))).collect()
 }

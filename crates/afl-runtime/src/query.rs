@@ -1,0 +1,218 @@
+//! Reads runs: lists, one run, its steps, its outputs.
+
+use std::collections::HashMap;
+
+use afl_engine::attribute::Fields;
+use afl_engine::evaluation::Wants;
+use afl_engine::event::{Event, EventState};
+use afl_engine::id::{RunId, StepId};
+use afl_engine::run::{Run, RunStatus};
+use afl_engine::state::State;
+use afl_engine::step::{Step, Transmission};
+use afl_engine::task::Task;
+use afl_engine::time::Millis;
+use afl_engine::value::{Map, Value};
+use afl_store::backend::Mark;
+use afl_store::store::Shelf;
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::service::Service;
+
+/// How many runs a list looks at for one page, at most; then it gives what it has.
+const LOOKED_AT: usize = 10_000;
+const PAGE: usize = 500;
+
+/// Which runs to list, newest first.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RunQuery {
+    pub status: Option<RunStatus>,
+    /// The whole or the short name.
+    pub workflow: Option<String>,
+    pub since: Option<Millis>,
+    /// All of these.
+    pub labels: Vec<(String, String)>,
+    pub after: Option<Mark>,
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct RunList {
+    pub runs: Vec<Run>,
+    /// Why some runs cannot be shown; each text names its run.
+    pub unreadable: Vec<String>,
+    /// To be given as `after` for the next page.
+    pub next: Option<Mark>,
+}
+
+/// A step with what belongs to it.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct StepView {
+    pub id: StepId,
+    /// For people: `Checkout.payment[3].charge`.
+    pub path: String,
+    /// How many levels it is below the workflow.
+    pub depth: usize,
+    pub step: Step,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event: Option<Event>,
+    /// Where the event stands, which its task tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event_state: Option<EventState>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<Task>,
+}
+
+/// Steps in the order of the program, parents before children.
+#[derive(Clone, PartialEq, Debug)]
+pub struct StepList {
+    pub steps: Vec<StepView>,
+    pub next: Option<StepId>,
+}
+
+/// Where a step came to rest in an iteration.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Moved {
+    pub step: StepId,
+    pub path: String,
+    pub state: State,
+}
+
+impl Service {
+    pub async fn run(&self, run: &RunId) -> Result<Run, Error> {
+        Ok(self.existing(run).await?.item)
+    }
+
+    pub async fn runs(&self, query: &RunQuery) -> Result<RunList, Error> {
+        let shelves = query.status.map_or(&Shelf::ALL[..], Shelf::holding);
+        let mut list = RunList { next: query.after.clone(), ..RunList::default() };
+        let mut looked_at = 0;
+        while list.runs.len() < query.limit && looked_at < LOOKED_AT {
+            let page = self.store.runs(shelves, list.next.as_ref(), query.limit.min(PAGE)).await?;
+            looked_at += page.runs.len();
+            list.unreadable.extend(page.unreadable.iter().map(ToString::to_string));
+            list.next = page.next;
+            for run in page.runs.into_iter().map(|run| run.item) {
+                if query.since.is_some_and(|since| run.created < since) {
+                    list.next = None;
+                    return Ok(list);
+                }
+                if query.admits(&run) && list.runs.len() < query.limit {
+                    list.runs.push(run);
+                }
+            }
+            if list.next.is_none() {
+                break;
+            }
+        }
+        if list.runs.len() == query.limit
+            && let Some(last) = list.runs.last()
+        {
+            list.next = Some(Mark { rank: last.created.0, scope: last.id.0.clone(), id: "run".to_owned() });
+        }
+        Ok(list)
+    }
+
+    /// A page of a run's steps with their events and tasks; `within` one step, or all of them.
+    pub async fn steps(
+        &self,
+        id: &RunId,
+        within: Option<&StepId>,
+        after: Option<&StepId>,
+        limit: usize,
+    ) -> Result<StepList, Error> {
+        let run = self.existing(id).await?.item;
+        let plan = self.plan(&run.workflow_version).await?;
+        let page = match within {
+            Some(within) => self.store.steps_within(id, within, after, limit).await?,
+            None => self.store.steps_page(id, after, limit).await?,
+        };
+        let mut wants = Wants::default();
+        for step in &page.items {
+            match step.item.event {
+                Transmission::None => {}
+                Transmission::Sent | Transmission::Answered => {
+                    wants.events.insert(step.item.id.clone());
+                    wants.tasks.insert(step.item.id.clone());
+                }
+            }
+        }
+        let loaded = self.store.load(id, &wants).await?;
+        let mut events: HashMap<_, _> = loaded.events.into_iter().collect();
+        let mut tasks: HashMap<_, _> = loaded.tasks.into_iter().collect();
+        let mut steps = Vec::with_capacity(page.items.len());
+        for step in page.items.into_iter().map(|step| step.item) {
+            let event = events.remove(&step.id).flatten().map(|event| event.item);
+            let task = tasks.remove(&step.id).flatten().map(|task| task.item);
+            steps.push(StepView {
+                path: plan.readable(&run.workflow, &step.id),
+                depth: step.id.depth(),
+                event_state: event.as_ref().zip(task.as_ref()).map(|(event, task)| event.state_with(task)),
+                id: step.id.clone(),
+                step,
+                event,
+                task,
+            });
+        }
+        Ok(StepList { steps, next: page.next })
+    }
+
+    /// What the workflow returns; empty before it is complete.
+    pub async fn outputs(&self, run: &RunId) -> Result<Map<String, Value>, Error> {
+        self.existing(run).await?;
+        match self.store.step(run, &StepId::root()).await? {
+            Some(root) => self.values(run, &root.item.attributes.returns).await,
+            None => Ok(Map::new()),
+        }
+    }
+
+    /// What the run was started with, defaults included.
+    pub async fn inputs(&self, run: &RunId) -> Result<Map<String, Value>, Error> {
+        self.existing(run).await?;
+        match self.store.step(run, &StepId::root()).await? {
+            Some(root) => self.values(run, &root.item.attributes.params).await,
+            None => Ok(Map::new()),
+        }
+    }
+
+    /// The values of a step's attributes, the large ones included.
+    pub async fn values(&self, run: &RunId, fields: &Fields) -> Result<Map<String, Value>, Error> {
+        let mut values = Map::new();
+        for (name, attribute) in fields {
+            let value = self.store.value(run, &attribute.held, || name.clone()).await?;
+            values.insert(name.clone(), value);
+        }
+        Ok(values)
+    }
+
+    /// Where steps came to rest in one iteration.
+    pub async fn iteration(&self, id: &RunId, iteration: u64) -> Result<Vec<Moved>, Error> {
+        let run = self.existing(id).await?.item;
+        let plan = self.plan(&run.workflow_version).await?;
+        let mut moved = Vec::new();
+        let mut after: Option<StepId> = None;
+        loop {
+            let page = self.store.steps_page(id, after.as_ref(), PAGE).await?;
+            for step in page.items.into_iter().map(|step| step.item) {
+                for rest in step.rests.iter().filter(|rest| rest.iteration == iteration) {
+                    let path = plan.readable(&run.workflow, &step.id);
+                    moved.push(Moved { step: step.id.clone(), path, state: rest.state });
+                }
+            }
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(moved),
+            }
+        }
+    }
+}
+
+impl RunQuery {
+    fn admits(&self, run: &Run) -> bool {
+        let is_named =
+            |name: &String| *run.workflow == **name || run.workflow.rsplit('.').next() == Some(name);
+        self.status.is_none_or(|status| run.status == status)
+            && self.workflow.as_ref().is_none_or(is_named)
+            && self.labels.iter().all(|(name, value)| run.labels.get(name) == Some(value))
+    }
+}

@@ -1,0 +1,79 @@
+//! How much is in a store, and what of it is old enough to go.
+
+use std::collections::BTreeMap;
+
+use afl_engine::id::RunId;
+use afl_engine::time::Millis;
+use afl_store::store::{Shelf, bucket};
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::service::Service;
+
+const PAGE: usize = 1_000;
+/// Beyond this a store is large, and how large does not matter here.
+pub const COUNTED: usize = 10_000;
+
+/// Counts stop at [`COUNTED`].
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Stats {
+    /// By where runs stand: active, paused, held, completed, …
+    pub runs: BTreeMap<&'static str, usize>,
+    /// By task list and name.
+    pub pending: BTreeMap<String, usize>,
+    pub running: BTreeMap<String, usize>,
+    /// Outcomes that no driver has taken in.
+    pub arrived: usize,
+    /// Attempts that wait for their time.
+    pub retries: usize,
+}
+
+impl Service {
+    pub async fn stats(&self) -> Result<Stats, Error> {
+        let mut stats =
+            Stats { arrived: self.store.count(bucket::ARRIVED, COUNTED).await?, ..Stats::default() };
+        stats.retries = self.store.count(bucket::TIMERS, COUNTED).await?;
+        for shelf in Shelf::ALL {
+            stats.runs.insert(shelf.name(), self.store.count(&shelf.bucket(), COUNTED).await?);
+        }
+        stats.pending = self.counts(bucket::TASKS).await?;
+        stats.running = self.counts(bucket::RUNNING).await?;
+        Ok(stats)
+    }
+
+    async fn counts(&self, prefix: &str) -> Result<BTreeMap<String, usize>, Error> {
+        let mut counts = BTreeMap::new();
+        for bucket in self.store.buckets(prefix).await? {
+            let count = self.store.count(&bucket, COUNTED).await?;
+            counts.insert(bucket[prefix.len()..].to_owned(), count);
+        }
+        Ok(counts)
+    }
+
+    /// Deletes runs that ended before this time, with everything of theirs. Says which.
+    pub async fn collect(&self, ended_before: Millis) -> Result<Vec<RunId>, Error> {
+        let mut old = Vec::new();
+        for shelf in [Shelf::Completed, Shelf::Failed, Shelf::Canceled] {
+            let mut after = None;
+            loop {
+                let page = self.store.runs(&[shelf], after.as_ref(), PAGE).await?;
+                let ended = |run: &afl_engine::run::Run| run.ended.is_some_and(|ended| ended < ended_before);
+                old.extend(page.runs.into_iter().map(|run| run.item).filter(ended));
+                match page.next {
+                    Some(next) => after = Some(next),
+                    None => break,
+                }
+            }
+        }
+        let mut deleted = Vec::new();
+        for run in old {
+            match self.store.delete_run(&run).await {
+                Ok(()) => deleted.push(run.id),
+                // Somebody retries it at this moment, so it is not old any more.
+                Err(error) if error.is_conflict() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(deleted)
+    }
+}

@@ -1,0 +1,203 @@
+//! Why a run or a step is not further: the exact chain of what it waits for, and what to do about it.
+
+use afl_engine::event::{Event, Reception};
+use afl_engine::failure::Failure;
+use afl_engine::id::{RunId, StepId};
+use afl_engine::run::{Control, Run, RunStatus};
+use afl_engine::state::State;
+use afl_engine::task::{Task, TaskState};
+use afl_engine::time::Millis;
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::query::StepView;
+use crate::service::Service;
+
+/// How many open ends are told; the count tells of the others.
+const TOLD: usize = 20;
+const PAGE: usize = 500;
+
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Why {
+    pub run: RunId,
+    pub workflow: String,
+    pub status: RunStatus,
+    pub reason: Reason,
+    /// What it waits for, the first ones in the order of the program.
+    pub waits: Vec<Wait>,
+    /// How many open ends there are in all.
+    pub waiting: u64,
+    /// The first time at which something happens by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<Millis>,
+}
+
+/// Why the run as a whole stands where it does.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    Completed,
+    Failed(Failure),
+    Canceled,
+    /// An operator holds it; `resume` lets it go on.
+    Held,
+    Canceling,
+    /// A driver has work to do for it. If nothing moves, no driver is there.
+    Evaluating,
+    /// For what [`Why::waits`] tells.
+    Waiting,
+    /// Nothing is open and nothing will wake it: a mistake in the engine or its store.
+    Stalled,
+}
+
+/// One open end.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Wait {
+    pub step: StepId,
+    pub path: String,
+    /// From the workflow down to the step, with where each stands.
+    pub chain: Vec<Link>,
+    pub on: On,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Link {
+    pub path: String,
+    pub state: State,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(tag = "on", rename_all = "snake_case")]
+pub enum On {
+    /// Nobody has claimed the task: an agent for its name and list is missing or busy.
+    Agent { name: String, list: String, since: Millis },
+    /// An agent works on it.
+    Holder { name: String, owner: String, heartbeat: Millis, expires: Millis },
+    /// The next of its declared attempts.
+    Retry { name: String, attempts: u32, at: Millis, error: Option<String> },
+    /// Its outcome is there; a driver takes it in.
+    Driver,
+    /// It failed, and what to do is a person's choice: retry, continue, or leave it.
+    Failure(Failure),
+}
+
+impl Service {
+    /// Why the run stands where it does.
+    pub async fn why(&self, run: &RunId) -> Result<Why, Error> {
+        self.why_within(run, &StepId::root()).await
+    }
+
+    /// Why a step of the run does.
+    pub async fn why_within(&self, id: &RunId, within: &StepId) -> Result<Why, Error> {
+        let run = self.existing(id).await?.item;
+        let waits = self.waits(&run, within).await?;
+        let next = waits.iter().filter_map(|wait| wait.on.next()).min();
+        Ok(Why {
+            run: id.clone(),
+            workflow: run.workflow.to_string(),
+            status: run.status,
+            reason: reason(&run, &waits),
+            waiting: run.counts.waiting.max(waits.len() as u64),
+            waits,
+            next,
+        })
+    }
+
+    async fn waits(&self, run: &Run, within: &StepId) -> Result<Vec<Wait>, Error> {
+        let mut waits = Vec::new();
+        let mut above: Vec<(StepId, Link)> = Vec::new();
+        let mut after: Option<StepId> = None;
+        let mut seen = 0;
+        loop {
+            let page = self.steps(&run.id, Some(within), after.as_ref(), PAGE).await?;
+            seen += page.steps.len();
+            for view in page.steps {
+                above.retain(|(ancestor, _)| view.id.is_within(ancestor));
+                above.push((view.id.clone(), Link { path: view.path.clone(), state: view.step.state }));
+                if let Some(on) = on(&view) {
+                    let chain = above.iter().map(|(_, link)| link.clone()).collect();
+                    waits.push(Wait { step: view.id, path: view.path, chain, on });
+                }
+                if waits.len() == TOLD {
+                    return Ok(waits);
+                }
+            }
+            match page.next {
+                Some(next) => after = Some(next),
+                None if seen == 0 => return Err(Error::no_step(&run.id, within)),
+                None => return Ok(waits),
+            }
+        }
+    }
+}
+
+fn reason(run: &Run, waits: &[Wait]) -> Reason {
+    match (run.status, run.control, &run.error) {
+        (RunStatus::Completed, ..) => Reason::Completed,
+        (RunStatus::Failed, _, Some(failure)) => Reason::Failed(failure.clone()),
+        (RunStatus::Failed, _, None) => Reason::Stalled,
+        (RunStatus::Canceled, ..) => Reason::Canceled,
+        (RunStatus::Running | RunStatus::Paused, Control::Hold, _) => Reason::Held,
+        (RunStatus::Running | RunStatus::Paused, Control::Cancel, _) => Reason::Canceling,
+        (RunStatus::Running, Control::Go, _) => Reason::Evaluating,
+        (RunStatus::Paused, Control::Go, _) if !run.active.is_empty() => Reason::Evaluating,
+        (RunStatus::Paused, Control::Go, _) if waits.is_empty() && run.counts.waiting == 0 => Reason::Stalled,
+        (RunStatus::Paused, Control::Go, _) => Reason::Waiting,
+    }
+}
+
+/// What a step itself waits for, not for its children.
+fn on(view: &StepView) -> Option<On> {
+    let began = |failure: &&Failure| failure.step == view.id;
+    if let Some(failure) = view.step.error.as_ref().filter(began) {
+        return Some(On::Failure(failure.clone()));
+    }
+    let (event, task) = view.event.as_ref().zip(view.task.as_ref())?;
+    on_work(event, task)
+}
+
+fn on_work(event: &Event, task: &Task) -> Option<On> {
+    let name = task.name.to_string();
+    match (event.reception, task.state) {
+        (Reception::Taken, _) => None,
+        (Reception::Arrived, _) => Some(On::Driver),
+        (Reception::Open, TaskState::Pending) => Some(match task.not_before {
+            Some(at) => On::Retry { name, attempts: task.attempts, at, error: task.error.clone() },
+            None => On::Agent { name, list: task.task_list_name.to_string(), since: task.updated },
+        }),
+        (Reception::Open, TaskState::Running | TaskState::AwaitingResponse) => {
+            let lease = task.lease.as_ref()?;
+            let (owner, heartbeat) = (lease.owner.clone(), lease.heartbeat);
+            Some(On::Holder { name, owner, heartbeat, expires: lease.expires })
+        }
+        (
+            Reception::Open,
+            TaskState::Completed | TaskState::Failed | TaskState::Ignored | TaskState::Canceled,
+        ) => None,
+    }
+}
+
+impl On {
+    fn next(&self) -> Option<Millis> {
+        match self {
+            Self::Holder { expires, .. } => Some(*expires),
+            Self::Retry { at, .. } => Some(*at),
+            Self::Agent { .. } | Self::Driver | Self::Failure(_) => None,
+        }
+    }
+
+    /// What a person can do about it.
+    pub fn advice(&self) -> String {
+        match self {
+            Self::Agent { name, list, .. } => {
+                format!("start an agent for `{name}` on the task list `{list}`, or continue the step by hand")
+            }
+            Self::Holder { owner, .. } => {
+                format!("wait for {owner}; if it is gone, another agent gets the task")
+            }
+            Self::Retry { .. } => "wait for the next attempt, or continue the step by hand".to_owned(),
+            Self::Driver => "make sure that a server or `afl run` drives this store".to_owned(),
+            Self::Failure(_) => "repair the cause, then retry the step".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Counts what is in buckets, and deletes runs.
+
+use afl_engine::run::Run;
+
+use super::query::mark_of;
+use super::{Error, Store, entity};
+use crate::backend::{Change, Durability, Expect, Order, Scan, Write};
+use crate::record::Record;
+
+const PAGE: usize = 500;
+
+impl Store {
+    /// How many records a bucket holds, counted up to `most`.
+    pub async fn count(&self, bucket: &str, most: usize) -> Result<usize, Error> {
+        let mut count = 0;
+        let mut after = None;
+        while count < most {
+            let scan = self.bucket_scan(bucket.to_owned(), Order::Ascending, after, PAGE);
+            let page = self.backend.scan(&scan).await?;
+            count += page.len();
+            if page.len() < PAGE {
+                break;
+            }
+            after = page.last().map(mark_of);
+        }
+        Ok(count.min(most))
+    }
+
+    /// The buckets with this prefix that hold something.
+    pub async fn buckets(&self, prefix: &str) -> Result<Vec<String>, Error> {
+        Ok(self.backend.buckets(&self.tenant, prefix).await?)
+    }
+
+    /// Deletes everything of a run that has ended. The run itself and its key go last, so that a crash leaves a run
+    /// that can be deleted again.
+    pub async fn delete_run(&self, run: &Run) -> Result<(), Error> {
+        assert!(run.status.is_terminal(), "only what has ended is deleted");
+        for prefix in [entity::TASKS, entity::EVENTS, entity::BLOBS, entity::PIECES, entity::STEPS] {
+            loop {
+                let page = self.backend.scan(&self.scope_scan(run, prefix)).await?;
+                let full = page.len() == PAGE;
+                // While its last write stands, nobody can have taken the run up again.
+                let mut writes = vec![self.unchanged(run).await?];
+                writes.extend(page.iter().map(delete));
+                self.write(writes, Durability::Relaxed).await?;
+                if !full {
+                    break;
+                }
+            }
+        }
+        let mut writes =
+            self.backend.scan(&self.scope_scan(run, "")).await?.iter().map(delete).collect::<Vec<_>>();
+        if let Some(key) = &run.idempotency_key {
+            let found = self.backend.get(&[self.idempotency_key(key)]).await?;
+            writes.extend(found.into_iter().flatten().map(|record| delete(&record)));
+        }
+        Ok(self.write(writes, Durability::Durable).await?)
+    }
+
+    /// The expectation that the run is still as it was read.
+    async fn unchanged(&self, run: &Run) -> Result<Write, Error> {
+        let key = self.run_key(&run.id, entity::run_record());
+        let stored = self.run(&run.id).await?.filter(|stored| stored.item == *run);
+        let expect = stored.map_or(Expect::Absent, |stored| Expect::Version(stored.version));
+        Ok(Write { key, expect, change: Change::Keep })
+    }
+
+    fn scope_scan(&self, run: &Run, prefix: &str) -> Scan {
+        Scan::Scope {
+            tenant: self.tenant.clone(),
+            scope: run.id.0.clone(),
+            prefix: prefix.to_owned(),
+            after: None,
+            limit: PAGE,
+        }
+    }
+}
+
+fn delete(record: &Record) -> Write {
+    Write { key: record.key.clone(), expect: Expect::Version(record.version), change: Change::Delete }
+}
