@@ -1,12 +1,14 @@
 //! Runs AgentFlow programs over any store.
 
 mod agent;
+mod claim_step;
 mod control;
 mod drive;
 mod error;
 mod find;
 mod fleet;
 mod look;
+mod pick;
 mod plans;
 mod query;
 mod retry;
@@ -20,6 +22,7 @@ mod why;
 pub use drive::{Arrival, Driven, Standing, Work};
 pub use error::Error;
 pub use look::{Found, Where};
+pub use pick::pick_workflow;
 pub use query::{Moved, RunList, RunQuery, StepList, StepView};
 pub use retry::Again;
 pub use serve::Health;
