@@ -4,7 +4,7 @@ use afl_engine::event::EventError;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
-use afl_store::queue::{Claim, Continued, Refusal, Request, Settled, Swept, Ticket};
+pub use afl_store::queue::{Claim, Continued, Names, Refusal, Request, Settled, Swept, Ticket};
 
 use crate::drive::{Arrival, Work};
 use crate::error::Error;

@@ -27,6 +27,8 @@ pub enum Error {
     Inputs(#[from] InputError),
     #[error("the idempotency key `{key}` belongs to run {run}, which was started with something else")]
     KeyTaken { key: String, run: RunId },
+    #[error("others started with the same key {tries} times meanwhile; try again")]
+    StartedByOthers { tries: usize },
     #[error("an idempotency key has 1 to {limit} bytes, not {bytes}")]
     BadKey { bytes: usize, limit: usize },
     #[error("run {run} has ended ({status}), so there is nothing to {verb}")]

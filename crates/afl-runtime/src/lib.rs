@@ -1,8 +1,60 @@
-//! Runs AgentFlow programs over any store.
+//! Runs AgentFlow programs over any store, in any Rust program.
+//!
+//! [`Service`] is the façade: it publishes programs, starts runs, hands their tasks to agents, takes results in, and
+//! answers questions about runs. Runs go on while somebody drives the store: [`Service::serve`] does it for all runs
+//! until it is told to stop, [`Service::turn`] does one round.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use afl_runtime::agent::{Names, Request};
+//! use afl_runtime::{Service, StartRequest, compile};
+//! use afl_store::clock::Clock;
+//! use afl_store::memory::Memory;
+//! use afl_store::record::Tenant;
+//! use serde_json::json;
+//!
+//! const PROGRAM: &str = r#"
+//! namespace greet {
+//!     event facet Translate(text: String) => (text: String)
+//!     workflow Hello(name: String) => (greeting: String)
+//!         andThen {
+//!             translated = Translate(text = "Hello " ++ $.name)
+//!             yield Hello(greeting = translated.text)
+//!         }
+//! }
+//! "#;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let service = Service::new(Arc::new(Memory::new(Clock::System)), Tenant::new("local")?);
+//! let hash = service.publish(&compile("hello.afl", PROGRAM)?).await?;
+//!
+//! // One durable commit: the run is accepted and evaluated as far as it goes by itself.
+//! let mut request = StartRequest::new(hash);
+//! request.inputs.insert("name".into(), json!("Ada"));
+//! let started = service.start(request).await?;
+//!
+//! // An agent in this process: claims a task, does the work, and settles it in one durable commit.
+//! let claims = service.claim(&Request::new(Names::All, "greeter")).await?;
+//! for claim in claims {
+//!     let text = claim.payload["text"].as_str().unwrap_or_default().replace("Hello", "Bonjour");
+//!     let result = json!({ "text": text }).as_object().cloned().unwrap_or_default();
+//!     service.complete(&claim.ticket, &result).await?;
+//! }
+//!
+//! service.turn().await?;
+//! let outputs = service.outputs(&started.run).await?;
+//! assert_eq!(outputs["greeting"], "Bonjour Ada");
+//! # Ok(())
+//! # }
+//! ```
 
-mod agent;
+pub mod agent;
+mod canonical;
 mod claim_step;
 mod control;
+pub mod doctor;
 mod drive;
 mod error;
 mod find;
@@ -23,6 +75,7 @@ pub use drive::{Arrival, Driven, Standing, Work};
 pub use error::Error;
 pub use look::{Found, Where};
 pub use pick::pick_workflow;
+pub use plans::{NotCompiled, compile};
 pub use query::{Moved, RunList, RunQuery, StepList, StepView};
 pub use retry::Again;
 pub use serve::Health;

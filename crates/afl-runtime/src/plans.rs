@@ -6,7 +6,10 @@ use std::sync::RwLock;
 use std::sync::{Arc, PoisonError};
 
 use afl_engine::plan::Plan;
+use afl_lang::Validation;
 use afl_lang::program::{Emit, Program, ProgramHash, load};
+use afl_lang::render::{self, Color};
+use afl_lang::source::Sources;
 use afl_lang::suggest::closest;
 use afl_store::store;
 
@@ -84,9 +87,22 @@ pub(crate) fn workflow(plan: &Plan, given: Option<&str>) -> Result<Arc<str>, Err
         (Some(name), _) => Ok(name.into()),
         (None, [name]) => Ok((*name).into()),
         (None, []) => {
-            let closest = closest(given, names.iter().copied()).map(str::to_owned);
+            let short_names = names.iter().filter_map(|name| name.rsplit('.').next());
+            let closest = closest(given, names.iter().copied().chain(short_names)).map(str::to_owned);
             Err(Error::UnknownWorkflow { given: given.to_owned(), closest })
         }
         (None, several) => Err(Error::WhichWorkflow(several.iter().map(|name| (*name).to_owned()).collect())),
     }
 }
+
+/// Compiles one text, for programs that bring their workflows along.
+pub fn compile(name: &str, text: &str) -> Result<Program, NotCompiled> {
+    let sources = Sources::one(name, text);
+    let compiled = afl_lang::compile(&sources, Validation::Require);
+    compiled.program.ok_or_else(|| NotCompiled(render::human(&sources, &compiled.diagnostics, Color::Plain)))
+}
+
+/// What is wrong with a text, as people read it.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the program has mistakes:\n{0}")]
+pub struct NotCompiled(pub String);

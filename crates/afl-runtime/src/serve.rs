@@ -13,7 +13,7 @@ use afl_store::backend::Mark;
 use afl_store::store::bucket;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
 use crate::drive::{Driven, Work};
 use crate::error::Error;
@@ -110,13 +110,13 @@ impl Service {
     async fn keep_house(&self, stop: &Notify) {
         let mut timers = self.store.watch(bucket::TIMERS);
         let mut claimed = self.store.watch(bucket::RUNNING);
+        let mut due = Instant::now();
         loop {
-            let wait = self.sweep_wait().await;
             tokio::select! {
                 () = stop.notified() => return,
-                () = sleep(wait) => {}
-                () = timers.changed() => sleep(SWEEP_LEAST).await,
-                () = claimed.changed(), if wait > SWEEP_CLAIMED => sleep(SWEEP_CLAIMED).await,
+                () = sleep_until(due) => due = Instant::now() + self.sweep_wait().await,
+                () = timers.changed() => due = due.min(Instant::now() + SWEEP_LEAST),
+                () = claimed.changed() => due = due.min(Instant::now() + SWEEP_CLAIMED),
             }
         }
     }

@@ -43,16 +43,37 @@ pub struct Watchers {
     prefixes: Mutex<Prefixes>,
 }
 
-type Prefixes = BTreeMap<Tenant, BTreeMap<String, watch::Sender<u64>>>;
+#[derive(Debug, Default)]
+struct Prefixes {
+    tenants: BTreeMap<Tenant, BTreeMap<String, watch::Sender<u64>>>,
+    /// How many watches may be made before those that nobody waits on are swept out.
+    until_sweep: usize,
+}
+
+impl Prefixes {
+    /// As often as the map may have doubled, so that a watch costs no more with many others.
+    fn sweep(&mut self) {
+        for senders in self.tenants.values_mut() {
+            senders.retain(|_, sender| sender.receiver_count() > 0);
+        }
+        self.until_sweep = SWEEP_MIN.max(self.senders().count());
+    }
+
+    fn senders(&self) -> impl Iterator<Item = &watch::Sender<u64>> {
+        self.tenants.values().flat_map(BTreeMap::values)
+    }
+}
+
+const SWEEP_MIN: usize = 64;
 
 impl Watchers {
     pub fn watch(&self, tenant: &Tenant, prefix: &str) -> Watch {
         let mut prefixes = self.lock();
-        // Here and not with the last watch dropped: a store that nobody watches any more has few entries left.
-        for senders in prefixes.values_mut() {
-            senders.retain(|_, sender| sender.receiver_count() > 0);
+        match prefixes.until_sweep.checked_sub(1) {
+            Some(left) => prefixes.until_sweep = left,
+            None => prefixes.sweep(),
         }
-        let senders = prefixes.entry(tenant.clone()).or_default();
+        let senders = prefixes.tenants.entry(tenant.clone()).or_default();
         let sender = senders.entry(prefix.to_owned()).or_insert_with(|| watch::Sender::new(0));
         Watch::new(sender.subscribe())
     }
@@ -60,7 +81,7 @@ impl Watchers {
     /// Wakes those who watch the bucket of this place.
     pub fn wake(&self, tenant: &Tenant, place: &Place) {
         let prefixes = self.lock();
-        let Some(senders) = prefixes.get(tenant) else { return };
+        let Some(senders) = prefixes.tenants.get(tenant) else { return };
         let ends = (0..=place.bucket.len()).filter(|end| place.bucket.is_char_boundary(*end));
         for sender in ends.filter_map(|end| senders.get(&place.bucket[..end])) {
             count_up(sender);
@@ -69,11 +90,11 @@ impl Watchers {
 
     /// Wakes all, because what came where is not known.
     pub fn wake_all(&self) {
-        self.lock().values().flat_map(BTreeMap::values).for_each(count_up);
+        self.lock().senders().for_each(count_up);
     }
 
     pub fn is_empty(&self) -> bool {
-        self.lock().values().flat_map(BTreeMap::values).all(|sender| sender.receiver_count() == 0)
+        self.lock().senders().all(|sender| sender.receiver_count() == 0)
     }
 
     fn lock(&self) -> MutexGuard<'_, Prefixes> {

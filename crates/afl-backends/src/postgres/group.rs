@@ -196,6 +196,8 @@ impl Writer {
     }
 
     fn unknown(&self, reason: &str) -> Failure {
+        // Others hear of it from the server if it did happen, but our own notices we do not listen to.
+        self.watchers.wake_all();
         let reason = format!("{reason}; whether the last commit happened is not known");
         Failure::unavailable(&self.server, reason)
     }

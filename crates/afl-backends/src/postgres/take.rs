@@ -13,7 +13,7 @@ use super::failure::{Failure, Outlook, outlook};
 use super::listen::Origin;
 use super::plan::{After, Slot};
 use super::rows::{COLUMNS, record};
-use super::server::{ANSWER, Connections, SILENT, Server, Tries};
+use super::server::{ANSWER, Connections, SILENT, Tries};
 use super::stats::Counters;
 use super::write::{BEGIN, COMMIT, Ending, Rows, WRITE};
 
@@ -72,8 +72,8 @@ impl Taker<'_> {
                 Ok(records) => return Ok(records),
                 Err(Stop::Undone(error)) if outlook(&error) != Outlook::Lasting && tries.again().await => {}
                 Err(Stop::Undone(error)) => return Err(Failure::of(server, &error).into()),
-                Err(Stop::Unknown(error)) => return Err(unknown(server, &error.to_string())),
-                Err(Stop::Silent) => return Err(unknown(server, SILENT)),
+                Err(Stop::Unknown(error)) => return Err(self.unknown(&error.to_string())),
+                Err(Stop::Silent) => return Err(self.unknown(SILENT)),
                 Err(Stop::Given(error)) => return Err(error),
             }
         }
@@ -160,10 +160,13 @@ impl Taker<'_> {
         }
         records
     }
-}
 
-fn unknown(server: &Server, reason: &str) -> StoreError {
-    Failure::unavailable(server, format!("{reason}; whether the last take happened is not known")).into()
+    fn unknown(self, reason: &str) -> StoreError {
+        // As after a commit that may have happened.
+        self.watchers.wake_all();
+        let reason = format!("{reason}; whether the last take happened is not known");
+        Failure::unavailable(&self.connections.server, reason).into()
+    }
 }
 
 /// How many may be taken, with all other takers under the same ceiling waiting.

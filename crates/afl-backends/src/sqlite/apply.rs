@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use afl_store::Millis;
 use afl_store::backend::{Batch, Change, Expect, StoreError, TAKE_LOOKS, Take};
 use afl_store::record::{Content, Key, Record};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
 use super::LIMITS;
 use super::read::{clamp, in_bucket};
@@ -24,15 +24,6 @@ pub(super) enum Undone {
 impl From<rusqlite::Error> for Undone {
     fn from(error: rusqlite::Error) -> Self {
         Self::Broken(error)
-    }
-}
-
-impl From<Unreadable> for Undone {
-    fn from(unreadable: Unreadable) -> Self {
-        match unreadable {
-            Unreadable::Sqlite(error) => Self::Broken(error),
-            Unreadable::Store(error) => Self::Refused(error),
-        }
     }
 }
 
@@ -93,13 +84,18 @@ pub(super) fn take(connection: &Connection, take: &Take, now: Millis) -> Result<
 }
 
 fn choose(connection: &Connection, take: &Take, room: usize, now: Millis) -> Result<Vec<Record>, Undone> {
-    let mut statement = connection.prepare_cached(in_bucket!("", "ASC"))?;
+    let mut statement = connection.prepare_cached(in_bucket!("rank <= ?3", "ASC"))?;
     let values = params![take.tenant.as_str(), take.bucket, take.ranks.highest(), clamp(TAKE_LOOKS)];
     let mut rows = statement.query(values)?;
     let mut moved = Vec::new();
     while moved.len() < room {
         let Some(row) = rows.next()? else { break };
-        let record = record(row, &take.tenant)?;
+        let record = match record(row, &take.tenant) {
+            Ok(record) => record,
+            // A damaged record must not stand in the way of all behind it; whoever reads it is told.
+            Err(Unreadable::Store(_)) => continue,
+            Err(Unreadable::Sqlite(error)) => return Err(error.into()),
+        };
         let content =
             catch_unwind(AssertUnwindSafe(|| (take.mover)(&record, now))).map_err(Undone::Panicked)?;
         if let Some(content) = content {
@@ -109,9 +105,13 @@ fn choose(connection: &Connection, take: &Take, room: usize, now: Millis) -> Res
     Ok(moved)
 }
 
-fn version(connection: &Connection, key: &Key) -> rusqlite::Result<Option<u64>> {
+fn version(connection: &Connection, key: &Key) -> Result<Option<u64>, Undone> {
     let mut statement = connection.prepare_cached(VERSION)?;
-    statement.query_row(params![key.tenant.as_str(), key.scope, key.id], |row| row.get(0)).optional()
+    let mut rows = statement.query(params![key.tenant.as_str(), key.scope, key.id])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    row.get(0)
+        .map(Some)
+        .map_err(|error| Undone::Refused(StoreError::Damaged { key: key.clone(), reason: error.to_string() }))
 }
 
 fn put(

@@ -33,6 +33,9 @@ pub(super) fn explain(path: &Path, error: &Error) -> StoreError {
             "the store {name} cannot be opened ({error}): check that its folder is there and that this user may \
              write it"
         )),
+        ErrorCode::SystemIoFailure => {
+            unavailable(format!("{error}: check that its disk has space left and no faults"))
+        }
         _ => unavailable(error.to_string()),
     }
 }

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use afl_store::backend::StoreError;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::failure::explain;
 use super::{Options, schema};
@@ -46,7 +46,6 @@ fn open(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
     let set = |mut connection: Connection| {
         be_patient(&mut connection)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
         connection.pragma_update(None, "temp_store", "memory")?;
         Ok(connection)
     };
@@ -54,6 +53,8 @@ fn open(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
 }
 
 fn set_for_writing(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
+    // Not for readers: each commit makes their caches stale.
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     // The writer makes its checkpoints itself, when nobody waits.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update_and_check(None, "journal_size_limit", LOG_KEPT_BYTES, |_| Ok(()))?;
@@ -67,6 +68,26 @@ fn set_for_writing(connection: &Connection, options: &Options) -> rusqlite::Resu
 
 pub(super) fn be_patient(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.busy_handler(Some(wait_for_others))
+}
+
+/// For whoever must not block: a file that another process is writing is busy at once.
+pub(super) fn be_impatient(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.busy_handler(None::<fn(i32) -> bool>)
+}
+
+/// Tries again by hand, for changing the journal: SQLite does not ask the busy handler then.
+pub(super) fn insist<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    let mut waits = 0;
+    loop {
+        match attempt() {
+            Err(error) if is_busy(&error) && wait_for_others(waits) => waits += 1,
+            other => return other,
+        }
+    }
+}
+
+pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }
 
 fn wait_for_others(waits: i32) -> bool {

@@ -16,6 +16,9 @@ pub(super) enum Job {
     Take(Take, Reply<Vec<Record>>),
 }
 
+const LIGHT_WRITES: usize = 32;
+const LIGHT_BYTES: usize = 64 << 10;
+
 /// The error is what a mover panicked with; the caller's own panic goes back to the caller.
 pub(super) type Reply<T> = oneshot::Sender<thread::Result<Result<T, StoreError>>>;
 
@@ -36,13 +39,16 @@ pub(super) enum Writes {
 pub(super) fn transact(
     connection: &Connection,
     jobs: &[Job],
-    durability: Durability,
     now: Millis,
 ) -> rusqlite::Result<(Vec<Outcome>, Writes)> {
     let before = connection.total_changes();
     run(connection, "BEGIN IMMEDIATE")?;
     let outcomes = jobs.iter().map(|job| job.apply(connection, now)).collect::<rusqlite::Result<Vec<_>>>()?;
-    if connection.total_changes() == before && durability == Durability::Durable {
+    let promises = jobs
+        .iter()
+        .zip(&outcomes)
+        .any(|(job, outcome)| job.durability() == Durability::Durable && !outcome.is_refused());
+    if connection.total_changes() == before && promises {
         // A transaction without a write syncs nothing, but what was written before it must be safe after it.
         run(connection, "UPDATE meta SET value = value + 1 WHERE name = 'syncs'")?;
     }
@@ -87,6 +93,15 @@ impl Job {
             Self::Commit(batch, _) => batch.bytes(),
             Self::Take(..) => 0,
         }
+    }
+
+    /// Whether it is done in the time of a read.
+    pub(super) fn is_light(&self) -> bool {
+        let is_small = match self {
+            Self::Commit(batch, _) => batch.writes.len() <= LIGHT_WRITES && batch.bytes() <= LIGHT_BYTES,
+            Self::Take(take, _) => take.limit <= LIGHT_WRITES,
+        };
+        is_small && self.durability() == Durability::Relaxed
     }
 
     /// What it wrote, for those who wait for it.

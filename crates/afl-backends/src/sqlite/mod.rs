@@ -1,9 +1,10 @@
 //! The store in one SQLite file: for one machine, with as many processes as it has.
 //!
-//! Writes go through one thread for each process, which gives all that wait one transaction. Reads go straight to the
-//! file, since they take microseconds.
+//! Writes go through one thread for each process, which gives all that wait one transaction. Reads, and small relaxed
+//! writes while nobody else writes, go straight to the file, since they take microseconds.
 
 mod apply;
+mod core;
 mod failure;
 mod file;
 mod group;

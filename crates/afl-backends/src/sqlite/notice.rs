@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
-/// Rings that come this close count as one, also our own: a busy store looks at most a few hundred times a second.
-const COALESCE: Duration = Duration::from_millis(3);
+/// Rings that come this close count as one, also our own: a busy store looks a thousand times a second at most.
+const COALESCE: Duration = Duration::from_millis(1);
 
 /// Hears the ring of others.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{MutexGuard, PoisonError, TryLockError};
 
-use afl_store::backend::{Order, Scan, StoreError, Take};
+use afl_store::backend::{Mark, Order, Scan, StoreError, Take};
 use afl_store::record::{Key, Record, Tenant};
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
 
@@ -45,12 +45,12 @@ macro_rules! in_scope {
 }
 
 macro_rules! in_bucket {
-    ($after:literal, $order:literal) => {
+    ($ranks:literal, $order:literal) => {
         concat!(
             "SELECT ",
             columns!(),
-            " FROM records INDEXED BY placed WHERE tenant = ?1 AND bucket = ?2 AND rank <= ?3 ",
-            $after,
+            " FROM records INDEXED BY placed WHERE tenant = ?1 AND bucket = ?2 AND ",
+            $ranks,
             " ORDER BY rank ",
             $order,
             ", scope ",
@@ -83,13 +83,13 @@ impl Readers {
     }
 
     pub(super) fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
-        self.read(|connection| match keys {
-            // One statement has one snapshot of its own.
-            [key] => Ok(vec![get(connection, key)?]),
-            _ => {
-                let snapshot = connection.unchecked_transaction()?;
-                keys.iter().map(|key| get(&snapshot, key)).collect()
+        self.read(|connection| {
+            if let [key] = keys {
+                // One statement has a snapshot of its own.
+                return Ok(vec![get(connection, key)?]);
             }
+            let snapshot = connection.unchecked_transaction()?;
+            keys.iter().map(|key| get(&snapshot, key)).collect()
         })
     }
 
@@ -105,22 +105,29 @@ impl Readers {
                 page(connection, sql, values, tenant, |record| record.key.id.starts_with(prefix.as_str()))
             }
             Scan::Bucket { tenant, bucket, ranks, order, after, limit } => {
-                let limit = clamp(*limit);
-                let Some(mark) = after else {
-                    let sql = match order {
-                        Order::Ascending => in_bucket!("", "ASC"),
-                        Order::Descending => in_bucket!("", "DESC"),
-                    };
-                    let values = params![tenant.as_str(), bucket, ranks.highest(), limit];
-                    return page(connection, sql, values, tenant, |_| true);
-                };
-                let sql = match order {
-                    Order::Ascending => in_bucket!("AND (rank, scope, id) > (?5, ?6, ?7)", "ASC"),
-                    Order::Descending => in_bucket!("AND (rank, scope, id) < (?5, ?6, ?7)", "DESC"),
-                };
-                let (rank, scope, id) = (mark.rank, &mark.scope, &mark.id);
-                let values = params![tenant.as_str(), bucket, ranks.highest(), limit, rank, scope, id];
-                page(connection, sql, values, tenant, |_| true)
+                let highest = ranks.highest();
+                let (tenant_name, limit) = (tenant.as_str(), clamp(*limit));
+                match (order, after) {
+                    (Order::Ascending, None) => {
+                        let values = params![tenant_name, bucket, highest, limit];
+                        page(connection, in_bucket!("rank <= ?3", "ASC"), values, tenant, |_| true)
+                    }
+                    (Order::Ascending, Some(Mark { rank, scope, id })) => {
+                        let sql = in_bucket!("rank <= ?3 AND (rank, scope, id) > (?5, ?6, ?7)", "ASC");
+                        let values = params![tenant_name, bucket, highest, limit, rank, scope, id];
+                        page(connection, sql, values, tenant, |_| true)
+                    }
+                    // Only one upper bound, since the index is searched by the first of two.
+                    (Order::Descending, Some(Mark { rank, scope, id })) if *rank <= highest => {
+                        let sql = in_bucket!("(rank, scope, id) < (?3, ?5, ?6)", "DESC");
+                        let values = params![tenant_name, bucket, rank, limit, scope, id];
+                        page(connection, sql, values, tenant, |_| true)
+                    }
+                    (Order::Descending, Some(_) | None) => {
+                        let values = params![tenant_name, bucket, highest, limit];
+                        page(connection, in_bucket!("rank <= ?3", "DESC"), values, tenant, |_| true)
+                    }
+                }
             }
         })
     }

@@ -1,6 +1,6 @@
 //! A record as a row and back.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
 use afl_store::backend::StoreError;
 use afl_store::record::{Content, Key, Place, Record, Seal, Tenant};
@@ -28,12 +28,21 @@ impl From<rusqlite::Error> for Unreadable {
 }
 
 pub(super) fn record(row: &Row<'_>, tenant: &Tenant) -> Result<Record, Unreadable> {
-    let scope: Arc<str> = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?.into();
-    let key = Key { tenant: tenant.clone(), scope, id: row.get(1)? };
-    match read(row) {
+    let (scope, id) = (text(row, 0)?, text(row, 1)?);
+    let names = match (&scope, &id) {
+        (Cow::Borrowed(_), Cow::Borrowed(_)) => Ok(()),
+        (Cow::Owned(_), _) | (_, Cow::Owned(_)) => Err("its key is no text".to_owned()),
+    };
+    let key = Key { tenant: tenant.clone(), scope: scope.into(), id: id.into_owned() };
+    match names.and_then(|()| read(row).map_err(|error| error.to_string())) {
         Ok((version, content)) => Ok(Record { key, version, content }),
-        Err(error) => Err(Unreadable::Store(StoreError::Damaged { key, reason: error.to_string() })),
+        Err(reason) => Err(Unreadable::Store(StoreError::Damaged { key, reason })),
     }
+}
+
+/// Owned when it is damaged: then as much as can be read.
+fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<Cow<'a, str>, Unreadable> {
+    Ok(String::from_utf8_lossy(row.get_ref(column)?.as_bytes().map_err(rusqlite::Error::from)?))
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<(u64, Content)> {

@@ -6,6 +6,7 @@ use afl_store::backend::StoreError;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::failure::explain;
+use super::file;
 
 /// "AFLo": tells our files from those of other programs.
 const APPLICATION_ID: i32 = 0x4146_4c6f;
@@ -43,8 +44,8 @@ pub(super) fn prepare(connection: &mut Connection, path: &Path) -> Result<(), St
         }
     }
     // Kept by the file; set before the first transaction, since it cannot be changed within one.
-    let mode: String =
-        connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0)).map_err(failed)?;
+    let switch = || connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0));
+    let mode: String = file::insist(switch).map_err(failed)?;
     if !mode.eq_ignore_ascii_case("wal") {
         return Err(StoreError::Refused(format!(
             "the file system of {} has no shared memory, which the store needs: name a file on a local disk",
@@ -70,11 +71,13 @@ enum Owner {
 }
 
 fn owner(connection: &Connection) -> rusqlite::Result<Owner> {
-    let id: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    // Both from one snapshot: another process may be making the file.
+    let snapshot = connection.unchecked_transaction()?;
+    let tables: i64 = snapshot.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let id: i32 = snapshot.pragma_query_value(None, "application_id", |row| row.get(0))?;
     if id == APPLICATION_ID {
         return Ok(Owner::AgentFlow);
     }
-    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     Ok(if id == 0 && tables == 0 { Owner::Nobody } else { Owner::Another })
 }
 
@@ -92,14 +95,17 @@ fn migrate(connection: &mut Connection) -> rusqlite::Result<usize> {
         transaction.execute_batch(migration)?;
     }
     let now = found.max(MIGRATIONS.len());
-    transaction.execute("UPDATE meta SET value = ?1 WHERE name = 'format'", [now as i64])?;
+    transaction.execute("UPDATE meta SET value = ?1 WHERE name = 'format'", [now])?;
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.commit()?;
     Ok(now)
 }
 
 fn format(connection: &Connection) -> rusqlite::Result<usize> {
-    if !connection.table_exists(None, "meta")? {
+    // Asked of the file, because the connection remembers an older list of tables.
+    let table = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'meta'";
+    let tables: usize = connection.query_row(table, [], |row| row.get(0))?;
+    if tables == 0 {
         return Ok(0);
     }
     connection.query_row("SELECT value FROM meta WHERE name = 'format'", [], |row| row.get(0))

@@ -7,7 +7,8 @@ pub struct Stats {
     /// Batches and takes that were written.
     pub commits: u64,
     pub durable_commits: u64,
-    pub conflicts: u64,
+    /// Those that were not, as a rule for a conflict.
+    pub refused: u64,
     /// Transactions that wrote; a group of commits shares one.
     pub transactions: u64,
     /// Of these, with a sync of the log to the disk.
@@ -32,7 +33,7 @@ impl Stats {
 pub(super) struct Counters {
     pub(super) commits: AtomicU64,
     pub(super) durable_commits: AtomicU64,
-    pub(super) conflicts: AtomicU64,
+    pub(super) refused: AtomicU64,
     pub(super) transactions: AtomicU64,
     pub(super) synced_transactions: AtomicU64,
     pub(super) checkpoints: AtomicU64,
@@ -46,7 +47,7 @@ impl Counters {
         Stats {
             commits: read(&self.commits),
             durable_commits: read(&self.durable_commits),
-            conflicts: read(&self.conflicts),
+            refused: read(&self.refused),
             transactions: read(&self.transactions),
             synced_transactions: read(&self.synced_transactions),
             checkpoints: read(&self.checkpoints),

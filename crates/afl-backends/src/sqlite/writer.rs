@@ -1,23 +1,27 @@
-//! The one thread of a process that writes: all that wait get one transaction, and one sync of the disk.
+//! The thread of a process that writes: all that wait get one transaction, and one sync of the disk.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
+#[expect(
+    clippy::disallowed_types,
+    reason = "a channel alone costs a lone writer two changes of the thread"
+)]
+use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use afl_store::backend::{Batch, Durability, StoreError, Take};
+use afl_store::backend::{Batch, StoreError, Take};
 use afl_store::clock::Clock;
 use afl_store::record::Record;
 use afl_store::watch::Watchers;
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::failure::explain;
-use super::group::{self, Job, Outcome, Reply, Writes};
-use super::log::Log;
-use super::notice::{Bell, Look};
-use super::stats::{Counters, Stats, add};
+use super::core::Core;
+use super::group::{Job, Reply};
+use super::notice::Look;
+use super::stats::{Counters, Stats};
 
 /// How many calls may wait for the writer; more wait to be let in.
 const QUEUE: usize = 4_096;
@@ -33,13 +37,20 @@ pub(super) enum Request {
     Work(Job, OwnedSemaphorePermit),
     /// Another process may have written.
     Look,
+    /// The log has grown.
+    Tidy,
     Stop,
 }
+
+/// The lock is held for one transaction by the thread, or by a caller that found it free; never across an await.
+#[expect(clippy::disallowed_types, reason = "a channel alone costs a lone writer two changes of the thread")]
+type Shared = Arc<Mutex<Core>>;
 
 /// The handle on the thread; dropping it waits for the thread's end.
 #[derive(Debug)]
 pub(super) struct Writer {
     name: String,
+    core: Shared,
     requests: Sender<Request>,
     queue: Arc<Semaphore>,
     counters: Arc<Counters>,
@@ -48,34 +59,24 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn start(
-        mut connection: Connection,
+        connection: Connection,
         path: &Path,
         clock: Clock,
         watchers: Arc<Watchers>,
     ) -> Result<Self, StoreError> {
         let (requests, receiver) = mpsc::channel();
         let counters = Arc::new(Counters::default());
-        let log = Log::watch(&mut connection).map_err(|error| explain(path, &error))?;
-        let work = Work {
-            connection,
-            path: path.to_owned(),
-            clock,
-            watchers,
-            requests: receiver,
-            counters: counters.clone(),
-            bell: Bell::new(path),
-            log,
-            durability: None,
-            data_version: None,
-        };
+        let core = Core::new(connection, path, clock, watchers, counters.clone())?;
+        let core: Shared = Arc::new(core.into());
+        let thread = Thread { core: core.clone(), requests: receiver };
         let name = path.display().to_string();
-        let spawned = thread::Builder::new().name("afl-sqlite".to_owned()).spawn(move || work.run());
+        let spawned = thread::Builder::new().name("afl-sqlite".to_owned()).spawn(move || thread.run());
         let thread = spawned.map_err(|error| StoreError::Unavailable {
             name: name.clone(),
             reason: format!("its thread cannot be started: {error}"),
         })?;
         let queue = Arc::new(Semaphore::new(QUEUE));
-        Ok(Self { name, requests, queue, counters, thread: Some(thread) })
+        Ok(Self { name, core, requests, queue, counters, thread: Some(thread) })
     }
 
     pub(super) async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
@@ -95,14 +96,40 @@ impl Writer {
     }
 
     async fn ask<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> Result<T, StoreError> {
-        let permit = self.queue.clone().acquire_owned().await.map_err(|_| self.stopped())?;
         let (reply, answer) = oneshot::channel();
-        self.requests.send(Request::Work(job(reply), permit)).map_err(|_| self.stopped())?;
+        if let Some(job) = self.try_at_once(job(reply)) {
+            let permit = self.queue.clone().acquire_owned().await.map_err(|_| self.stopped())?;
+            self.requests.send(Request::Work(job, permit)).map_err(|_| self.stopped())?;
+        }
         match answer.await {
             Ok(Ok(answer)) => answer,
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
             Err(_) => Err(self.stopped()),
         }
+    }
+
+    /// A small job that need not wait for the disk is done where it comes up, when nobody else writes: two changes of
+    /// the thread would cost more than the work. Any other comes back.
+    fn try_at_once(&self, job: Job) -> Option<Job> {
+        // Whoever waits comes first, else a busy caller could keep the thread out for ever.
+        if !job.is_light() || self.queue.available_permits() < QUEUE {
+            return Some(job);
+        }
+        let mut core = match self.core.try_lock() {
+            Ok(core) => core,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Some(job),
+        };
+        if core.log().is_long() {
+            return Some(job);
+        }
+        let was_short = core.log().patience().is_none();
+        let job = core.serve_at_once(job);
+        if was_short && core.log().patience().is_some() {
+            // The thread sleeps until somebody tells it; one that is gone has no log to care for.
+            self.requests.send(Request::Tidy).unwrap_or_default();
+        }
+        job
     }
 
     fn stopped(&self) -> StoreError {
@@ -123,22 +150,6 @@ impl Drop for Writer {
     }
 }
 
-/// The thread's own.
-struct Work {
-    connection: Connection,
-    path: PathBuf,
-    clock: Clock,
-    watchers: Arc<Watchers>,
-    requests: Receiver<Request>,
-    counters: Arc<Counters>,
-    bell: Bell,
-    log: Log,
-    /// What the connection is set to.
-    durability: Option<Durability>,
-    /// Changes when another connection writes.
-    data_version: Option<i64>,
-}
-
 /// What came in since the last turn.
 #[derive(Default)]
 struct Turn {
@@ -156,6 +167,7 @@ impl Turn {
                 self.permits.push(permit);
             }
             Request::Look => self.look = true,
+            Request::Tidy => {}
             Request::Stop => self.stop = true,
         }
     }
@@ -165,14 +177,20 @@ impl Turn {
     }
 }
 
-impl Work {
-    fn run(mut self) {
+/// The thread's own.
+struct Thread {
+    core: Shared,
+    requests: Receiver<Request>,
+}
+
+impl Thread {
+    fn run(self) {
         loop {
+            let wait = lock(&self.core).log().patience();
             let mut turn = Turn::default();
-            match self.requests.recv_timeout(self.log.patience().unwrap_or(LOOK_EVERY)) {
+            match self.requests.recv_timeout(wait.unwrap_or(LOOK_EVERY)) {
                 Ok(request) => turn.add(request),
-                Err(RecvTimeoutError::Timeout) if self.log.patience().is_some() => self.checkpoint(),
-                Err(RecvTimeoutError::Timeout) => turn.look = true,
+                Err(RecvTimeoutError::Timeout) => turn.look = wait.is_none(),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             while !turn.is_full()
@@ -180,118 +198,27 @@ impl Work {
             {
                 turn.add(request);
             }
+            // They count who waits, and these are served now.
+            turn.permits.clear();
+            let mut core = lock(&self.core);
             if turn.look {
-                self.look();
+                core.look();
             }
-            if !turn.jobs.is_empty() {
-                self.serve(turn.jobs);
+            let idle = turn.jobs.is_empty();
+            if !idle {
+                core.serve(turn.jobs);
             }
-            if self.log.is_long() {
-                self.checkpoint();
+            if core.log().is_long() || (idle && wait.is_some_and(|wait| core.idle_since() >= wait)) {
+                core.checkpoint();
             }
             if turn.stop {
                 return;
             }
         }
     }
-
-    fn serve(&mut self, jobs: Vec<Job>) {
-        match self.transact(&jobs) {
-            Ok(outcomes) => self.settle(jobs, outcomes),
-            // One that is too large must not take the others with it.
-            Err(error) if is_full(&error) && jobs.len() > 1 => {
-                for job in jobs {
-                    self.serve(vec![job]);
-                }
-            }
-            Err(error) => {
-                if is_full(&error) {
-                    // The log can then start anew, in the space that it has.
-                    self.checkpoint();
-                }
-                for job in jobs {
-                    job.fail(explain(&self.path, &error));
-                }
-            }
-        }
-    }
-
-    fn transact(&mut self, jobs: &[Job]) -> rusqlite::Result<Vec<Outcome>> {
-        let durability = jobs.iter().map(Job::durability).max().unwrap_or(Durability::Relaxed);
-        if self.durability != Some(durability) {
-            let level = match durability {
-                Durability::Relaxed => "normal",
-                Durability::Durable => "full",
-            };
-            self.connection.pragma_update(None, "synchronous", level)?;
-            self.durability = Some(durability);
-        }
-        let written = group::transact(&self.connection, jobs, durability, self.clock.now());
-        let (outcomes, writes) = match written {
-            Ok(written) => written,
-            Err(error) => {
-                group::roll_back(&self.connection)?;
-                return Err(error);
-            }
-        };
-        match (writes, durability) {
-            (Writes::None, _) => {}
-            (Writes::Some, Durability::Relaxed) => add(&self.counters.transactions, 1),
-            (Writes::Some, Durability::Durable) => {
-                add(&self.counters.transactions, 1);
-                add(&self.counters.synced_transactions, 1);
-            }
-        }
-        Ok(outcomes)
-    }
-
-    fn settle(&mut self, jobs: Vec<Job>, outcomes: Vec<Outcome>) {
-        let mut rings = false;
-        for (job, outcome) in jobs.iter().zip(&outcomes) {
-            if outcome.is_refused() {
-                add(&self.counters.conflicts, 1);
-                continue;
-            }
-            add(&self.counters.commits, 1);
-            add(&self.counters.durable_commits, usize::from(job.durability() == Durability::Durable));
-            for (tenant, content) in job.written(outcome) {
-                add(&self.counters.body_bytes, content.body.len());
-                if let Some(place) = &content.place {
-                    self.watchers.wake(tenant, place);
-                    rings = true;
-                }
-            }
-        }
-        for (job, outcome) in jobs.into_iter().zip(outcomes) {
-            job.answer(outcome);
-        }
-        if rings {
-            self.bell.ring();
-        }
-    }
-
-    fn checkpoint(&mut self) {
-        add(&self.counters.checkpoints, 1);
-        self.log.checkpoint(&mut self.connection);
-    }
-
-    fn look(&mut self) {
-        if self.watchers.is_empty() {
-            return;
-        }
-        add(&self.counters.looks, 1);
-        let found = self
-            .connection
-            .prepare_cached("PRAGMA data_version")
-            .and_then(|mut statement| statement.query_row([], |row| row.get::<_, i64>(0)));
-        // Whoever cannot look lets all look for themselves, and they will hear why.
-        let is_same = found.is_ok_and(|found| self.data_version.replace(found) == Some(found));
-        if !is_same {
-            self.watchers.wake_all();
-        }
-    }
 }
 
-fn is_full(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(ErrorCode::DiskFull)
+fn lock(core: &Shared) -> MutexGuard<'_, Core> {
+    // A transaction that a panic left open is rolled back by the next one.
+    core.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,6 +5,7 @@
 mod database;
 mod failures;
 mod groups;
+mod histories;
 mod outages;
 mod schema;
 

@@ -41,6 +41,10 @@ pub async fn a_body_is_kept_byte_by_byte(fixture: &dyn Fixture) {
         let found = read(&store, &key).await.expect("it was written");
         assert_eq!(String::from_utf8_lossy(&found.content.body), *body);
     }
+    // What is no text cannot be looked into, but it can be kept.
+    let raw = Content { body: b"\0\xff\xfe raw \0".to_vec(), ..content("") };
+    write(&store, [insert(key("run", "raw"), raw.clone())]).await;
+    assert_eq!(read(&store, &key("run", "raw")).await.expect("it was written").content, raw);
 }
 
 pub async fn a_large_body_is_kept(fixture: &dyn Fixture) {

@@ -8,7 +8,7 @@ use afl_engine::event::{Event, Payload};
 use afl_engine::id::RunId;
 use afl_engine::policy::Effect;
 use afl_engine::run::{Control, Run};
-use afl_engine::task::{Lease, Task, TaskState};
+use afl_engine::task::{DEFAULT_TASK_LIST, Lease, Task, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 
@@ -26,6 +26,14 @@ pub struct Request {
     /// How long nobody else gets the task unless the holder extends.
     pub lease: Millis,
     pub owner: String,
+}
+
+impl Request {
+    /// One task of the default list, under a lease of a minute.
+    pub fn new(names: Names, owner: &str) -> Self {
+        let lists = vec![DEFAULT_TASK_LIST.to_owned()];
+        Self { names, lists, max: 1, lease: Millis(60_000), owner: owner.to_owned() }
+    }
 }
 
 /// Which facets an agent can do. A name without a dot stands for the facet of that name in every namespace.

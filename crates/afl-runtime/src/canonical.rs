@@ -1,0 +1,81 @@
+//! The final state of a run without what may differ between equal runs: ids, times, versions, attempts and the
+//! history of iterations. Equal runs have the same text on every store (G6).
+
+use std::fmt::Write as _;
+
+use afl_engine::id::{RunId, StepId};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::service::Service;
+
+const PAGE: usize = 1_000;
+
+const OF_RUN: &[&str] = &[
+    "id",
+    "created",
+    "updated",
+    "ended",
+    "labels",
+    "idempotency_key",
+    "iterations",
+    "iterations_per_run",
+    "iterations_now",
+];
+const OF_STEP: &[&str] = &["created", "ended", "rests"];
+const OF_TASK: &[&str] = &[
+    "workflow_id",
+    "created",
+    "updated",
+    "started",
+    "ended",
+    "token",
+    "deliveries",
+    "attempts",
+    "lease",
+    "not_before",
+    "error",
+];
+
+impl Service {
+    /// One line for the run and for each step, event and task, in order of their ids.
+    pub async fn canonical(&self, run: &RunId) -> Result<String, Error> {
+        let mut text = String::new();
+        line(&mut text, "run", &self.run(run).await?, OF_RUN);
+        let mut after: Option<StepId> = None;
+        loop {
+            let page = self.store.steps_page(run, after.as_ref(), PAGE).await?;
+            page.items.iter().for_each(|step| line(&mut text, step.item.id.as_str(), &step.item, OF_STEP));
+            let Some(next) = page.next else { break };
+            after = Some(next);
+        }
+        let mut after = None;
+        loop {
+            let page = self.store.events_page(run, after.as_ref(), PAGE).await?;
+            for event in &page.items {
+                line(&mut text, &format!("event {}", event.item.step_id), &event.item, &[]);
+            }
+            let Some(next) = page.next else { break };
+            after = Some(next);
+        }
+        let mut after = None;
+        loop {
+            let page = self.store.tasks_page(run, after.as_ref(), PAGE).await?;
+            for task in &page.items {
+                line(&mut text, &format!("task {}", task.item.step_id), &task.item, OF_TASK);
+            }
+            let Some(next) = page.next else { break };
+            after = Some(next);
+        }
+        Ok(text)
+    }
+}
+
+fn line(text: &mut String, name: &str, item: &impl Serialize, left_out: &[&str]) {
+    let mut value = serde_json::to_value(item).expect("records have a JSON form");
+    if let Value::Object(entries) = &mut value {
+        left_out.iter().for_each(|name| drop(entries.remove(*name)));
+    }
+    writeln!(text, "{name} {value}").expect("writing to a string does not fail");
+}

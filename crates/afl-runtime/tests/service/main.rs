@@ -1,0 +1,6 @@
+//! What a service promises, from outside.
+
+mod faults;
+mod runs;
+mod serving;
+mod world;

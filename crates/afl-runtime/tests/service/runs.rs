@@ -1,0 +1,248 @@
+//! What a service promises about runs, on memory with a simulated clock.
+
+use crate::world::{World, inc};
+use afl_engine::run::RunStatus;
+use afl_engine::state::State;
+use afl_runtime::agent::Refusal;
+use afl_runtime::{Again, Error, On, Origin, Reason, RunQuery};
+use serde_json::json;
+
+// covers: SDK-2.1-a, SDK-2.1-b, SDK-2.2-b, SDK-2.2-e, SDK-2.3-a, SDK-2.3-b, EVT-8-b, RT-10.1-a, RT-10.2-a
+#[tokio::test]
+async fn a_run_pauses_for_work_and_goes_on_with_its_result() {
+    let world = World::new();
+    let run = world.start("Two", json!({"n": 1})).await;
+    assert_eq!(world.status(&run).await, RunStatus::Paused);
+    world.finish().await;
+    assert_eq!(world.status(&run).await, RunStatus::Completed);
+    assert_eq!(world.outputs(&run).await, json!({"n": 3}));
+    assert_eq!(world.run(&run).await.iterations_per_run.len(), 3);
+}
+
+#[tokio::test]
+async fn a_run_without_outside_work_ends_in_the_commit_that_starts_it() {
+    let world = World::new();
+    let request = world.request("Pure", json!({"n": 1})).await;
+    let before = world.faulty.counts();
+    let started = world.service.start(request).await.unwrap();
+    let after = world.faulty.counts();
+    assert_eq!(after.writes() - before.writes(), 1);
+    assert_eq!(started.status, RunStatus::Completed);
+    assert_eq!(world.outputs(&started.run).await, json!({"n": 3}));
+}
+
+#[tokio::test]
+async fn a_run_with_one_event_costs_two_durable_commits() {
+    let world = World::new();
+    let request = world.request("One", json!({"n": 1})).await;
+    let before = world.faulty.counts();
+    let started = world.service.start(request).await.unwrap();
+    world.finish().await;
+    let after = world.faulty.counts();
+    assert_eq!(world.status(&started.run).await, RunStatus::Completed);
+    assert_eq!(after.durable_commits - before.durable_commits, 2);
+    assert_eq!(after.relaxed_commits - before.relaxed_commits, 1);
+}
+
+#[tokio::test]
+async fn wrong_inputs_are_refused_before_anything_is_stored() {
+    let world = World::new();
+    let request = world.request("One", json!({"m": 1})).await;
+    let before = world.faulty.counts().writes();
+    let error = world.service.start(request).await.unwrap_err();
+    assert!(matches!(&error, Error::Inputs(_)), "{error}");
+    assert_eq!(world.faulty.counts().writes(), before);
+    let request = world.request("Fam", json!({})).await;
+    let error = world.service.start(request).await.unwrap_err();
+    assert_eq!(error.to_string(), "there is no workflow `Fam` in this program; did you mean `Fan`?");
+}
+
+#[tokio::test]
+async fn f6_fifty_starts_with_one_key_give_one_run() {
+    let world = World::new();
+    let mut request = world.request("One", json!({"n": 1})).await;
+    request.idempotency_key = Some("order-7".to_owned());
+    let mut starts = tokio::task::JoinSet::new();
+    for _ in 0..50 {
+        let (service, request) = (world.service.clone(), request.clone());
+        starts.spawn(async move { service.start(request).await.unwrap() });
+    }
+    let started = starts.join_all().await;
+    assert!(started.iter().all(|one| one.run == started[0].run));
+    assert_eq!(started.iter().filter(|one| one.origin == Origin::New).count(), 1);
+    let list = world.service.runs(&RunQuery { limit: 100, ..RunQuery::default() }).await.unwrap();
+    assert_eq!(list.runs.len(), 1);
+    request.inputs.insert("n".to_owned(), json!(2));
+    let error = world.service.start(request).await.unwrap_err();
+    assert!(matches!(&error, Error::KeyTaken { .. }), "{error}");
+}
+
+// covers: SDK-6.2-b, RT-13-a
+#[tokio::test]
+async fn a_failed_step_fails_its_run_with_its_readable_path() {
+    let world = World::new();
+    let run = world.start("Risky", json!({"n": 1})).await;
+    world.finish().await;
+    let record = world.run(&run).await;
+    assert_eq!(record.status, RunStatus::Failed);
+    assert_eq!(record.error.unwrap().to_string(), "Risky.b: it broke");
+    let why = world.service.why(&run).await.unwrap();
+    assert!(matches!(&why.reason, Reason::Failed(failure) if failure.path == "Risky.b"), "{why:?}");
+}
+
+// covers: SDK-6.1-e, RT-12-c, RT-13-b, RT-13-c
+#[tokio::test]
+async fn t10_a_retry_resets_step_and_task_together_and_keeps_what_is_complete() {
+    let world = World::new();
+    let run = world.start("Risky", json!({"n": 1})).await;
+    world.finish().await;
+    let step = world.step(&run, "Risky.b").await;
+    let before = world.faulty.counts().durable_commits;
+    assert_eq!(world.service.retry(&run, &Again::Run).await.unwrap(), [step]);
+    assert_eq!(world.faulty.counts().durable_commits, before + 1);
+    assert_eq!(world.status(&run).await, RunStatus::Paused);
+    let claims = world.claim(10).await;
+    let paths: Vec<&str> = claims.iter().map(|claim| claim.task.path.as_str()).collect();
+    assert_eq!(paths, ["Risky.b"]);
+    world.service.complete(&claims[0].ticket, &inc(&claims[0])).await.unwrap();
+    world.finish().await;
+    assert_eq!(world.status(&run).await, RunStatus::Completed);
+    assert_eq!(world.outputs(&run).await, json!({"n": 4}));
+    let error = world.service.retry(&run, &Again::Run).await.unwrap_err();
+    assert_eq!(error.to_string(), "nothing of `Risky` failed, so there is nothing to retry");
+}
+
+#[tokio::test]
+async fn a_failed_element_of_a_foreach_is_retried_alone() {
+    let world = World::new();
+    let run = world.start("Fan", json!({"items": [1, 2, 3]})).await;
+    let claims = world.claim(10).await;
+    world.service.fail(&claims[1].ticket, &crate::world::broken()).await.unwrap();
+    for at in [0, 2] {
+        world.service.complete(&claims[at].ticket, &inc(&claims[at])).await.unwrap();
+    }
+    world.finish().await;
+    assert_eq!(world.status(&run).await, RunStatus::Failed);
+    let element = world.step(&run, "Fan[1]").await;
+    assert_eq!(world.service.retry(&run, &Again::Step(element)).await.unwrap().len(), 1);
+    assert_eq!(world.claim(0).await.len(), 0);
+    world.finish().await;
+    assert_eq!(world.outputs(&run).await, json!({"sum": [2, 3, 4]}));
+}
+
+#[tokio::test]
+async fn g7_a_canceled_run_ends_whole_and_refuses_what_comes_late() {
+    let world = World::new();
+    let run = world.start("Fan", json!({"items": [1, 2, 3, 4]})).await;
+    let claims = world.claim(2).await;
+    world.service.cancel(&run).await.unwrap();
+    assert_eq!(world.status(&run).await, RunStatus::Canceled);
+    let refusal = world.service.complete(&claims[0].ticket, &inc(&claims[0])).await.unwrap_err();
+    assert!(matches!(&refusal, Refusal::Canceled { path, .. } if path == "Fan[0].a"), "{refusal}");
+    assert!(world.claim(10).await.is_empty());
+    let steps = world.service.steps(&run, None, None, 100).await.unwrap().steps;
+    assert!(steps.iter().all(|step| step.step.is_terminal()));
+    assert!(steps.iter().filter_map(|step| step.task.as_ref()).all(|task| task.state.is_terminal()));
+    world.service.cancel(&run).await.unwrap();
+    let record = world.run(&run).await;
+    assert_eq!(
+        (record.counts.waiting, record.counts.complete + record.counts.failed),
+        (0, record.counts.steps)
+    );
+}
+
+#[tokio::test]
+async fn a_cancel_that_crashed_is_carried_on_by_whoever_comes() {
+    let world = World::new();
+    let run = world.start("Fan", json!({"items": [1, 2, 3, 4]})).await;
+    let writes = world.faulty.counts().writes();
+    for lost in 1.. {
+        let crashing = World::new();
+        let run = crashing.start("Fan", json!({"items": [1, 2, 3, 4]})).await;
+        crashing.faulty.plan(afl_store::fault::at_write(
+            writes + lost,
+            afl_store::fault::Fault::Gone(afl_store::fault::Moment::Before),
+        ));
+        let outcome = crashing.service.cancel(&run).await;
+        let next = crashing.restarted();
+        next.service.turn().await.unwrap();
+        match (lost, outcome) {
+            (1, outcome) => {
+                outcome.unwrap_err();
+                assert_eq!(next.status(&run).await, RunStatus::Paused);
+            }
+            (_, Err(_)) => assert_eq!(next.status(&run).await, RunStatus::Canceled),
+            (_, Ok(())) => break,
+        }
+    }
+    world.service.cancel(&run).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_held_run_is_neither_evaluated_nor_handed_out() {
+    let world = World::new();
+    let run = world.start("Two", json!({"n": 1})).await;
+    let claims = world.claim(1).await;
+    world.service.pause(&run).await.unwrap();
+    world.service.complete(&claims[0].ticket, &inc(&claims[0])).await.unwrap();
+    world.service.turn().await.unwrap();
+    assert!(world.claim(10).await.is_empty());
+    let why = world.service.why(&run).await.unwrap();
+    assert_eq!(why.reason, Reason::Held);
+    assert_eq!(why.waits[0].on, On::Driver);
+    world.service.resume(&run).await.unwrap();
+    world.finish().await;
+    assert_eq!(world.outputs(&run).await, json!({"n": 3}));
+}
+
+#[tokio::test]
+async fn why_tells_the_chain_and_what_to_do() {
+    let world = World::new();
+    let run = world.start("Fan", json!({"items": [1, 2]})).await;
+    world.claim(1).await;
+    let why = world.service.why(&run).await.unwrap();
+    assert_eq!(why.reason, Reason::Waiting);
+    assert_eq!(why.waiting, 2);
+    let chain: Vec<(&str, State)> =
+        why.waits[1].chain.iter().map(|link| (link.path.as_str(), link.state)).collect();
+    assert_eq!(
+        chain,
+        [
+            ("Fan", State::StatementBlocksContinue),
+            ("Fan", State::BlockExecutionContinue),
+            ("Fan[1]", State::BlockExecutionContinue),
+            ("Fan[1].a", State::EventTransmit),
+        ]
+    );
+    assert!(matches!(&why.waits[0].on, On::Holder { owner, .. } if owner == "agent"));
+    let advice = why.waits[1].on.advice();
+    assert_eq!(advice, "start an agent for `t.Inc` on the task list `default`, or continue the step by hand");
+    assert!(why.next.is_some());
+}
+
+#[tokio::test]
+async fn a_run_is_found_by_a_part_of_its_id() {
+    let world = World::new();
+    let run = world.start("Pure", json!({"n": 1})).await;
+    let other = world.start("Pure", json!({"n": 1})).await;
+    let end = &run.0[run.0.len() - 6..];
+    assert_eq!(world.service.find(end).await.unwrap(), run);
+    assert_eq!(world.service.find(&other.0[..12]).await.unwrap(), other);
+    let error = world.service.find(&run.0[..5]).await.unwrap_err();
+    assert!(matches!(error, Error::AmbiguousRun { .. }), "{error}");
+    assert!(matches!(world.service.find("nope").await.unwrap_err(), Error::UnknownRun { .. }));
+}
+
+#[tokio::test]
+async fn old_runs_are_collected_with_all_that_is_theirs() {
+    let world = World::new();
+    let old = world.start("Fan", json!({"items": [1, 2]})).await;
+    world.finish().await;
+    world.clock.advance(afl_engine::time::Millis(10_000));
+    let open = world.start("One", json!({"n": 1})).await;
+    let collected = world.service.collect(world.clock.now()).await.unwrap();
+    assert_eq!(collected, [old.clone()]);
+    assert!(matches!(world.service.run(&old).await.unwrap_err(), Error::UnknownRun { .. }));
+    assert!(world.service.store().steps_page(&old, None, 10).await.unwrap().items.is_empty());
+    assert_eq!(world.status(&open).await, RunStatus::Paused);
+}

@@ -1,0 +1,181 @@
+//! A small world for tests: memory, a clock that goes when told, and agents that answer by name.
+
+use std::sync::Arc;
+
+use afl_engine::event::EventError;
+use afl_engine::id::{RunId, StepId};
+use afl_engine::run::{Run, RunStatus};
+use afl_engine::time::Millis;
+use afl_engine::value::{Map, Value};
+use afl_runtime::agent::{Claim, Names, Request};
+use afl_runtime::doctor::Remedy;
+use afl_runtime::{Service, StartRequest, compile};
+use afl_store::backend::Backend;
+use afl_store::clock::{Clock, SimClock};
+use afl_store::entropy::Entropy;
+use afl_store::fault::{Call, Fault, Faulty};
+use afl_store::memory::Memory;
+use afl_store::record::Tenant;
+use serde_json::json;
+
+/// Event facets that add, fail or are slow, and workflows of every shape over them.
+pub(crate) const PROGRAM: &str = r"
+namespace t {
+    event facet Inc(n: Long) => (n: Long)
+    event facet Bad(n: Long) => (n: Long)
+    facet Value(v: Long)
+
+    workflow One(n: Long) => (n: Long)
+        andThen {
+            a = Inc(n = $.n)
+            yield One(n = a.n)
+        }
+
+    workflow Two(n: Long) => (n: Long)
+        andThen {
+            a = Inc(n = $.n)
+            b = Inc(n = a.n)
+            yield Two(n = b.n)
+        }
+
+    workflow Fan(items: [Long]) => (sum: [Long])
+        andThen foreach item in $.items {
+            a = Inc(n = $.item)
+            yield Fan(sum = [a.n])
+        }
+
+    workflow Risky(n: Long) => (n: Long)
+        andThen {
+            a = Inc(n = $.n)
+            b = Bad(n = a.n)
+            c = Inc(n = b.n)
+            yield Risky(n = c.n)
+        }
+
+    workflow Pure(n: Long) => (n: Long)
+        andThen {
+            a = Value(v = $.n + 1)
+            b = Value(v = a.v + 1)
+            yield Pure(n = b.v)
+        }
+}
+";
+
+pub(crate) struct World {
+    pub(crate) clock: SimClock,
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) faulty: Arc<Faulty>,
+    pub(crate) service: Service,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::with_faults(|_| Fault::None)
+    }
+
+    /// A world whose store fails as told; [`World::restarted`] gives one over the same memory that does not.
+    pub(crate) fn with_faults(faults: impl FnMut(Call) -> Fault + Send + 'static) -> Self {
+        let clock = SimClock::new(Millis(1_800_000_000_000));
+        let memory = Arc::new(Memory::new(Clock::Simulated(clock.clone())));
+        Self::over(clock, memory, faults)
+    }
+
+    /// A new process over the same store.
+    pub(crate) fn restarted(&self) -> Self {
+        Self::over(self.clock.clone(), self.memory.clone(), |_| Fault::None)
+    }
+
+    fn over(
+        clock: SimClock,
+        memory: Arc<Memory>,
+        faults: impl FnMut(Call) -> Fault + Send + 'static,
+    ) -> Self {
+        let inner: Arc<dyn Backend> = memory.clone();
+        let faulty = Arc::new(Faulty::new(inner, faults));
+        let backend: Arc<dyn Backend> = faulty.clone();
+        let service = Service::with_entropy(backend, Tenant::new(Tenant::LOCAL).unwrap(), Entropy::System);
+        Self { clock, memory, faulty, service }
+    }
+
+    pub(crate) async fn request(&self, workflow: &str, inputs: Value) -> StartRequest {
+        let hash = self.service.publish(&compile("t.afl", PROGRAM).unwrap()).await.unwrap();
+        let inputs = inputs.as_object().unwrap().clone();
+        StartRequest { workflow: Some(workflow.to_owned()), inputs, ..StartRequest::new(hash) }
+    }
+
+    pub(crate) async fn start(&self, workflow: &str, inputs: Value) -> RunId {
+        let request = self.request(workflow, inputs).await;
+        self.service.start(request).await.unwrap().run
+    }
+
+    pub(crate) async fn claim(&self, max: usize) -> Vec<Claim> {
+        let request = Request { max, ..Request::new(Names::All, "agent") };
+        self.service.claim(&request).await.unwrap()
+    }
+
+    /// Answers tasks and drives until nobody has anything to do. `t.Bad` fails.
+    pub(crate) async fn finish(&self) {
+        loop {
+            let claims = self.claim(100).await;
+            for claim in &claims {
+                answer(&self.service, claim).await;
+            }
+            let driven = self.service.turn().await.unwrap();
+            self.examine().await;
+            if claims.is_empty() && driven == 0 {
+                break;
+            }
+        }
+    }
+
+    /// Every promise about stored data holds.
+    pub(crate) async fn examine(&self) {
+        let report = self.service.doctor(Remedy::Tell).await.unwrap();
+        assert_eq!(report.findings, [], "the doctor finds nothing");
+    }
+
+    /// What must be the same whatever happened on the way: no times, tokens or counts of attempts.
+    pub(crate) async fn canonical(&self, run: &RunId) -> Value {
+        let record = self.run(run).await;
+        let steps = self.service.steps(run, None, None, 10_000).await.unwrap().steps;
+        let steps = steps.into_iter().map(|view| {
+            let event = view.event.map(|event| json!([event.state, event.result, event.error]));
+            let task = view.task.map(|task| task.state);
+            json!([view.path, view.step.state, view.step.attributes, view.step.error, event, task])
+        });
+        json!({"status": record.status, "error": record.error, "steps": steps.collect::<Vec<_>>()})
+    }
+
+    pub(crate) async fn run(&self, run: &RunId) -> Run {
+        self.service.run(run).await.unwrap()
+    }
+
+    pub(crate) async fn status(&self, run: &RunId) -> RunStatus {
+        self.run(run).await.status
+    }
+
+    pub(crate) async fn outputs(&self, run: &RunId) -> Value {
+        Value::Object(self.service.outputs(run).await.unwrap())
+    }
+
+    pub(crate) async fn step(&self, run: &RunId, path: &str) -> StepId {
+        self.service.find_step(run, path).await.unwrap()
+    }
+}
+
+pub(crate) fn inc(claim: &Claim) -> Map<String, Value> {
+    let n = claim.payload["n"].as_i64().unwrap();
+    json!({ "n": n + 1 }).as_object().unwrap().clone()
+}
+
+pub(crate) fn broken() -> EventError {
+    EventError { kind: "Broken".to_owned(), message: "it broke".to_owned() }
+}
+
+pub(crate) async fn answer(service: &Service, claim: &Claim) {
+    if claim.task.name.ends_with("Bad") {
+        service.fail(&claim.ticket, &broken()).await.unwrap();
+    } else {
+        service.complete(&claim.ticket, &inc(claim)).await.unwrap();
+    }
+}

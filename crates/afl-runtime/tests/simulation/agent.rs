@@ -1,0 +1,121 @@
+//! An agent that does the work of random programs, well or badly.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use afl_engine::event::EventError;
+use afl_engine::time::Millis;
+use afl_engine::value::{Map, Value};
+use afl_runtime::Service;
+use afl_store::queue::{Claim, Names, Refusal, Request, Settled};
+use afl_store::seed::Seeded;
+use serde_json::json;
+
+use crate::executor::turn;
+use crate::random::{answer, is_refused};
+
+pub(crate) const LEASE: Millis = Millis(60_000);
+
+/// What happened outside the store.
+#[derive(Default)]
+pub(crate) struct Log {
+    /// How often the work for a key was begun.
+    pub(crate) done: BTreeMap<String, usize>,
+    /// How often an outcome for a key was accepted, as told to the agent.
+    pub(crate) accepted: BTreeMap<String, usize>,
+    /// Outcomes of which the agent was told nothing.
+    pub(crate) unknown: usize,
+}
+
+#[derive(Clone)]
+pub(crate) struct Agent {
+    pub(crate) service: Service,
+    pub(crate) log: Rc<RefCell<Log>>,
+    pub(crate) rng: Rc<RefCell<Seeded>>,
+    pub(crate) name: String,
+    pub(crate) mood: Rc<RefCell<Mood>>,
+}
+
+/// Whether agents misbehave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mood {
+    Bad,
+    Good,
+}
+
+impl Agent {
+    pub(crate) async fn live(self) {
+        loop {
+            let request = Request {
+                names: Names::All,
+                lists: vec!["default".to_owned()],
+                max: 1 + self.below(3),
+                lease: LEASE,
+                owner: self.name.clone(),
+            };
+            if let Ok(claims) = self.service.claim(&request).await {
+                for claim in claims {
+                    self.work(claim).await;
+                }
+            }
+            turn().await;
+        }
+    }
+
+    async fn work(&self, claim: Claim) {
+        let key = claim.payload["key"].as_str().expect("work has a key").to_owned();
+        *self.log.borrow_mut().done.entry(key.clone()).or_default() += 1;
+        let is_bad = *self.mood.borrow() == Mood::Bad;
+        // Some deliveries must be left for those who behave.
+        if is_bad && claim.task.deliveries < 3 && self.below(8) == 0 {
+            return;
+        }
+        let stall = if is_bad && self.below(6) == 0 { 200 } else { self.below(4) };
+        for _ in 0..stall {
+            turn().await;
+        }
+        if is_bad && self.below(4) == 0 {
+            // A heartbeat; whether it comes in time does not matter here.
+            drop(self.service.extend(&claim.ticket, LEASE).await);
+        }
+        let times = if is_bad && self.below(5) == 0 { 2 } else { 1 };
+        for _ in 0..times {
+            self.settle(&claim, &key).await;
+        }
+    }
+
+    async fn settle(&self, claim: &Claim, key: &str) {
+        let by = claim.payload["by"].as_i64().expect("work has a number");
+        let refused = &*claim.task.name == "Risk" && is_refused(by);
+        loop {
+            let settled = if refused {
+                let error = EventError { kind: "Refused".to_owned(), message: format!("{by} is refused") };
+                self.service.fail(&claim.ticket, &error).await
+            } else {
+                self.service.complete(&claim.ticket, &out(answer(by))).await
+            };
+            match settled {
+                Ok(Settled::Arrived(_) | Settled::Again { .. }) => {
+                    *self.log.borrow_mut().accepted.entry(key.to_owned()).or_default() += 1;
+                    return;
+                }
+                Ok(Settled::Repeated) => return,
+                Err(Refusal::Store(_)) => {
+                    // Accepted or not, nobody knows: an honest agent asks again.
+                    self.log.borrow_mut().unknown += 1;
+                    turn().await;
+                }
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn below(&self, bound: usize) -> usize {
+        self.rng.borrow_mut().below(bound)
+    }
+}
+
+fn out(value: i64) -> Map<String, Value> {
+    json!({"out": value}).as_object().expect("a map").clone()
+}
