@@ -4,8 +4,8 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ColorChoice, Parser, Subcommand};
 
 use crate::commands::{
-    cancel, check, compile, completions, doctor, explain, fmt, graph, pause, resume, retry, run, runs, schema,
-    show, start, store, why,
+    cancel, check, compile, completions, doctor, explain, fmt, graph, pause, resume, retry, run, runs,
+    schema, show, start, store, why,
 };
 
 const EXIT_CODES: &str = "\

@@ -58,7 +58,11 @@ pub(crate) enum Failure {
 impl Failure {
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Unreadable { .. } | Self::NotText { .. } | Self::Unwritable { .. } | Self::NoStore { .. } | Self::NoThreads { .. } => Exit::Inaccessible,
+            Self::Unreadable { .. }
+            | Self::NotText { .. }
+            | Self::Unwritable { .. }
+            | Self::NoStore { .. }
+            | Self::NoThreads { .. } => Exit::Inaccessible,
             Self::NoSources { .. }
             | Self::StdinNotAlone
             | Self::NoGraph(_)
@@ -81,11 +85,11 @@ impl Failure {
     pub(crate) fn text(&self, color: Color) -> String {
         let message = match self {
             Self::Mistakes { .. } => return String::new(),
-            Self::RefusedInputs { workflow, problems } => problems
-                .iter()
-                .fold(format!("the inputs of `{workflow}` are refused:"), |text, problem| {
+            Self::RefusedInputs { workflow, problems } => {
+                problems.iter().fold(format!("the inputs of `{workflow}` are refused:"), |text, problem| {
                     text + "\n  " + problem
-                }),
+                })
+            }
             _ => self.to_string(),
         };
         let error = format!("{} {message}\n", paint("error:", color::ERROR, color));
@@ -105,7 +109,12 @@ impl Failure {
                 Some("create the folder first".into())
             }
             Self::NoGraph(GraphError::SeveralWorkflows { .. }) => Some("name it with `--workflow`".into()),
-            Self::Unreadable { .. } | Self::Unwritable { .. } | Self::NoGraph(_) | Self::Mistakes { .. } | Self::Refused(_) | Self::NoThreads { .. } => None,
+            Self::Unreadable { .. }
+            | Self::Unwritable { .. }
+            | Self::NoGraph(_)
+            | Self::Mistakes { .. }
+            | Self::Refused(_)
+            | Self::NoThreads { .. } => None,
             Self::NoSources { .. } => Some("name another folder, or the files themselves".into()),
             Self::StdinNotAlone => Some("run `afl fmt` twice".into()),
             Self::UnknownCode { closest: Some(code), .. } => Some(format!("did you mean `{code}`?")),
@@ -116,7 +125,8 @@ impl Failure {
                 Some("give each input with `--input NAME=VALUE`, or all with `--inputs FILE`".into())
             }
             Self::BadMock { .. } => Some(
-                "write {\"Facet\": {\"returns\": {…}}}; `error`, `echo`, `table` and `sequence` answer too".into(),
+                "write {\"Facet\": {\"returns\": {…}}}; `error`, `echo`, `table` and `sequence` answer too"
+                    .into(),
             ),
             Self::AmbiguousMock { .. } => Some("write the whole name".into()),
             Self::BadStoreUrl { .. } => {
@@ -125,7 +135,9 @@ impl Failure {
             Self::NoStore { .. } => {
                 Some("`afl run` and `afl start` make one; `--store` or AFL_STORE name another".into())
             }
-            Self::BadTime { .. } => Some("write a span, such as 30d or 2h, or a date, such as 2026-01-31".into()),
+            Self::BadTime { .. } => {
+                Some("write a span, such as 30d or 2h, or a date, such as 2026-01-31".into())
+            }
             Self::NoIteration { .. } => Some("iterations count from 1".into()),
             Self::Service(error) => service_help(error),
         }
@@ -165,7 +177,9 @@ fn service_help(error: &afl_runtime::Error) -> Option<String> {
         }
         Error::WhichWorkflow(_) => Some("name it with `--workflow`".into()),
         Error::NothingFailed { .. } => Some("`afl why` tells what a run waits for".into()),
-        Error::Store(afl_store::store::Error::Unreadable { .. }) => Some("`afl doctor` tells what is damaged".into()),
+        Error::Store(afl_store::store::Error::Unreadable { .. }) => {
+            Some("`afl doctor` tells what is damaged".into())
+        }
         Error::Store(_)
         | Error::AmbiguousRun { .. }
         | Error::UnknownProgram { .. }

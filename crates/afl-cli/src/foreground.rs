@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use afl_engine::id::RunId;
+use afl_engine::run::Run;
 use afl_lang::program::Program;
 use afl_lang::render::Color;
 use afl_runtime::Service;
@@ -12,7 +13,7 @@ use crate::agent::Agent;
 use crate::color::{self, paint};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::follow::Follower;
+use crate::follow::{Follower, Rest};
 use crate::mock::Mock;
 use crate::outcome::{self, Outcome, Teller};
 use crate::output;
@@ -86,23 +87,36 @@ impl Foreground {
         Ok((Self::new(service, agent, options, store, color), id))
     }
 
+    /// Drives the run until it rests, then tells what came of it.
     pub(crate) async fn drive(self, run: &RunId) -> Result<Exit, Failure> {
+        let (json, store, color) = (self.json, self.store.clone(), self.color);
+        let Followed { service, rest, run } = self.follow(run).await?;
+        if json {
+            Outcome::of(&service, &run).await?.print()?;
+        } else {
+            Teller { service: &service, store: &store, color }.tell(rest, &run).await?;
+        }
+        Ok(outcome::exit(rest, run.status))
+    }
+
+    pub(crate) async fn follow(self, run: &RunId) -> Result<Followed, Failure> {
         let Self { service, quiet, progress, listener, agent, stop, .. } = self;
-        let follower =
-            Follower { service: &service, run, agent: &agent, progress: &progress, stop: &stop };
+        let follower = Follower { service: &service, run, agent: &agent, progress: &progress, stop: &stop };
         let followed = follower.to_rest().await;
         // What the program logged comes before what became of it.
         drop(service);
         listener.finish().await;
         progress.clear();
         let (rest, run) = followed?;
-        if self.json {
-            Outcome::of(&quiet, &run).await?.print()?;
-        } else {
-            Teller { service: &quiet, store: &self.store, color: self.color }.tell(rest, &run).await?;
-        }
-        Ok(outcome::exit(rest, run.status))
+        Ok(Followed { service: quiet, rest, run })
     }
+}
+
+/// A run that rests.
+pub(crate) struct Followed {
+    pub(crate) service: Service,
+    pub(crate) rest: Rest,
+    pub(crate) run: Run,
 }
 
 /// An agent for what the mock answers of this program.

@@ -1,6 +1,8 @@
 //! The binary `afl`.
 
 mod agent;
+#[cfg(test)]
+mod cases;
 mod cli;
 mod color;
 mod commands;

@@ -29,7 +29,10 @@ pub(crate) enum Handler {
     /// Copies parameters into returns.
     Echo(BTreeMap<String, String>),
     /// Picks the answer by a parameter's value.
-    Table { key: String, rows: BTreeMap<String, Map<String, Value>> },
+    Table {
+        key: String,
+        rows: BTreeMap<String, Map<String, Value>>,
+    },
     /// One for each attempt, the last one for all that follow.
     Sequence(Vec<Handler>),
 }
@@ -51,7 +54,8 @@ const HANDLERS: &str = "handlers";
 impl Mock {
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let file = path.display().to_string();
-        let wrong = |error: serde_json::Error| Failure::BadMock { name: file.clone(), reason: error.to_string() };
+        let wrong =
+            |error: serde_json::Error| Failure::BadMock { name: file.clone(), reason: error.to_string() };
         let value: Value = serde_json::from_str(&Input::File(path.to_owned()).read()?).map_err(wrong)?;
         let case = if value.get(HANDLERS).is_some() {
             serde_json::from_value::<Case>(value).map_err(wrong)?
@@ -78,7 +82,11 @@ impl Mock {
                 (None, []) => warnings.push(self.nobody(name, &facets)),
                 (None, several) => {
                     let facets = several.iter().map(|facet| format!("`{facet}`")).collect();
-                    return Err(Failure::AmbiguousMock { file: self.file.clone(), name: name.clone(), facets });
+                    return Err(Failure::AmbiguousMock {
+                        file: self.file.clone(),
+                        name: name.clone(),
+                        facets,
+                    });
                 }
             }
         }
@@ -108,9 +116,14 @@ fn collect(declarations: &[Decl], facets: &mut Vec<Qualified>) {
 
 impl Handler {
     /// The answer to an attempt; `failed` is how many failed before.
-    pub(crate) fn answer(&self, payload: &Map<String, Value>, failed: u32) -> Result<Map<String, Value>, String> {
-        let parameter =
-            |name: &String| payload.get(name).ok_or_else(|| format!("the mock reads `{name}`, which is no parameter"));
+    pub(crate) fn answer(
+        &self,
+        payload: &Map<String, Value>,
+        failed: u32,
+    ) -> Result<Map<String, Value>, String> {
+        let parameter = |name: &String| {
+            payload.get(name).ok_or_else(|| format!("the mock reads `{name}`, which is no parameter"))
+        };
         match self {
             Self::Returns(result) => Ok(result.clone()),
             Self::Error(message) => Err(message.clone()),
@@ -155,7 +168,10 @@ mod tests {
 
     #[test]
     fn a_mock_that_does_not_fit_says_so() {
-        assert_eq!(check(&json!({"echo": {"a": "b"}}), 0), Err("the mock reads `b`, which is no parameter".into()));
+        assert_eq!(
+            check(&json!({"echo": {"a": "b"}}), 0),
+            Err("the mock reads `b`, which is no parameter".into())
+        );
         let table = json!({"table": {"key": "n", "rows": {}}});
         assert_eq!(check(&table, 0), Err("the mock has no row for `2`".into()));
     }

@@ -55,11 +55,7 @@ pub(crate) fn is_terminal() -> bool {
 
 /// Writes one JSON value: laid out for a person at a terminal, on one line for a program.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
-    let text = if is_terminal() {
-        serde_json::to_string_pretty(value)
-    } else {
-        serde_json::to_string(value)
-    };
+    let text = if is_terminal() { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
     data(&(text.expect("what is printed has a JSON form") + "\n"))
 }
 

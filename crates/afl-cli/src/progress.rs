@@ -86,7 +86,8 @@ impl Progress {
 }
 
 fn spinner() -> ProgressBar {
-    let style = ProgressStyle::with_template("{spinner} {prefix}  {wide_msg}").expect("the template is right");
+    let style =
+        ProgressStyle::with_template("{spinner} {prefix}  {wide_msg}").expect("the template is right");
     let bar = ProgressBar::new_spinner().with_style(style);
     bar.enable_steady_tick(TICK);
     bar

@@ -35,14 +35,6 @@ impl Stop {
         Self { asked }
     }
 
-    /// For what nobody stops.
-    #[cfg(test)]
-    pub(crate) fn never() -> Self {
-        let (ask, asked) = watch::channel(Asked::No);
-        std::mem::forget(ask);
-        Self { asked }
-    }
-
     pub(crate) fn is_asked(&self) -> bool {
         *self.asked.borrow() == Asked::Yes
     }

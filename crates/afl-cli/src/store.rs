@@ -29,7 +29,13 @@ const IGNORE_ALL: &str = "*\n";
 pub(crate) struct Options {
     /// Where runs are kept: `sqlite:PATH`, `postgres://USER:PASSWORD@HOST/DATABASE` or `memory:`; without it, a file in
     /// the nearest `.afl` folder from here upwards
-    #[arg(long = "store", value_name = "URL", env = "AFL_STORE", hide_env_values = true, display_order = 800)]
+    #[arg(
+        long = "store",
+        value_name = "URL",
+        env = "AFL_STORE",
+        hide_env_values = true,
+        display_order = 800
+    )]
     url: Option<String>,
 }
 
@@ -51,7 +57,9 @@ impl Options {
     pub(crate) fn flag(&self) -> String {
         let from_environment = env::var("AFL_STORE").ok();
         match &self.url {
-            Some(url) if from_environment.as_ref() != Some(url) => format!(" --store {}", without_password(url)),
+            Some(url) if from_environment.as_ref() != Some(url) => {
+                format!(" --store {}", without_password(url))
+            }
             Some(_) | None => String::new(),
         }
     }

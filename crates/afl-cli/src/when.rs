@@ -22,7 +22,6 @@ pub(crate) fn past(text: &str) -> Result<Millis, Failure> {
     Ok(Millis(at.timestamp().as_millisecond()))
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -51,11 +51,13 @@ fn text(report: &Report, color: Color) -> String {
     for finding in &report.findings {
         let Finding { promise, run, path, problem, repair } = finding;
         let mark = paint("broken:", color::ERROR, color);
-        writeln!(text, "{mark} {promise:?} in run {run}, {path}: {problem}").expect("a string takes any text");
+        writeln!(text, "{mark} {promise:?} in run {run}, {path}: {problem}")
+            .expect("a string takes any text");
         writeln!(text, "  {}", advice(*repair)).expect("a string takes any text");
     }
     for run in &report.busy {
-        writeln!(text, "run {run} changed all the time; look at it again later").expect("a string takes any text");
+        writeln!(text, "run {run} changed all the time; look at it again later")
+            .expect("a string takes any text");
     }
     let found = match report.findings.len() {
         0 => "all promises hold".to_owned(),

@@ -23,8 +23,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
-    let (foreground, id) =
-        Foreground::of(&options.run, &options.foreground, &options.store, color).await?;
+    let (foreground, id) = Foreground::of(&options.run, &options.foreground, &options.store, color).await?;
     let run = foreground.service.run(&id).await?;
     match run.control {
         Control::Hold if !run.status.is_terminal() => foreground.service.resume(&id).await?,

@@ -32,8 +32,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
-    let (foreground, id) =
-        Foreground::of(&options.run, &options.foreground, &options.store, color).await?;
+    let (foreground, id) = Foreground::of(&options.run, &options.foreground, &options.store, color).await?;
     let again = match &options.step {
         Some(step) => Again::Step(foreground.service.find_step(&id, step).await?),
         None => Again::Run,

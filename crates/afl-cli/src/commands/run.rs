@@ -28,9 +28,9 @@ pub(crate) struct Options {
     #[command(flatten)]
     launch: launch::Options,
     #[command(flatten)]
-    foreground: foreground::Options,
+    pub(crate) foreground: foreground::Options,
     #[command(flatten)]
-    store: store::Options,
+    pub(crate) store: store::Options,
 }
 
 pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
@@ -45,7 +45,7 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
 }
 
 /// All that can be wrong before a store is touched.
-fn prepare(options: &Options, color: Color) -> Result<(Launch, Option<Mock>), Failure> {
+pub(crate) fn prepare(options: &Options, color: Color) -> Result<(Launch, Option<Mock>), Failure> {
     let mock = options.foreground.mock()?;
     let shown = if options.foreground.json { Shown::Errors } else { Shown::All };
     let launch = options.launch.prepare(mock.as_ref(), color, shown)?;
@@ -53,11 +53,16 @@ fn prepare(options: &Options, color: Color) -> Result<(Launch, Option<Mock>), Fa
 }
 
 /// Whether the program, the workflow or the inputs are wrong, and not the files or the options.
-fn is_rejection(failure: &Failure) -> bool {
+pub(crate) fn is_rejection(failure: &Failure) -> bool {
     matches!(failure, Failure::Mistakes { .. } | Failure::RefusedInputs { .. } | Failure::Service(_))
 }
 
-async fn start(options: &Options, launch: Launch, mock: Option<&Mock>, color: Color) -> Result<Exit, Failure> {
+async fn start(
+    options: &Options,
+    launch: Launch,
+    mock: Option<&Mock>,
+    color: Color,
+) -> Result<Exit, Failure> {
     let agent = foreground::agent(mock, &launch.program, color)?;
     let service = options.store.open(Missing::Create).await?;
     let foreground = Foreground::new(service, agent, &options.foreground, &options.store, color);

@@ -80,7 +80,10 @@ async fn show_run(options: &Options, service: &Service, id: &RunId, color: Color
     text.push_str(&tree::text(&views, color));
     output::data(&text)?;
     if more == More::Yes {
-        output::say(&format!("the first {} are shown; `--all` shows every step\n", count(views.len(), "step")));
+        output::say(&format!(
+            "the first {} are shown; `--all` shows every step\n",
+            count(views.len(), "step")
+        ));
     }
     Ok(())
 }

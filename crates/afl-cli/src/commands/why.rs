@@ -95,7 +95,8 @@ fn open_end(wait: &Wait) -> String {
             continue;
         }
         let indent = "  ".repeat(depth);
-        writeln!(text, "{indent}{} {}", link.path, states::phrase(link.state)).expect("a string takes any text");
+        writeln!(text, "{indent}{} {}", link.path, states::phrase(link.state))
+            .expect("a string takes any text");
         told = Some(link);
         depth += 1;
     }
