@@ -190,8 +190,8 @@ impl Service {
         let traces = evaluation.drain_traces();
         let Some(listener) = &self.traces else { return };
         for trace in traces {
-            let traced = Traced { run: evaluation.run().id.clone(), trace };
-            if listener.try_send(traced).is_err() {
+            let run = evaluation.run().id.clone();
+            if listener.try_send(Traced { run, trace }).is_err() {
                 return;
             }
         }

@@ -66,10 +66,10 @@ impl Service {
     ///
     /// One process needs one of these, however many runs there are. Several processes may drive one store.
     pub async fn serve(&self, until: impl Future<Output = ()> + Send) -> Result<(), Error> {
-        let (wakes, inbox) = mpsc::channel(WAKES);
+        let (sender, inbox) = mpsc::channel(WAKES);
         let (told, health) = watch::channel(Health::default());
         let look = Arc::new(Notify::new());
-        let waker = Waker { wakes, look: Arc::clone(&look), health };
+        let waker = Waker { wakes: sender, look: Arc::clone(&look), health };
         self.waker.set(waker).map_err(|_| Error::DrivenAlready)?;
         let driver = Driver {
             service: self.clone(),

@@ -10,6 +10,7 @@ use afl_engine::plan::Plan;
 use afl_engine::run::RunStatus;
 use afl_engine::value::{Map, Value};
 use afl_lang::program::ProgramHash;
+use afl_store::backend::Durability;
 use afl_store::store::Reservation;
 
 use crate::error::Error;
@@ -101,28 +102,21 @@ impl Service {
         reservation: Option<&Reservation>,
     ) -> Result<RunStatus, Error> {
         let now = evaluation.run().created;
-        loop {
-            match evaluation.advance(now) {
-                Advance::Need(wants) => self.supply(&mut evaluation, &wants).await?,
-                Advance::Commit | Advance::Rest => break,
-            }
+        while let Advance::Need(wants) = evaluation.advance(now) {
+            self.supply(&mut evaluation, &wants).await?;
         }
         let changes = evaluation.take_changes().expect("a new run is a change");
         self.store.commit_start(&changes, reservation).await?;
         evaluation.committed();
         self.tell(&mut evaluation);
-        match self.evaluate(&mut evaluation, now, afl_store::backend::Durability::Relaxed).await {
-            Ok(()) => {
-                let status = evaluation.run().status;
-                self.wake(Wake::Evaluated(Box::new(evaluation)));
-                Ok(status)
-            }
+        if self.evaluate(&mut evaluation, now, Durability::Relaxed).await.is_err() {
             // The run is accepted, and what is left of its beginning is found by every driver.
-            Err(_) => {
-                self.wake(Wake::Look);
-                Ok(RunStatus::Running)
-            }
+            self.wake(Wake::Look);
+            return Ok(RunStatus::Running);
         }
+        let status = evaluation.run().status;
+        self.wake(Wake::Evaluated(Box::new(evaluation)));
+        Ok(status)
     }
 
     /// Nobody knows whether the start was committed; the store does.

@@ -4,7 +4,7 @@ use afl_engine::attribute::{BlobHash, Held};
 use afl_engine::event::{Event, Reception};
 use afl_engine::id::StepId;
 use afl_engine::plan::Plan;
-use afl_engine::run::{Control, Counts, Run, RunStatus};
+use afl_engine::run::{Control, Counts, Run};
 use afl_engine::state::State;
 use afl_engine::step::{Step, Transmission};
 use afl_engine::task::{MAX_DELIVERIES, Task, TaskState};
@@ -129,13 +129,8 @@ impl<'a> Audit<'a> {
 
     fn check_awake(&mut self) {
         let waits = self.counted.waiting > 0 || !self.run.active.is_empty();
-        let goes_on = match (self.run.status, self.run.control) {
-            (RunStatus::Paused, Control::Go) => true,
-            // A driver or an operator finds it by where it is listed.
-            (RunStatus::Paused, Control::Hold | Control::Cancel) => false,
-            (RunStatus::Running, _) => self.run.active.is_empty() && self.run.control == Control::Go,
-            (RunStatus::Completed | RunStatus::Failed | RunStatus::Canceled, _) => false,
-        };
+        // One that is held or being canceled is found by where it is listed.
+        let goes_on = !self.run.status.is_terminal() && self.run.control == Control::Go;
         if goes_on && !waits {
             let problem = "it waits, but nothing will ever wake it".to_owned();
             self.find(Promise::NoSilentStall, &StepId::root(), problem);

@@ -149,7 +149,7 @@ impl Service {
                         findings.push(finding(Promise::NoSilentStall, problem, repair));
                     }
                     Err(error) => {
-                        findings.push(finding(Promise::FailStop, error.to_string(), Repair::ByHand))
+                        findings.push(finding(Promise::FailStop, error.to_string(), Repair::ByHand));
                     }
                 }
             }

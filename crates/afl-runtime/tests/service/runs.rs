@@ -241,7 +241,7 @@ async fn old_runs_are_collected_with_all_that_is_theirs() {
     world.clock.advance(afl_engine::time::Millis(10_000));
     let open = world.start("One", json!({"n": 1})).await;
     let collected = world.service.collect(world.clock.now()).await.unwrap();
-    assert_eq!(collected, [old.clone()]);
+    assert_eq!(collected, std::slice::from_ref(&old));
     assert!(matches!(world.service.run(&old).await.unwrap_err(), Error::UnknownRun { .. }));
     assert!(world.service.store().steps_page(&old, None, 10).await.unwrap().items.is_empty());
     assert_eq!(world.status(&open).await, RunStatus::Paused);

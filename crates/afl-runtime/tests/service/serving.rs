@@ -26,13 +26,12 @@ impl Process {
     fn new(backend: &Arc<dyn Backend>) -> Self {
         let service = Service::new(Arc::clone(backend), Tenant::new(Tenant::LOCAL).unwrap());
         let (stop, stopped) = oneshot::channel::<()>();
-        let driven = service.clone();
+        let own = service.clone();
         let driver = tokio::spawn(async move {
-            driven
-                .serve(async {
-                    drop(stopped.await);
-                })
-                .await
+            own.serve(async {
+                drop(stopped.await);
+            })
+            .await
         });
         Self { service, stop: Some(stop), driver }
     }

@@ -85,13 +85,9 @@ impl World {
         Self::over(self.clock.clone(), self.memory.clone(), |_| Fault::None)
     }
 
-    fn over(
-        clock: SimClock,
-        memory: Arc<Memory>,
-        faults: impl FnMut(Call) -> Fault + Send + 'static,
-    ) -> Self {
+    fn over(clock: SimClock, memory: Arc<Memory>, plan: impl FnMut(Call) -> Fault + Send + 'static) -> Self {
         let inner: Arc<dyn Backend> = memory.clone();
-        let faulty = Arc::new(Faulty::new(inner, faults));
+        let faulty = Arc::new(Faulty::new(inner, plan));
         let backend: Arc<dyn Backend> = faulty.clone();
         let service = Service::with_entropy(backend, Tenant::new(Tenant::LOCAL).unwrap(), Entropy::System);
         Self { clock, memory, faulty, service }
@@ -132,18 +128,6 @@ impl World {
     pub(crate) async fn examine(&self) {
         let report = self.service.doctor(Remedy::Tell).await.unwrap();
         assert_eq!(report.findings, [], "the doctor finds nothing");
-    }
-
-    /// What must be the same whatever happened on the way: no times, tokens or counts of attempts.
-    pub(crate) async fn canonical(&self, run: &RunId) -> Value {
-        let record = self.run(run).await;
-        let steps = self.service.steps(run, None, None, 10_000).await.unwrap().steps;
-        let steps = steps.into_iter().map(|view| {
-            let event = view.event.map(|event| json!([event.state, event.result, event.error]));
-            let task = view.task.map(|task| task.state);
-            json!([view.path, view.step.state, view.step.attributes, view.step.error, event, task])
-        });
-        json!({"status": record.status, "error": record.error, "steps": steps.collect::<Vec<_>>()})
     }
 
     pub(crate) async fn run(&self, run: &RunId) -> Run {
