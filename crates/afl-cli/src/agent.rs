@@ -8,6 +8,8 @@ use afl_engine::time::Millis;
 use afl_runtime::{Arrival, Service};
 use afl_store::queue::{Claim, Refusal, Settled};
 
+use tokio::task::JoinSet;
+
 use crate::failure::Failure;
 use crate::mock::{Handler, Handlers};
 use crate::progress::Progress;
@@ -18,7 +20,9 @@ const OWNER: &str = "mock";
 const LEASE: Millis = Millis(5_000);
 const PAGE: usize = 500;
 /// How many answers are given before the run is evaluated.
-const ANSWERS_AT_ONCE: usize = 1_000;
+const ANSWERS: usize = 2_048;
+/// How many are given at once: a store makes one durable commit of those that come together.
+const AT_ONCE: usize = 64;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Agent {
@@ -53,16 +57,13 @@ impl Agent {
         }
         loop {
             let page = service.store().tasks_page(run, after.as_ref(), PAGE).await?;
-            for task in page.items.into_iter().map(|task| task.item) {
-                let Some(handler) = self.handlers.get(&task.name) else { continue };
-                if stop.is_asked() || round.arrivals.len() >= ANSWERS_AT_ONCE {
+            let mine = page.items.into_iter().map(|task| task.item).filter(|task| !task.state.is_terminal());
+            let mine: Vec<Task> = mine.filter(|task| self.handlers.contains_key(&task.name)).collect();
+            for some in mine.chunks(AT_ONCE) {
+                if stop.is_asked() || round.arrivals.len() >= ANSWERS {
                     return Ok(round);
                 }
-                match claim(service, &task).await? {
-                    Claimed::Now(claim) => settle(service, &claim, handler, progress, &mut round).await?,
-                    Claimed::Later(at) => round.note(at),
-                    Claimed::Never => {}
-                }
+                self.answer_some(service, some, progress, &mut round).await?;
             }
             match page.next {
                 Some(next) => after = Some(next),
@@ -70,63 +71,91 @@ impl Agent {
             }
         }
     }
+
+    async fn answer_some(
+        &self,
+        service: &Service,
+        tasks: &[Task],
+        progress: &Progress,
+        round: &mut Round,
+    ) -> Result<(), Failure> {
+        let mut attempts = JoinSet::new();
+        for (place, task) in tasks.iter().enumerate() {
+            let (service, task, handler) = (service.clone(), task.clone(), self.handlers[&task.name].clone());
+            progress.working_on(&task.path);
+            attempts.spawn(async move { (place, attempt(&service, &task, &handler).await) });
+        }
+        let mut attempted = attempts.join_all().await;
+        attempted.sort_by_key(|(place, _)| *place);
+        for (place, attempt) in attempted {
+            match attempt? {
+                Attempt::Arrived(arrival) => round.arrivals.push(*arrival),
+                Attempt::Again { at, error } => {
+                    progress.failed_attempt(&tasks[place], &error, at);
+                    round.note(at);
+                }
+                Attempt::Later(at) => round.note(at),
+                Attempt::NotOurs => {}
+            }
+        }
+        Ok(())
+    }
 }
 
-enum Claimed {
-    Now(Box<Claim>),
+enum Attempt {
+    Arrived(Box<Arrival>),
+    /// It failed and has another attempt.
+    Again {
+        at: Millis,
+        error: String,
+    },
     Later(Millis),
-    Never,
+    /// Somebody else has it, or it needs no answer any more.
+    NotOurs,
 }
 
-async fn claim(service: &Service, task: &Task) -> Result<Claimed, Failure> {
+async fn attempt(service: &Service, task: &Task, handler: &Handler) -> Result<Attempt, Failure> {
     match task.state {
         TaskState::Pending => {}
         TaskState::Running | TaskState::AwaitingResponse => {
             let own = task.lease.as_ref().filter(|lease| lease.owner == OWNER);
-            return Ok(own.map_or(Claimed::Never, |lease| Claimed::Later(lease.expires)));
+            return Ok(own.map_or(Attempt::NotOurs, |lease| Attempt::Later(lease.expires)));
         }
         TaskState::Completed | TaskState::Failed | TaskState::Ignored | TaskState::Canceled => {
-            return Ok(Claimed::Never);
+            return Ok(Attempt::NotOurs);
         }
     }
     let claim = service.claim_step(&task.workflow_id, &task.step_id, OWNER, LEASE).await?;
-    Ok(match (claim, task.not_before) {
-        (Some(claim), _) => Claimed::Now(Box::new(claim)),
-        (None, Some(at)) => Claimed::Later(at),
-        (None, None) => Claimed::Never,
-    })
+    match (claim, task.not_before) {
+        (Some(claim), _) => settle(service, &claim, handler).await,
+        (None, Some(at)) => Ok(Attempt::Later(at)),
+        (None, None) => Ok(Attempt::NotOurs),
+    }
 }
 
-async fn settle(
-    service: &Service,
-    claim: &Claim,
-    handler: &Handler,
-    progress: &Progress,
-    round: &mut Round,
-) -> Result<(), Failure> {
-    progress.working_on(&claim.task.path);
-    let settled = match handler.answer(&claim.payload, claim.task.attempts) {
-        Ok(result) => service.complete(&claim.ticket, &result).await,
+async fn settle(service: &Service, claim: &Claim, handler: &Handler) -> Result<Attempt, Failure> {
+    let answer = handler.answer(&claim.payload, claim.task.attempts);
+    let settled = match &answer {
+        Ok(result) => service.complete(&claim.ticket, result).await,
         Err(message) => {
-            let error = EventError { kind: FailureKind::Event.name().to_owned(), message };
-            let settled = service.fail(&claim.ticket, &error).await;
-            if let Ok(Settled::Again { not_before }) = &settled {
-                progress.failed_attempt(&claim.task, &error.message, *not_before);
-            }
-            settled
+            let error = EventError { kind: FailureKind::Event.name().to_owned(), message: message.clone() };
+            service.fail(&claim.ticket, &error).await
         }
     };
     match settled {
         Ok(Settled::Arrived(event)) => {
             let step = claim.ticket.step.clone();
-            round.arrivals.push(Arrival { step, event: Some(*event) });
+            Ok(Attempt::Arrived(Box::new(Arrival { step, event: Some(*event) })))
         }
-        Ok(Settled::Again { not_before }) => round.note(not_before),
+        Ok(Settled::Again { not_before }) => {
+            Ok(Attempt::Again { at: not_before, error: answer.err().unwrap_or_default() })
+        }
         // Somebody canceled the run or answered for us: the next look at the run tells.
-        Ok(Settled::Repeated) | Err(Refusal::LeaseLost { .. } | Refusal::Canceled { .. }) => {}
-        Err(refusal) => return Err(refusal.into()),
+        Ok(Settled::Repeated) | Err(Refusal::LeaseLost { .. } | Refusal::Canceled { .. }) => {
+            Ok(Attempt::NotOurs)
+        }
+        Err(refusal) => Err(refusal.into()),
     }
-    Ok(())
 }
 
 impl Round {

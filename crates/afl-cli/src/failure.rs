@@ -1,11 +1,13 @@
 //! Why a command could not do its work, and what the user can do about it.
 
 use std::io::{Error, ErrorKind};
+use std::path::Path;
 
 use afl_lang::graph::GraphError;
 use afl_lang::render::Color;
 use afl_store::backend::StoreError;
 use afl_store::queue::Refusal;
+use afl_store::store::Error as StoredError;
 
 use crate::color::{self, paint};
 use crate::exit::Exit;
@@ -90,6 +92,10 @@ impl Failure {
                     text + "\n  " + problem
                 })
             }
+            Self::Service(afl_runtime::Error::Store(StoredError::Backend(StoreError::Unavailable {
+                name,
+                reason,
+            }))) => format!("cannot reach {name}: {reason}"),
             _ => self.to_string(),
         };
         let error = format!("{} {message}\n", paint("error:", color::ERROR, color));
@@ -101,9 +107,14 @@ impl Failure {
 
     fn help(&self) -> Option<String> {
         match self {
-            Self::Unreadable { source, .. } if source.kind() == ErrorKind::NotFound => Some(
-                "check the name; a folder stands for every .afl file in it, `-` for standard input".into(),
-            ),
+            Self::Unreadable { name, source }
+                if source.kind() == ErrorKind::NotFound && may_be_source(name) =>
+            {
+                Some(
+                    "check the name; a folder stands for every .afl file in it, `-` for standard input"
+                        .into(),
+                )
+            }
             Self::NotText { .. } => Some("save the file as UTF-8".into()),
             Self::Unwritable { source, .. } if source.kind() == ErrorKind::NotFound => {
                 Some("create the folder first".into())
@@ -177,9 +188,7 @@ fn service_help(error: &afl_runtime::Error) -> Option<String> {
         }
         Error::WhichWorkflow(_) => Some("name it with `--workflow`".into()),
         Error::NothingFailed { .. } => Some("`afl why` tells what a run waits for".into()),
-        Error::Store(afl_store::store::Error::Unreadable { .. }) => {
-            Some("`afl doctor` tells what is damaged".into())
-        }
+        Error::Store(StoredError::Unreadable { .. }) => Some("`afl doctor` tells what is damaged".into()),
         Error::Store(_)
         | Error::AmbiguousRun { .. }
         | Error::UnknownProgram { .. }
@@ -202,8 +211,8 @@ impl From<StoreError> for Failure {
     }
 }
 
-impl From<afl_store::store::Error> for Failure {
-    fn from(error: afl_store::store::Error) -> Self {
+impl From<StoredError> for Failure {
+    fn from(error: StoredError) -> Self {
         Self::Service(error.into())
     }
 }
@@ -220,6 +229,13 @@ impl From<Refusal> for Failure {
         }
     }
 }
+
+/// Whether a name can be meant for a source or a folder of them, and not for data.
+fn may_be_source(name: &str) -> bool {
+    Path::new(name).extension().is_none_or(|extension| extension == SOURCE_EXTENSION)
+}
+
+const SOURCE_EXTENSION: &str = "afl";
 
 /// The error in our words where the system's are for programmers; `missing` is what may not be there.
 fn reason(error: &Error, missing: &str) -> String {

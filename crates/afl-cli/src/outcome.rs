@@ -3,6 +3,7 @@
 use afl_engine::failure::Failure as RunFailure;
 use afl_engine::id::RunId;
 use afl_engine::run::{Run, RunStatus};
+use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 use afl_lang::render::Color;
 use afl_runtime::{On, Service};
@@ -15,7 +16,7 @@ use crate::follow::Rest;
 use crate::output;
 use crate::report::count;
 use crate::shown::{self, Moment};
-use crate::store;
+use crate::store::{self, Lifetime};
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -117,40 +118,59 @@ impl Teller<'_> {
                 self.help(&format!("{} lets it go on", self.command("resume", run, "")));
             }
             (Rest::Interrupted, _) => {
-                output::say(&format!("stopped; run {} is kept\n", run.id));
-                self.help(&format!("{} goes on with it", self.command("resume", run, "")));
+                self.tell_interrupted(run);
             }
             (Rest::Waiting | Rest::Ended, _) => self.tell_waiting(run).await?,
         }
         Ok(())
     }
 
+    fn tell_interrupted(&self, run: &Run) {
+        match self.store.lifetime() {
+            Lifetime::Kept => {
+                output::say(&format!("stopped; run {} is kept\n", run.id));
+                self.help(&format!("{} goes on with it", self.command("resume", run, "")));
+            }
+            Lifetime::ThisCommand => output::say("stopped; the store is in memory, so the run is gone\n"),
+        }
+    }
+
     fn tell_failed(&self, run: &Run) {
         let Some(failure) = &run.error else { return };
         output::say(&format!("{} {failure}\n", paint("error:", color::ERROR, self.color)));
-        self.help(&format!(
-            "repair the cause, then {}; {} shows every step",
-            self.command("retry", run, ""),
-            self.command("show", run, "")
-        ));
+        match self.store.lifetime() {
+            Lifetime::Kept => self.help(&format!(
+                "repair the cause, then {}; {} shows every step",
+                self.command("retry", run, ""),
+                self.command("show", run, "")
+            )),
+            Lifetime::ThisCommand => {}
+        }
     }
 
     async fn tell_waiting(&self, run: &Run) -> Result<(), Failure> {
         const SHOWN: usize = 5;
         let why = self.service.why(&run.id).await?;
         let waiting = usize::try_from(why.waiting).unwrap_or(usize::MAX);
-        output::say(&format!("run {} waits for {}:\n", run.id, count(waiting, "answer")));
+        let answers = count(waiting, "answer");
+        output::say(&format!("run {} waits for {answers} that nobody here can give:\n", run.id));
         for wait in why.waits.iter().take(SHOWN) {
             output::say(&format!("  {}: {}\n", wait.path, sentence(&wait.on)));
         }
         if waiting > SHOWN {
             output::say(&format!("  … {} more\n", waiting - SHOWN));
         }
-        self.help(&format!(
-            "{} goes on when they are answered, or answers them; {} tells more",
-            self.command("resume", run, " --mock FILE"),
-            self.command("why", run, "")
-        ));
+        self.help(&match self.store.lifetime() {
+            Lifetime::Kept => format!(
+                "{} answers from a file, {} goes on when agents have answered, {} tells more",
+                self.command("resume", run, " --mock FILE"),
+                self.command("resume", run, ""),
+                self.command("why", run, "")
+            ),
+            Lifetime::ThisCommand => {
+                "answer with `--mock FILE`; this store is in memory, so the run is gone".into()
+            }
+        });
         Ok(())
     }
 
@@ -163,13 +183,18 @@ impl Teller<'_> {
     }
 }
 
+/// Below this, how long something waits says nothing.
+const A_WHILE: Millis = Millis(1_000);
+
 /// What an open end waits for.
 pub(crate) fn sentence(on: &On) -> String {
     let now = Moment::now();
     match on {
         On::Agent { name, list, since } => {
-            let since = Moment(*since).from(now);
-            format!("`{name}` on the task list `{list}` has no agent yet (ready {since})")
+            let waited = now.0.since(*since);
+            let waited =
+                if waited < A_WHILE { String::new() } else { format!(", for {}", shown::span(waited)) };
+            format!("no agent has taken `{name}` from the task list `{list}`{waited}")
         }
         On::Holder { name, owner, heartbeat, .. } => {
             format!("{owner} works on `{name}` (last heard of {})", Moment(*heartbeat).from(now))

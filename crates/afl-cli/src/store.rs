@@ -46,6 +46,13 @@ pub(crate) enum Missing {
     Refuse,
 }
 
+/// How long what is stored stays.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Lifetime {
+    Kept,
+    ThisCommand,
+}
+
 impl Options {
     pub(crate) async fn open(&self, missing: Missing) -> Result<Service, Failure> {
         let backend = backend(&self.address()?, missing).await?;
@@ -61,6 +68,13 @@ impl Options {
                 format!(" --store {}", without_password(url))
             }
             Some(_) | None => String::new(),
+        }
+    }
+
+    pub(crate) fn lifetime(&self) -> Lifetime {
+        match self.address() {
+            Ok(Address::Memory) => Lifetime::ThisCommand,
+            Ok(Address::Sqlite(_) | Address::Postgres(_)) | Err(_) => Lifetime::Kept,
         }
     }
 

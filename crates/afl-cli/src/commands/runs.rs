@@ -3,6 +3,7 @@
 use afl_engine::run::{Control, Run, RunStatus};
 use afl_runtime::RunQuery;
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -23,8 +24,8 @@ Examples:
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
-    /// Only runs in this state: running, paused, completed, failed or canceled
-    #[arg(long, visible_alias = "status")]
+    /// Only runs in this state
+    #[arg(long, value_parser = states())]
     state: Option<RunStatus>,
     /// Only runs of this workflow, by its whole or its short name
     #[arg(short, long, value_name = "NAME")]
@@ -55,25 +56,34 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
         since,
         labels,
         after: None,
-        limit: options.limit,
+        // One more, to know whether there are more.
+        limit: options.limit.saturating_add(1),
     };
-    let list = service.runs(&query).await?;
+    let mut list = service.runs(&query).await?;
+    let is_cut = list.runs.len() > options.limit;
+    list.runs.truncate(options.limit);
     for trouble in &list.unreadable {
         output::say(&format!("{trouble}\n"));
     }
     if options.json {
         let runs: Vec<_> = list.runs.iter().map(entry).collect();
-        output::json(&json!({"runs": runs, "more": list.next.is_some()}))?;
+        output::json(&json!({"runs": runs, "more": is_cut}))?;
     } else if list.runs.is_empty() {
         output::say("no runs\n");
     } else {
         let rows: Vec<_> = list.runs.iter().map(row).collect();
         output::data(&shown::table(&["RUN", "WORKFLOW", "STATE", "STARTED", "TOOK", "STEPS"], &rows))?;
-        if list.next.is_some() {
+        if is_cut {
             output::say("there are more; `--limit` lists them\n");
         }
     }
     Ok(Exit::Fine)
+}
+
+/// By their names, which the help lists.
+fn states() -> impl TypedValueParser<Value = RunStatus> {
+    let names = RunStatus::ALL.iter().map(|status| status.name());
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<RunStatus>())
 }
 
 fn row(run: &Run) -> Vec<String> {
