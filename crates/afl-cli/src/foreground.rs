@@ -17,7 +17,7 @@ use crate::follow::{Follower, Rest};
 use crate::mock::Mock;
 use crate::outcome::{self, Outcome, Teller};
 use crate::output;
-use crate::progress::{self, Listener, Progress, Talk};
+use crate::progress::{self, Listener, Progress, Talk, Told};
 use crate::stop::Stop;
 use crate::store::{self, Missing};
 
@@ -44,7 +44,7 @@ pub(crate) struct Foreground {
     /// The same without a listener, for what comes after.
     quiet: Service,
     pub(crate) progress: Progress,
-    listener: Listener,
+    told: Told,
     agent: Agent,
     stop: Stop,
     store: store::Options,
@@ -62,9 +62,9 @@ impl Foreground {
     ) -> Self {
         let progress = Progress::new(if options.json { Talk::LogsOnly } else { Talk::Yes });
         let quiet = service.clone();
-        let (service, listener) = progress::listen(service, &progress);
+        let (service, told) = progress::listen(service);
         let (stop, store) = (Stop::on_ctrl_c(), store.clone());
-        Self { service, quiet, progress, listener, agent, stop, store, json: options.json, color }
+        Self { service, quiet, progress, told, agent, stop, store, json: options.json, color }
     }
 
     /// For a run that is there already, by what the user calls it.
@@ -100,7 +100,8 @@ impl Foreground {
     }
 
     pub(crate) async fn follow(self, run: &RunId) -> Result<Followed, Failure> {
-        let Self { service, quiet, progress, listener, agent, stop, .. } = self;
+        let Self { service, quiet, progress, told, agent, stop, .. } = self;
+        let listener = Listener::new(told, &progress);
         let follower = Follower { service: &service, run, agent: &agent, progress: &progress, stop: &stop };
         let followed = follower.to_rest().await;
         // What the program logged comes before what became of it.

@@ -133,7 +133,7 @@ fn typed(text: &str, ty: Option<&TypeRef>) -> Result<Value, String> {
             (of, _) => typed(text, Some(of)),
         },
         TypeRef::List(_) | TypeRef::Schema(_) | TypeRef::Json => {
-            let wrong = |error| format!("is written as JSON, and `{}` is none ({error})", short(text));
+            let wrong = |error| format!("takes JSON, not `{}` ({error})", short(text));
             serde_json::from_str(text).map_err(wrong)
         }
     }

@@ -162,10 +162,8 @@ impl Teller<'_> {
         }
         self.help(&match self.store.lifetime() {
             Lifetime::Kept => format!(
-                "{} answers from a file, {} goes on when agents have answered, {} tells more",
-                self.command("resume", run, " --mock FILE"),
+                "{} goes on when agents have answered, with `--mock FILE` it answers from a file",
                 self.command("resume", run, ""),
-                self.command("why", run, "")
             ),
             Lifetime::ThisCommand => {
                 "answer with `--mock FILE`; this store is in memory, so the run is gone".into()

@@ -7,7 +7,7 @@ use afl_engine::id::RunId;
 use afl_engine::run::Counts;
 use afl_engine::task::Task;
 use afl_engine::time::Millis;
-use afl_engine::trace::Trace;
+use afl_engine::trace::{Trace, Tracing};
 use afl_runtime::{Service, Traced};
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::sync::mpsc;
@@ -93,27 +93,31 @@ fn spinner() -> ProgressBar {
     bar
 }
 
-/// Shows what a service tells about its runs.
+/// What a service tells about its runs and nobody has seen yet.
+pub(crate) struct Told(mpsc::Receiver<Traced>);
+
+pub(crate) fn listen(service: Service) -> (Service, Told) {
+    let (tell, told) = mpsc::channel(LOGS);
+    (service.traced(Tracing::LogsOnly, tell), Told(told))
+}
+
+/// Shows what a service tells, from now on.
 pub(crate) struct Listener {
     task: JoinHandle<()>,
 }
 
-/// The service, and who shows what it tells.
-pub(crate) fn listen(service: Service, progress: &Progress) -> (Service, Listener) {
-    let (tell, told) = mpsc::channel(LOGS);
-    let service = service.traced(afl_engine::trace::Tracing::LogsOnly, tell);
-    let task = tokio::spawn(show(told, progress.clone()));
-    (service, Listener { task })
-}
-
 impl Listener {
+    pub(crate) fn new(told: Told, progress: &Progress) -> Self {
+        Self { task: tokio::spawn(show(told, progress.clone())) }
+    }
+
     /// Shows the rest; the service must be gone.
     pub(crate) async fn finish(self) {
         self.task.await.expect("showing lines does not panic");
     }
 }
 
-async fn show(mut told: mpsc::Receiver<Traced>, progress: Progress) {
+async fn show(Told(mut told): Told, progress: Progress) {
     while let Some(Traced { trace, .. }) = told.recv().await {
         match trace {
             Trace::Logged { path, values, .. } => {

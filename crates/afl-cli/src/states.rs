@@ -1,5 +1,6 @@
 //! States of steps in a word or two.
 
+use afl_engine::failure::FailureKind;
 use afl_engine::state::State;
 use afl_engine::task::{Task, TaskState};
 use afl_runtime::StepView;
@@ -9,6 +10,8 @@ use afl_runtime::StepView;
 pub(crate) enum Glance {
     Done,
     Failed,
+    /// With its run.
+    Canceled,
     /// Something inside it goes on.
     Open,
     /// Nobody has its task.
@@ -23,6 +26,7 @@ impl Glance {
     pub(crate) fn of(view: &StepView) -> Self {
         match (view.step.state, &view.task) {
             (State::Complete, _) => Self::Done,
+            (State::Error, _) if is_canceled(view) => Self::Canceled,
             (State::Error, _) => Self::Failed,
             (_, Some(task)) => Self::of_task(task),
             (_, None) => Self::Open,
@@ -44,12 +48,17 @@ impl Glance {
         match self {
             Self::Done => "done",
             Self::Failed => "failed",
+            Self::Canceled => "canceled",
             Self::Open => "open",
             Self::Waiting => "waiting",
             Self::Working => "working",
             Self::Retrying => "retrying",
         }
     }
+}
+
+fn is_canceled(view: &StepView) -> bool {
+    view.step.error.as_ref().is_some_and(|failure| failure.kind == FailureKind::Canceled.name())
 }
 
 /// What a step in this state is about.

@@ -71,7 +71,7 @@ fn remark(view: &StepView) -> String {
     let began_here = view.step.error.as_ref().filter(|failure| failure.step == view.id);
     let text = match (Glance::of(view), began_here, &view.task) {
         (Glance::Failed, Some(failure), _) => failure.message.clone(),
-        (Glance::Failed, None, _) => String::new(),
+        (Glance::Failed | Glance::Canceled, ..) => String::new(),
         (Glance::Waiting, _, Some(task)) => format!("for an agent that does `{}`", task.name),
         (Glance::Working, _, Some(task)) => holder(task),
         (Glance::Retrying, _, Some(task)) => retry(task),
@@ -111,7 +111,7 @@ fn painted(table: &str, views: &[StepView]) -> String {
         let glance = Glance::of(view);
         let style = match glance {
             Glance::Done => color::ADDED,
-            Glance::Failed => color::REMOVED,
+            Glance::Failed | Glance::Canceled => color::REMOVED,
             Glance::Open | Glance::Waiting | Glance::Working | Glance::Retrying => color::HELP,
         };
         let word = format!("  {} ", glance.word());

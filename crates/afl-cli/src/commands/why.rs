@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use afl_engine::id::StepId;
 use afl_lang::render::Color;
-use afl_runtime::{Link, Reason, Wait, Why};
+use afl_runtime::{Link, On, Reason, Wait, Why};
 use clap::Args;
 
 use crate::color::{self, paint};
@@ -47,29 +47,40 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
     if options.json {
         output::json(&why)?;
     } else {
-        output::data(&text(&why, &options.store.flag(), color))?;
+        output::data(&text(&why, &within, &options.store.flag(), color))?;
     }
     Ok(Exit::Fine)
 }
 
-fn text(why: &Why, flag: &str, color: Color) -> String {
+fn text(why: &Why, within: &StepId, flag: &str, color: Color) -> String {
     let mut text = format!("run {} of {} {}\n", why.run, why.workflow, because(&why.reason));
-    for wait in &why.waits {
-        text.push_str(&open_end(wait));
+    let waits = match why.reason {
+        Reason::Completed | Reason::Canceled => &[][..],
+        Reason::Failed(_)
+        | Reason::Held
+        | Reason::Canceling
+        | Reason::Evaluating
+        | Reason::Waiting
+        | Reason::Stalled => &why.waits[..],
+    };
+    let mut above: Vec<String> = Vec::new();
+    for wait in waits {
+        text.push_str(&open_end(wait, &mut above));
     }
-    let told = why.waits.len() as u64;
-    if why.waiting > told {
-        writeln!(text, "… and {} more", why.waiting - told).expect("a string takes any text");
+    let told = waits.len() as u64;
+    if *within == StepId::root() && !waits.is_empty() && why.waiting > told {
+        writeln!(text, "… and {} more", why.waiting - told).expect(ANY_TEXT);
     }
     if let Some(next) = why.next {
-        writeln!(text, "something happens by itself {}", Moment(next).from(Moment::now()))
-            .expect("a string takes any text");
+        writeln!(text, "something happens by itself {}", Moment(next).from(Moment::now())).expect(ANY_TEXT);
     }
     for advice in advice(why, flag) {
-        writeln!(text, "{} {advice}", paint("help:", color::HELP, color)).expect("a string takes any text");
+        writeln!(text, "{} {advice}", paint("help:", color::HELP, color)).expect(ANY_TEXT);
     }
     text
 }
+
+const ANY_TEXT: &str = "a string takes any text";
 
 fn because(reason: &Reason) -> String {
     match reason {
@@ -84,24 +95,29 @@ fn because(reason: &Reason) -> String {
     }
 }
 
-/// The chain from the workflow down to the step, then what it waits for.
-fn open_end(wait: &Wait) -> String {
+/// The chain from the workflow down to the step, then what it waits for. What is `above` is told already.
+fn open_end(wait: &Wait, above: &mut Vec<String>) -> String {
     let mut text = String::new();
-    let mut told: Option<&Link> = None;
-    let mut depth = 1;
-    for link in &wait.chain {
-        // A block has the path of the step it belongs to.
-        if told.is_some_and(|told| told.path == link.path) {
-            continue;
-        }
-        let indent = "  ".repeat(depth);
-        writeln!(text, "{indent}{} {}", link.path, states::phrase(link.state))
-            .expect("a string takes any text");
-        told = Some(link);
-        depth += 1;
+    // A block has the path of the step it belongs to.
+    let mut links: Vec<&Link> = wait.chain.iter().collect();
+    links.dedup_by(|block, owner| block.path == owner.path);
+    if let On::Failure(_) = wait.on {
+        links.pop();
     }
-    let indent = "  ".repeat(depth);
-    writeln!(text, "{indent}{}", sentence(&wait.on)).expect("a string takes any text");
+    above.truncate(links.iter().zip(&*above).take_while(|(link, told)| link.path == **told).count());
+    for link in &links[above.len()..] {
+        let indent = "  ".repeat(above.len() + 1);
+        writeln!(text, "{indent}{} {}", link.path, states::phrase(link.state)).expect(ANY_TEXT);
+        above.push(link.path.clone());
+    }
+    let indent = "  ".repeat(above.len() + 1);
+    match &wait.on {
+        On::Failure(failure) => writeln!(text, "{indent}{failure}"),
+        on @ (On::Agent { .. } | On::Holder { .. } | On::Retry { .. } | On::Driver) => {
+            writeln!(text, "{indent}{}", sentence(on))
+        }
+    }
+    .expect(ANY_TEXT);
     text
 }
 
