@@ -107,8 +107,7 @@ fn some_cases_come_out_as_expected_through_the_binary() {
             let (program, case) = (case.with_extension("afl"), case.with_extension("json"));
             let expect: Value = serde_json::from_str(&fs::read_to_string(&case).unwrap()).unwrap();
             let (program, case) = (program.to_str().unwrap(), case.to_str().unwrap());
-            let output =
-                afl(folder.path(), &["run", program, "--json", "--mock", case, "--store", store]);
+            let output = afl(folder.path(), &["run", program, "--json", "--mock", case, "--store", store]);
             assert_eq!(output.status.code(), Some(code), "{name} on {store}: {output:?}");
             assert_eq!(json(&output)["status"], expect["expect"]["status"], "{name} on {store}");
         }
@@ -120,7 +119,8 @@ fn a_store_is_found_from_folders_below() {
     let folder = tempfile::tempdir().unwrap();
     let below = folder.path().join("flows/deep");
     fs::create_dir_all(&below).unwrap();
-    fs::write(folder.path().join("a.afl"), "workflow A() => (n: Long) andThen {\n    yield A(n = 1)\n}\n").unwrap();
+    fs::write(folder.path().join("a.afl"), "workflow A() => (n: Long) andThen {\n    yield A(n = 1)\n}\n")
+        .unwrap();
     assert!(afl(folder.path(), &["run", "a.afl"]).status.success());
     assert!(afl(&below, &["run", "../../a.afl"]).status.success());
     let runs = json(&afl(&below, &["runs", "--json"]));
