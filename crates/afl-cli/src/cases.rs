@@ -18,6 +18,7 @@ use afl_store::clock::Clock;
 use afl_store::memory::Memory;
 use afl_store::record::Tenant;
 use clap::Parser;
+use tokio::task::JoinSet;
 
 use crate::cli::{Cli, Command};
 use crate::commands::run;
@@ -61,9 +62,14 @@ async fn run_all(store: &str, backend: Arc<dyn Backend>) -> BTreeMap<String, Str
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     let tenant = format!("cases-{}-{}", std::process::id(), since.as_nanos());
     let service = Service::new(backend, Tenant::new(&tenant).unwrap());
-    let mut states = BTreeMap::new();
+    let mut running = JoinSet::new();
     for case in cases() {
-        let Some(ran) = run_one(&service, &case).await else { continue };
+        let service = service.clone();
+        running.spawn(async move { (run_one(&service, &case).await, case) });
+    }
+    let mut states = BTreeMap::new();
+    for (ran, case) in running.join_all().await {
+        let Some(ran) = ran else { continue };
         check(store, &case, &ran);
         states.insert(case.name, ran.canonical);
     }

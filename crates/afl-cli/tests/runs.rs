@@ -9,15 +9,16 @@ use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
 use serde_json::Value;
 
-const WAITING: &str = r#"
+const PROGRAM: &str = r#"
 event facet Charge(item: String) => (receipt: String)
 
 workflow Pay(item: String) => (receipt: String) andThen {
-    charge = Charge(item = $.item) with Retry(max = 2, backoff_ms = 600000)
+    charge = Charge(item = $.item) with Retry(max = 2, backoff_ms = BACKOFF)
     yield Pay(receipt = charge.receipt)
 }
 "#;
-const FAILING: &str = r#"{"Charge": {"error": "the line is busy"}}"#;
+const MOCK: &str =
+    r#"{"Charge": {"sequence": [{"error": "the line is busy"}, {"returns": {"receipt": "r1"}}]}}"#;
 const CHARGE: &str = "wb0s0";
 
 fn afl(folder: &Path, arguments: &[&str]) -> Output {
@@ -29,7 +30,7 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// A run whose only task failed once and waits ten minutes for its next attempt.
+/// A run whose only task failed once and waits for its next attempt.
 struct Waiting {
     child: Child,
     run: String,
@@ -37,11 +38,11 @@ struct Waiting {
     lines: Lines<BufReader<ChildStderr>>,
 }
 
-fn waiting_run(folder: &Path) -> Waiting {
-    fs::write(folder.join("pay.afl"), WAITING).unwrap();
-    fs::write(folder.join("failing.json"), FAILING).unwrap();
+fn waiting_run(folder: &Path, backoff_ms: u64) -> Waiting {
+    fs::write(folder.join("pay.afl"), PROGRAM.replace("BACKOFF", &backoff_ms.to_string())).unwrap();
+    fs::write(folder.join("mock.json"), MOCK).unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_afl"))
-        .args(["run", "pay.afl", "-i", "item=tea", "--mock", "failing.json"])
+        .args(["run", "pay.afl", "-i", "item=tea", "--mock", "mock.json"])
         .env_remove("AFL_STORE")
         .current_dir(folder)
         .stderr(Stdio::piped())
@@ -62,7 +63,7 @@ fn signal(child: &Child, name: &str) {
 #[test]
 fn ctrl_c_leaves_a_run_that_can_be_resumed() {
     let folder = tempfile::tempdir().unwrap();
-    let Waiting { mut child, run, lines } = waiting_run(folder.path());
+    let Waiting { mut child, run, lines } = waiting_run(folder.path(), 600_000);
     signal(&child, "-INT");
     let told: Vec<String> = lines.map(Result::unwrap).collect();
     assert_eq!(child.wait().unwrap().code(), Some(130));
@@ -79,7 +80,7 @@ fn ctrl_c_leaves_a_run_that_can_be_resumed() {
 #[test]
 fn a_killed_run_goes_on_where_it_was() {
     let folder = tempfile::tempdir().unwrap();
-    let Waiting { mut child, run, .. } = waiting_run(folder.path());
+    let Waiting { mut child, run, .. } = waiting_run(folder.path(), 1_000);
     signal(&child, "-KILL");
     child.wait().unwrap();
     let shown = json(&afl(folder.path(), &["show", &run, "--json"]));
@@ -89,6 +90,9 @@ fn a_killed_run_goes_on_where_it_was() {
     assert!(!shown.to_string().contains("secret"));
     let doctor = afl(folder.path(), &["doctor"]);
     assert!(doctor.status.success(), "{doctor:?}");
+
+    let resumed = json(&afl(folder.path(), &["resume", &run, "--mock", "mock.json", "--json"]));
+    assert_eq!((&resumed["status"], &resumed["outputs"]["receipt"]), (&"completed".into(), &"r1".into()));
 }
 
 #[test]
