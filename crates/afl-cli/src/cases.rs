@@ -25,6 +25,9 @@ use crate::commands::run;
 use crate::foreground::{self, Followed, Foreground};
 use crate::outcome::Outcome;
 
+const CASE: &str = "json";
+const REJECTED: &str = "rejected";
+
 struct Case {
     name: String,
     path: PathBuf,
@@ -119,7 +122,7 @@ fn check(store: &str, case: &Case, ran: &Ran) {
         return;
     }
     assert_eq!(outcome["status"], expect["status"], "{name} on {store}: {outcome}");
-    assert_eq!(outcome["run"].is_null(), expect["status"] == "rejected", "{name} on {store}");
+    assert_eq!(outcome["run"].is_null(), expect["status"] == REJECTED, "{name} on {store}");
     let error = outcome["error"].to_string();
     for text in expect["error_mentions"].as_array().into_iter().flatten() {
         // Inside JSON, as a reader finds it.
@@ -144,7 +147,7 @@ fn cases() -> Vec<Case> {
         .flat_map(|folder| fs::read_dir(folder).unwrap())
         .filter_map(|entry| {
             let path = entry.unwrap().path();
-            path.extension().is_some_and(|extension| extension == "json").then(|| case(path))
+            path.extension().is_some_and(|extension| extension == CASE).then(|| case(path))
         })
         .filter(|case| case.data["expect"]["status"].is_string())
         .collect();

@@ -103,12 +103,12 @@ impl Foreground {
         let Self { service, quiet, progress, told, agent, stop, .. } = self;
         let listener = Listener::new(told, &progress);
         let follower = Follower { service: &service, run, agent: &agent, progress: &progress, stop: &stop };
-        let followed = follower.to_rest().await;
+        let rested = follower.to_rest().await;
         // What the program logged comes before what became of it.
         drop(service);
         listener.finish().await;
         progress.clear();
-        let (rest, run) = followed?;
+        let (rest, run) = rested?;
         Ok(Followed { service: quiet, rest, run })
     }
 }

@@ -1,7 +1,7 @@
 //! The inputs of a run, from what a person types.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use afl_engine::evaluation::InputProblem;
 use afl_engine::value::{Map, Value};
@@ -84,8 +84,8 @@ impl Given {
     }
 }
 
-fn object(file: &PathBuf) -> Result<Map<String, Value>, Failure> {
-    let input = if file.as_os_str() == STANDARD { Input::Stdin } else { Input::File(file.clone()) };
+fn object(file: &Path) -> Result<Map<String, Value>, Failure> {
+    let input = if file.as_os_str() == STANDARD { Input::Stdin } else { Input::File(file.to_owned()) };
     let wrong = |reason: String| Failure::BadInputs { name: input.name(), reason };
     match serde_json::from_str(&input.read()?).map_err(|error| wrong(format!("it is not JSON ({error})")))? {
         Value::Object(values) => Ok(values),

@@ -9,14 +9,14 @@ use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
 use serde_json::Value;
 
-const PROGRAM: &str = r#"
+const PROGRAM: &str = r"
 event facet Charge(item: String) => (receipt: String)
 
 workflow Pay(item: String) => (receipt: String) andThen {
     charge = Charge(item = $.item) with Retry(max = 2, backoff_ms = BACKOFF)
     yield Pay(receipt = charge.receipt)
 }
-"#;
+";
 const MOCK: &str =
     r#"{"Charge": {"sequence": [{"error": "the line is busy"}, {"returns": {"receipt": "r1"}}]}}"#;
 const CHARGE: &str = "wb0s0";
@@ -39,24 +39,25 @@ struct Waiting {
 }
 
 fn waiting_run(folder: &Path, backoff_ms: u64) -> Waiting {
-    fs::write(folder.join("pay.afl"), PROGRAM.replace("BACKOFF", &backoff_ms.to_string())).unwrap();
-    fs::write(folder.join("mock.json"), MOCK).unwrap();
+    fs::write(folder.join("pay.afl"), PROGRAM.replace("BACKOFF", &backoff_ms.to_string()))
+        .expect("it is written");
+    fs::write(folder.join("mock.json"), MOCK).expect("it is written");
     let mut child = Command::new(env!("CARGO_BIN_EXE_afl"))
         .args(["run", "pay.afl", "-i", "item=tea", "--mock", "mock.json"])
         .env_remove("AFL_STORE")
         .current_dir(folder)
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let first = lines.next().unwrap().unwrap();
-    let failed = lines.next().unwrap().unwrap();
+        .expect("afl runs");
+    let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+    let mut next = || lines.next().expect("it says more").expect("it is text");
+    let (first, failed) = (next(), next());
     assert!(failed.contains("the line is busy"), "{failed}");
-    Waiting { child, run: first.split(' ').nth(1).unwrap().to_owned(), lines }
+    Waiting { child, run: first.split(' ').nth(1).expect("it names the run").to_owned(), lines }
 }
 
 fn signal(child: &Child, name: &str) {
-    let sent = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+    let sent = Command::new("kill").args([name, &child.id().to_string()]).status().expect("kill runs");
     assert!(sent.success());
 }
 
@@ -76,7 +77,6 @@ fn ctrl_c_leaves_a_run_that_can_be_resumed() {
     assert!(canceled.status.success(), "{canceled:?}");
 }
 
-// covers: G2
 #[test]
 fn a_killed_run_goes_on_where_it_was() {
     let folder = tempfile::tempdir().unwrap();
