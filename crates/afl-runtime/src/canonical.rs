@@ -46,7 +46,9 @@ impl Service {
         let mut after: Option<StepId> = None;
         loop {
             let page = self.store.steps_page(run, after.as_ref(), PAGE).await?;
-            page.items.iter().for_each(|step| line(&mut text, step.item.id.as_str(), &step.item, OF_STEP));
+            for step in &page.items {
+                line(&mut text, step.item.id.as_str(), &step.item, OF_STEP);
+            }
             let Some(next) = page.next else { break };
             after = Some(next);
         }
@@ -75,7 +77,7 @@ impl Service {
 fn line(text: &mut String, name: &str, item: &impl Serialize, left_out: &[&str]) {
     let mut value = serde_json::to_value(item).expect("records have a JSON form");
     if let Value::Object(entries) = &mut value {
-        left_out.iter().for_each(|name| drop(entries.remove(*name)));
+        entries.retain(|name, _| !left_out.contains(&name.as_str()));
     }
     writeln!(text, "{name} {value}").expect("writing to a string does not fail");
 }

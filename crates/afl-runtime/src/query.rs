@@ -83,6 +83,18 @@ impl Service {
         Ok(self.existing(run).await?.item)
     }
 
+    /// The run when it has ended; waits for that as long as it takes. Somebody must drive the store.
+    pub async fn ended(&self, run: &RunId) -> Result<Run, Error> {
+        let mut changes = self.watch_runs();
+        loop {
+            let found = self.run(run).await?;
+            if found.status.is_terminal() {
+                return Ok(found);
+            }
+            changes.changed().await;
+        }
+    }
+
     pub async fn runs(&self, query: &RunQuery) -> Result<RunList, Error> {
         let shelves = query.status.map_or(&Shelf::ALL[..], Shelf::holding);
         let mut list = RunList { next: query.after.clone(), ..RunList::default() };

@@ -246,3 +246,30 @@ async fn old_runs_are_collected_with_all_that_is_theirs() {
     assert!(world.service.store().steps_page(&old, None, 10).await.unwrap().items.is_empty());
     assert_eq!(world.status(&open).await, RunStatus::Paused);
 }
+
+// covers: RT-18-a, RT-18-b, RT-18-c, RT-18-d, RT-18-e
+#[tokio::test]
+async fn what_happens_is_told_and_a_listener_that_is_gone_changes_nothing() {
+    use afl_engine::trace::{Trace, Tracing};
+
+    let World { service, clock, memory, faulty } = World::new();
+    let (teller, mut listener) = tokio::sync::mpsc::channel(1_000);
+    let world = World { service: service.traced(Tracing::Full, teller), clock, memory, faulty };
+    let run = world.start("Two", json!({"n": 1})).await;
+    let claims = world.claim(1).await;
+    world.service.complete(&claims[0].ticket, &inc(&claims[0])).await.unwrap();
+    world.service.turn().await.unwrap();
+    let mut told = Vec::new();
+    while let Ok(traced) = listener.try_recv() {
+        assert_eq!(traced.run, run);
+        told.push(traced.trace);
+    }
+    let count = |sort: fn(&Trace) -> bool| told.iter().filter(|trace| sort(trace)).count();
+    assert!(count(|trace| matches!(trace, Trace::Transition { .. })) > 0);
+    assert!(count(|trace| matches!(trace, Trace::IterationEnded { .. })) > 0);
+    assert!(count(|trace| matches!(trace, Trace::Resolved { .. })) > 0);
+    assert_eq!(count(|trace| matches!(trace, Trace::Published { .. })), 2);
+    drop(listener);
+    world.finish().await;
+    assert_eq!(world.outputs(&run).await, json!({"n": 3}));
+}
