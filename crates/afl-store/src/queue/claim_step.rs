@@ -27,7 +27,10 @@ impl Queue {
         }
         let keys = [run_record(), event_record(step)].map(|id| self.store.run_key(run, id));
         let found = self.store.backend().get(&keys).await?;
-        let Some(payload) = self.payload(&task.item, &found).await? else { return Ok(None) };
+        let [of_run, event] = &found[..] else { unreachable!("the run and the event were asked for") };
+        let Some(payload) = self.payload(&task.item, of_run.as_ref(), event.as_ref()).await? else {
+            return Ok(None);
+        };
         let secret = self.entropy.secret();
         let lease = Lease { owner: owner.to_owned(), secret, expires: now.plus(lease), heartbeat: now };
         let claimed = Stored { item: claimed(task.item, lease, now), version: task.version };
