@@ -169,13 +169,15 @@ impl Service {
         Ok(StepList { steps, next: page.next })
     }
 
-    /// What the workflow returns; empty before it is complete.
-    pub async fn outputs(&self, run: &RunId) -> Result<Map<String, Value>, Error> {
-        self.existing(run).await?;
-        match self.store.step(run, &StepId::root()).await? {
-            Some(root) => self.values(run, &root.item.attributes.returns).await,
-            None => Ok(Map::new()),
-        }
+    /// What the workflow returns; empty before it is complete. What its mixins returned is no output of its own.
+    pub async fn outputs(&self, id: &RunId) -> Result<Map<String, Value>, Error> {
+        let run = self.existing(id).await?.item;
+        let plan = self.plan(&run.workflow_version).await?;
+        let declared = plan.returns(&run.workflow).unwrap_or_default();
+        let Some(root) = self.store.step(id, &StepId::root()).await? else { return Ok(Map::new()) };
+        let mut returns = root.item.attributes.returns;
+        returns.retain(|name, _| declared.iter().any(|output| output.name == *name));
+        self.values(id, &returns).await
     }
 
     /// What the run was started with, defaults included.
