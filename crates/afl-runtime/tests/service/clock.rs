@@ -65,7 +65,10 @@ async fn f13_runs_that_live_through_the_ends_of_time_stamps_end_well() {
     for moment in MOMENTS {
         let world = World::new();
         world.clock.advance(Millis(moment - 1 - world.clock.now().0));
-        let runs = [world.start("Fan", json!({"items": [1, 2, 3]})).await, world.start("Two", json!({"n": 1})).await];
+        let runs = [
+            world.start("Fan", json!({"items": [1, 2, 3]})).await,
+            world.start("Two", json!({"n": 1})).await,
+        ];
         let held = world.claim(1).await.remove(0);
         world.clock.advance(Millis(2));
         world.service.extend(&held.ticket, LEASE).await.unwrap();
@@ -76,6 +79,7 @@ async fn f13_runs_that_live_through_the_ends_of_time_stamps_end_well() {
         }
         let failed = world.start("Retried", json!({"n": 1})).await;
         for _ in 0..3 {
+            world.service.sweep_once().await.unwrap();
             world.finish().await;
             world.clock.advance(HOUR);
         }
@@ -116,7 +120,8 @@ async fn f13_g10_no_jump_gives_a_task_to_two() {
                 }
                 _ => {
                     if let Some((path, claim)) = held.pop_last()
-                        && let Ok(Settled::Arrived(_)) = world.service.complete(&claim.ticket, &inc(&claim)).await
+                        && let Ok(Settled::Arrived(_)) =
+                            world.service.complete(&claim.ticket, &inc(&claim)).await
                     {
                         *accepted.entry(path).or_default() += 1;
                     }

@@ -5,5 +5,6 @@ mod clock;
 mod faults;
 mod runs;
 mod serving;
+mod traps;
 mod verbs;
 mod world;
