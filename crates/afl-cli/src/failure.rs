@@ -174,6 +174,7 @@ fn service_exit(error: &afl_runtime::Error) -> Exit {
         | Error::Ended { .. }
         | Error::UnknownStep { .. }
         | Error::NothingFailed { .. }
+        | Error::NotDamaged { .. }
         | Error::Canceling { .. } => Exit::WrongUse,
     }
 }
@@ -201,6 +202,7 @@ fn service_help(error: &afl_runtime::Error) -> Option<String> {
         | Error::Canceling { .. }
         | Error::Busy { .. }
         | Error::StartedByOthers { .. }
+        | Error::NotDamaged { .. }
         | Error::DrivenAlready => None,
     }
 }
