@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::outcome::sentence;
 use crate::output;
-use crate::shown::Moment;
+use crate::shown::{self, Moment};
 use crate::states;
 use crate::store::{self, Missing};
 use crate::unbegun::{self, Chain, Unbegun};
@@ -124,7 +124,7 @@ const ANY_TEXT: &str = "a string takes any text";
 fn because(reason: &Reason) -> String {
     match reason {
         Reason::Completed => "is complete, so it waits for nothing".into(),
-        Reason::Failed(failure) => format!("failed: {failure}"),
+        Reason::Failed(failure) => shown::inert(&format!("failed: {failure}")),
         Reason::Canceled => "was canceled".into(),
         Reason::Held => "is held: somebody paused it".into(),
         Reason::Canceling => "is being canceled".into(),
@@ -151,7 +151,7 @@ fn open_end(wait: &Wait, above: &mut Vec<String>) -> String {
     }
     let indent = "  ".repeat(above.len() + 1);
     match &wait.on {
-        On::Failure(failure) => writeln!(text, "{indent}{failure}"),
+        On::Failure(failure) => writeln!(text, "{indent}{}", shown::inert(&failure.to_string())),
         on @ (On::Agent { .. } | On::Holder { .. } | On::Retry { .. } | On::Driver) => {
             writeln!(text, "{indent}{}", sentence(on))
         }
