@@ -12,7 +12,8 @@ use super::file;
 const APPLICATION_ID: i32 = 0x4146_4c6f;
 
 /// In order, for ever: a file counts how many of them it has seen.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY NOT NULL) WITHOUT ROWID, STRICT;
     INSERT INTO meta VALUES ('format', 0), ('syncs', 0);
     CREATE TABLE records (
@@ -29,7 +30,9 @@ const MIGRATIONS: &[&str] = &["
         PRIMARY KEY (tenant, scope, id)
     ) WITHOUT ROWID, STRICT;
     CREATE INDEX placed ON records (tenant, bucket, rank, scope, id) WHERE bucket IS NOT NULL;
-"];
+    ",
+    include_str!("migrations/0002_views.sql"),
+];
 
 /// Makes the file ours and new, or says why not.
 pub(super) fn prepare(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {

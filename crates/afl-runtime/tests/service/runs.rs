@@ -273,3 +273,31 @@ async fn what_happens_is_told_and_a_listener_that_is_gone_changes_nothing() {
     world.finish().await;
     assert_eq!(world.outputs(&run).await, json!({"n": 3}));
 }
+
+// covers: RT-4-a, RT-4-b, RT-4-e, RT-4-f, RT-4-g, RT-12-a, RT-12-d, EVT-1-b, EVT-2-c, EVT-9-c
+#[tokio::test]
+async fn an_event_walks_its_states_with_its_task_and_blocks_are_read_whole() {
+    use afl_engine::event::EventState;
+
+    let world = World::new();
+    let run = world.start("Two", json!({"n": 1})).await;
+    let step = world.step(&run, "Two.a").await;
+    let state = async || {
+        let list = world.service.steps(&run, Some(&step), None, 10).await.unwrap();
+        (list.steps[0].event_state.unwrap(), list.steps[0].step.state)
+    };
+    assert_eq!(state().await, (EventState::Dispatched, State::EventTransmit));
+    let claims = world.claim(1).await;
+    assert_eq!(state().await, (EventState::Processing, State::EventTransmit));
+    world.service.complete(&claims[0].ticket, &inc(&claims[0])).await.unwrap();
+    assert_eq!(state().await, (EventState::Completed, State::EventTransmit));
+    world.service.turn().await.unwrap();
+    assert_eq!(state().await, (EventState::Completed, State::Complete));
+
+    let block = step.parent().unwrap();
+    let of_block = world.service.steps(&run, Some(&block), None, 10).await.unwrap().steps;
+    let paths: Vec<&str> = of_block.iter().map(|view| view.path.as_str()).collect();
+    assert_eq!(paths, ["Two", "Two.a", "Two.b"]);
+    let first = world.service.iteration(&run, 1).await.unwrap();
+    assert!(first.iter().any(|moved| moved.path == "Two.a" && moved.state == State::EventTransmit));
+}
