@@ -182,6 +182,7 @@ fn service_exit(error: &afl_runtime::Error) -> Exit {
         | Error::KeyTaken { .. }
         | Error::BadKey { .. }
         | Error::Ended { .. }
+        | Error::NotDamaged { .. }
         | Error::UnknownStep { .. }
         | Error::NothingFailed { .. }
         | Error::NotDamaged { .. }
@@ -209,6 +210,7 @@ fn service_help(error: &afl_runtime::Error) -> Option<String> {
         | Error::KeyTaken { .. }
         | Error::BadKey { .. }
         | Error::Ended { .. }
+        | Error::NotDamaged { .. }
         | Error::Canceling { .. }
         | Error::Busy { .. }
         | Error::StartedByOthers { .. }
