@@ -185,7 +185,6 @@ fn service_exit(error: &afl_runtime::Error) -> Exit {
         | Error::NotDamaged { .. }
         | Error::UnknownStep { .. }
         | Error::NothingFailed { .. }
-        | Error::NotDamaged { .. }
         | Error::Canceling { .. } => Exit::WrongUse,
     }
 }
@@ -214,7 +213,6 @@ fn service_help(error: &afl_runtime::Error) -> Option<String> {
         | Error::Canceling { .. }
         | Error::Busy { .. }
         | Error::StartedByOthers { .. }
-        | Error::NotDamaged { .. }
         | Error::DrivenAlready => None,
     }
 }
