@@ -5,6 +5,7 @@ mod commit;
 mod delete;
 mod entity;
 mod error;
+mod piece;
 mod place;
 mod query;
 mod read;
