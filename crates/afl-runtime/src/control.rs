@@ -92,7 +92,9 @@ impl Service {
             let open: Vec<_> = page.items.into_iter().filter(|step| !step.item.is_terminal()).collect();
             let steps: Vec<StepId> = open.iter().map(|step| step.item.id.clone()).collect();
             self.supply_with_work(&mut evaluation, open).await?;
-            steps.into_iter().for_each(|step| evaluation.cancel(step));
+            for step in steps {
+                evaluation.cancel(step);
+            }
             self.evaluate(&mut evaluation, now, Durability::Relaxed).await?;
             match page.next {
                 Some(next) => after = Some(next),

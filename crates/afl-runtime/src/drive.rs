@@ -18,6 +18,9 @@ use crate::service::{Service, Traced};
 /// How often an evaluation is redone because others wrote meanwhile, before it is left for later.
 const REDOS: usize = 16;
 
+/// What the result of one step changes, with room to spare: the step, its event, its block and what follows.
+const WRITES_PER_ARRIVAL: usize = 10;
+
 /// A run that may have something to do.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Work {
@@ -79,14 +82,25 @@ impl Service {
                 Cold::Stands(standing) => return Ok(Driven { standing, hot: None }),
             },
         };
-        for (step, event) in self.arrived(work, redo).await? {
-            evaluation.arrive(step.clone());
-            evaluation.supply_event(step, Some(event));
+        let mut arrived = self.arrived(work, redo).await?.into_iter().peekable();
+        loop {
+            for (step, event) in arrived.by_ref().take(self.arrivals_at_once()) {
+                evaluation.arrive(step.clone());
+                evaluation.supply_event(step, Some(event));
+            }
+            self.evaluate(&mut evaluation, now, Durability::Relaxed).await?;
+            if arrived.peek().is_none() {
+                break;
+            }
         }
-        self.evaluate(&mut evaluation, now, Durability::Relaxed).await?;
         let status = evaluation.run().status;
         let hot = (!status.is_terminal()).then_some(evaluation);
         Ok(Driven { standing: Standing::Rests(status), hot })
+    }
+
+    /// An iteration is committed whole, so it must not be woken by more than a commit can hold.
+    fn arrivals_at_once(&self) -> usize {
+        (self.options.budget.writes / WRITES_PER_ARRIVAL).max(1)
     }
 
     /// Begins with what is stored.
@@ -190,8 +204,8 @@ impl Service {
         let traces = evaluation.drain_traces();
         let Some(listener) = &self.traces else { return };
         for trace in traces {
-            let traced = Traced { run: evaluation.run().id.clone(), trace };
-            if listener.try_send(traced).is_err() {
+            let run = evaluation.run().id.clone();
+            if listener.try_send(Traced { run, trace }).is_err() {
                 return;
             }
         }

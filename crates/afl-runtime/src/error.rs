@@ -27,6 +27,8 @@ pub enum Error {
     Inputs(#[from] InputError),
     #[error("the idempotency key `{key}` belongs to run {run}, which was started with something else")]
     KeyTaken { key: String, run: RunId },
+    #[error("others started with the same key {tries} times meanwhile; try again")]
+    StartedByOthers { tries: usize },
     #[error("an idempotency key has 1 to {limit} bytes, not {bytes}")]
     BadKey { bytes: usize, limit: usize },
     #[error("run {run} has ended ({status}), so there is nothing to {verb}")]
@@ -57,13 +59,16 @@ impl Error {
         matches!(self, Self::Store(error) if error.is_uncertain())
     }
 
-    /// Whether the run cannot go on until somebody looks at its records.
+    /// Whether the run cannot go on until somebody looks at it.
     pub fn is_damage(&self) -> bool {
         use afl_store::store::Error as Stored;
         matches!(
             self,
-            Self::Store(Stored::Unreadable { .. } | Stored::Shared { .. })
-                | Self::Program { .. }
+            Self::Store(
+                Stored::Unreadable { .. }
+                    | Stored::Shared { .. }
+                    | Stored::Backend(StoreError::TooLarge { .. })
+            ) | Self::Program { .. }
                 | Self::UnknownProgram { .. }
         )
     }

@@ -23,6 +23,13 @@ pub(crate) struct Fleet {
     quarantined: BTreeMap<RunId, String>,
 }
 
+/// Whether a run is being driven already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum InHand {
+    Yes,
+    No,
+}
+
 #[derive(Debug)]
 struct Slot {
     state: State,
@@ -62,6 +69,19 @@ impl Fleet {
             }
             State::Busy => slot.state = State::BusyAgain,
             State::Ready | State::BusyAgain => {}
+        }
+    }
+
+    /// Work that a look found. What is in hand is left alone: it may be what this process was told before, and if it
+    /// is not, the next look finds it again.
+    pub(crate) fn note_found(&mut self, work: Work) -> InHand {
+        let state = self.slots.get(&work.run).map(|slot| slot.state);
+        match state {
+            Some(State::Ready | State::Busy | State::BusyAgain) => InHand::Yes,
+            Some(State::Idle { .. }) | None => {
+                self.note(work);
+                InHand::No
+            }
         }
     }
 

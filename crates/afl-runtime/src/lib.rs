@@ -53,6 +53,7 @@
 pub mod agent;
 mod canonical;
 mod control;
+pub mod doctor;
 mod drive;
 mod error;
 mod find;

@@ -82,11 +82,11 @@ impl Service {
         Ok(driven)
     }
 
-    async fn all_on(&self, shelf: Shelf) -> Result<Vec<RunId>, Error> {
+    async fn all_on(&self, from: Shelf) -> Result<Vec<RunId>, Error> {
         let mut runs = Vec::new();
         let mut after = None;
         for _ in 0..LOOK / PAGE {
-            let page = self.store.ids_on(shelf, after.as_ref(), PAGE).await?;
+            let page = self.store.ids_on(from, after.as_ref(), PAGE).await?;
             let full = page.len() == PAGE;
             for (run, mark) in page {
                 runs.push(run);

@@ -58,7 +58,9 @@ impl Service {
         let mut evaluation = Evaluation::resume(plan, run, now, self.options);
         for some in failed.chunks(OPENED_AT_ONCE) {
             self.supply_with_work(&mut evaluation, some.to_vec()).await?;
-            some.iter().for_each(|step| evaluation.reopen(step.item.id.clone()));
+            for step in some {
+                evaluation.reopen(step.item.id.clone());
+            }
             self.evaluate(&mut evaluation, now, Durability::Durable).await?;
         }
         self.wake(Wake::Evaluated(Box::new(evaluation)));

@@ -3,7 +3,7 @@
 //! A wake-up comes by channel from this process, by watch from others, and, should both fail, by looking every now
 //! and then. At its start the driver looks at everything, so it goes on where a crashed one stopped.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use afl_engine::id::RunId;
 use afl_store::backend::Mark;
 use afl_store::store::bucket;
 use tokio::sync::{Notify, mpsc, watch};
-use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::task::{self, JoinSet};
+use tokio::time::{Instant, sleep_until};
 
 use crate::drive::{Driven, Work};
 use crate::error::Error;
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, InHand};
 use crate::look::{Found, Where};
 use crate::service::Service;
 
@@ -29,6 +29,8 @@ const BACKSTOP: Duration = Duration::from_secs(30);
 const GATHER: Duration = Duration::from_millis(2);
 const GATHER_UNDER_LOAD: Duration = Duration::from_millis(15);
 const LOAD: Duration = Duration::from_millis(100);
+/// When to look again for a run that was being driven at the last look.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// How long to leave a store alone that failed.
 const BACKOFF: Duration = Duration::from_millis(500);
 /// The janitor's rounds: at least, when nothing is due, and after something came that may be due soon.
@@ -66,19 +68,12 @@ impl Service {
     ///
     /// One process needs one of these, however many runs there are. Several processes may drive one store.
     pub async fn serve(&self, until: impl Future<Output = ()> + Send) -> Result<(), Error> {
-        let (wakes, inbox) = mpsc::channel(WAKES);
+        let (sender, inbox) = mpsc::channel(WAKES);
         let (told, health) = watch::channel(Health::default());
         let look = Arc::new(Notify::new());
-        let waker = Waker { wakes, look: Arc::clone(&look), health };
+        let waker = Waker { wakes: sender, look: Arc::clone(&look), health };
         self.waker.set(waker).map_err(|_| Error::DrivenAlready)?;
-        let driver = Driver {
-            service: self.clone(),
-            fleet: Fleet::default(),
-            jobs: JoinSet::new(),
-            last: None,
-            looked: Instant::now(),
-            health: told,
-        };
+        let driver = Driver::new(self.clone(), told);
         let stop = Notify::new();
         let drive = async {
             driver.run(inbox, &look, until).await;
@@ -110,13 +105,13 @@ impl Service {
     async fn keep_house(&self, stop: &Notify) {
         let mut timers = self.store.watch(bucket::TIMERS);
         let mut claimed = self.store.watch(bucket::RUNNING);
+        let mut due = Instant::now();
         loop {
-            let wait = self.sweep_wait().await;
             tokio::select! {
                 () = stop.notified() => return,
-                () = sleep(wait) => {}
-                () = timers.changed() => sleep(SWEEP_LEAST).await,
-                () = claimed.changed(), if wait > SWEEP_CLAIMED => sleep(SWEEP_CLAIMED).await,
+                () = sleep_until(due) => due = Instant::now() + self.sweep_wait().await,
+                () = timers.changed() => due = due.min(Instant::now() + SWEEP_LEAST),
+                () = claimed.changed() => due = due.min(Instant::now() + SWEEP_CLAIMED),
             }
         }
     }
@@ -134,9 +129,14 @@ struct Driver {
     service: Service,
     fleet: Fleet,
     jobs: JoinSet<Done>,
+    /// Which run a job drives, should it panic.
+    driving: HashMap<task::Id, RunId>,
     /// Where the last look ended.
     last: Option<Mark>,
     looked: Instant,
+    /// When to look at what came, and when at everything.
+    next_look: Option<Instant>,
+    everything: Instant,
     health: watch::Sender<Health>,
 }
 
@@ -145,7 +145,24 @@ enum Done {
     Looked(Result<Found, Error>),
 }
 
+type Joined = Result<(task::Id, Done), task::JoinError>;
+
 impl Driver {
+    fn new(service: Service, health: watch::Sender<Health>) -> Self {
+        let now = Instant::now();
+        Self {
+            service,
+            fleet: Fleet::default(),
+            jobs: JoinSet::new(),
+            driving: HashMap::new(),
+            last: None,
+            looked: now,
+            next_look: None,
+            everything: now,
+            health,
+        }
+    }
+
     async fn run(
         mut self,
         mut inbox: mpsc::Receiver<Wake>,
@@ -153,35 +170,29 @@ impl Driver {
         until: impl Future<Output = ()> + Send,
     ) {
         let mut arrived = self.service.store.watch(bucket::ARRIVED);
-        let mut next_look: Option<Instant> = None;
-        let mut everything = Instant::now();
         let mut until = std::pin::pin!(until);
         loop {
             self.launch();
+            let next_look = self.next_look;
             tokio::select! {
                 () = &mut until => break,
                 Some(wake) = inbox.recv() => self.take_in(wake),
-                Some(done) = self.jobs.join_next() => {
-                    let done = done.expect("a drive panics only by a bug");
-                    if self.finish(done) == Next::LookLater {
-                        everything = everything.min(Instant::now() + BACKOFF);
-                    }
-                }
-                () = asked.notified() => everything = Instant::now(),
-                () = arrived.changed(), if next_look.is_none() => next_look = Some(self.gathered()),
-                () = sleep_until(next_look.unwrap_or(everything)), if next_look.is_some() => {
-                    next_look = None;
+                Some(joined) = self.jobs.join_next_with_id() => self.finish(joined),
+                () = asked.notified() => self.everything = Instant::now(),
+                () = arrived.changed(), if next_look.is_none() => self.next_look = Some(self.gathered()),
+                () = sleep_until(next_look.unwrap_or(self.everything)), if next_look.is_some() => {
+                    self.next_look = None;
                     self.look(self.last.clone().map_or(Where::Everywhere, Where::Since));
                 }
-                () = sleep_until(everything) => {
-                    everything = Instant::now() + BACKSTOP;
+                () = sleep_until(self.everything) => {
+                    self.everything = Instant::now() + BACKSTOP;
                     self.fleet.pardon();
                     self.look(Where::Everywhere);
                 }
             }
         }
-        while let Some(done) = self.jobs.join_next().await {
-            self.finish(done.expect("a drive panics only by a bug"));
+        while let Some(joined) = self.jobs.join_next_with_id().await {
+            self.finish(joined);
         }
     }
 
@@ -197,10 +208,12 @@ impl Driver {
     fn launch(&mut self) {
         while let Some((work, hot)) = self.fleet.next() {
             let service = self.service.clone();
-            self.jobs.spawn(async move {
+            let run = work.run.clone();
+            let job = self.jobs.spawn(async move {
                 let driven = service.drive(&work, hot).await;
                 Done::Drove(work.run, driven)
             });
+            self.driving.insert(job.id(), run);
         }
     }
 
@@ -210,46 +223,57 @@ impl Driver {
         self.jobs.spawn(async move { Done::Looked(service.look(&at).await) });
     }
 
-    fn finish(&mut self, done: Done) -> Next {
+    fn finish(&mut self, joined: Joined) {
+        let (id, done) = match joined {
+            Ok((id, done)) => (id, Ok(done)),
+            Err(error) => (error.id(), Err(error)),
+        };
+        let run = self.driving.remove(&id);
         let trouble = match done {
-            Done::Drove(run, Ok(driven)) => {
-                self.fleet.done(&run, driven);
-                return Next::GoOn;
-            }
-            Done::Drove(run, Err(error)) if error.is_damage() => {
+            Ok(Done::Drove(run, Ok(driven))) => return self.fleet.done(&run, driven),
+            Ok(Done::Drove(run, Err(error))) if error.is_damage() => {
                 self.fleet.quarantine(&run, error.to_string());
                 None
             }
-            Done::Drove(run, Err(error)) => {
+            Ok(Done::Drove(run, Err(error))) => {
                 self.fleet.give_up(&run);
                 Some(error.to_string())
             }
-            Done::Looked(Ok(found)) => {
-                self.last = found.last.or(self.last.take());
-                found.work.into_iter().for_each(|work| self.fleet.note(work));
+            Ok(Done::Looked(Ok(found))) => {
+                self.take_found(found);
                 None
             }
-            Done::Looked(Err(error)) => Some(error.to_string()),
+            Ok(Done::Looked(Err(error))) => Some(error.to_string()),
+            // A bug that one run meets must not stop the others.
+            Err(panic) => {
+                if let Some(run) = run {
+                    self.fleet.quarantine(&run, panic.to_string());
+                }
+                Some(panic.to_string())
+            }
         };
-        let next = if trouble.is_some() { Next::LookLater } else { Next::GoOn };
-        let health = Health { quarantined: self.fleet.quarantined().clone(), trouble };
-        self.health.send_if_modified(|told| {
-            let differs = *told != health;
-            *told = health;
-            differs
-        });
-        next
+        if trouble.is_some() {
+            // What failed is still in the store.
+            self.everything = self.everything.min(Instant::now() + BACKOFF);
+        }
+        self.health.send_replace(Health { quarantined: self.fleet.quarantined().clone(), trouble });
+    }
+
+    fn take_found(&mut self, found: Found) {
+        self.last = found.last.or(self.last.take());
+        for work in found.work {
+            match self.fleet.note_found(work) {
+                InHand::No => {}
+                InHand::Yes => {
+                    let again = Instant::now() + LOOK_AGAIN;
+                    self.next_look = Some(self.next_look.map_or(again, |next| next.min(again)));
+                }
+            }
+        }
     }
 
     fn gathered(&self) -> Instant {
         let wait = if self.looked.elapsed() > LOAD { GATHER } else { GATHER_UNDER_LOAD };
         Instant::now() + wait
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Next {
-    GoOn,
-    /// What failed is still in the store.
-    LookLater,
 }

@@ -10,6 +10,7 @@ use afl_engine::plan::Plan;
 use afl_engine::run::RunStatus;
 use afl_engine::value::{Map, Value};
 use afl_lang::program::ProgramHash;
+use afl_store::backend::Durability;
 use afl_store::store::Reservation;
 
 use crate::error::Error;
@@ -20,6 +21,9 @@ use crate::service::Service;
 
 /// How long an idempotency key may be.
 pub const MAX_KEY_BYTES: usize = 256;
+
+/// How often a start that met another one looks again.
+const TRIES: usize = 16;
 
 /// What to start.
 #[derive(Clone, PartialEq, Debug)]
@@ -59,35 +63,35 @@ impl Service {
     pub async fn start(&self, request: StartRequest) -> Result<Started, Error> {
         let plan = self.plan(&request.program.to_string()).await?;
         let workflow = plans::workflow(&plan, request.workflow.as_deref())?;
-        let reservation = match &request.idempotency_key {
-            None => None,
-            Some(key) => {
+        let digest = digest(&plan, &workflow, &request.inputs);
+        for _ in 0..TRIES {
+            if let Some(key) = &request.idempotency_key {
                 check_key(key)?;
-                let digest = digest(&plan, &workflow, &request.inputs);
                 if let Some(started) = self.reserved(key, &digest).await? {
                     return Ok(started);
                 }
-                Some((key.clone(), digest))
             }
-        };
-        let now = self.store.now().await?;
-        let id = run_id::fresh(now, &self.entropy);
-        let reservation = reservation.map(|(key, digest)| Reservation { key, run: id.clone(), digest });
-        let start = Start {
-            id: id.clone(),
-            workflow,
-            inputs: request.inputs,
-            labels: request.labels,
-            idempotency_key: request.idempotency_key,
-        };
-        let evaluation = Evaluation::start(plan, start, now, self.options)?;
-        match self.first_evaluation(evaluation, reservation.as_ref()).await {
-            Ok(status) => Ok(Started { run: id, status, origin: Origin::New }),
-            Err(error) if error.is_conflict() || error.is_uncertain() => {
-                self.started_after_all(&id, reservation.as_ref(), error).await
+            let now = self.store.now().await?;
+            let id = run_id::fresh(now, &self.entropy);
+            let start = Start {
+                id: id.clone(),
+                workflow: Arc::clone(&workflow),
+                inputs: request.inputs.clone(),
+                labels: request.labels.clone(),
+                idempotency_key: request.idempotency_key.clone(),
+            };
+            let evaluation = Evaluation::start(Arc::clone(&plan), start, now, self.options)?;
+            let reserve = |key| Reservation { key, run: id.clone(), digest: digest.clone() };
+            let reservation = request.idempotency_key.clone().map(reserve);
+            match self.first_evaluation(evaluation, reservation.as_ref()).await {
+                Ok(status) => return Ok(Started { run: id, status, origin: Origin::New }),
+                // Another start has the key, or the id: look again.
+                Err(error) if error.is_conflict() => {}
+                Err(error) if error.is_uncertain() => return self.started_after_all(&id, error).await,
+                Err(error) => return Err(error),
             }
-            Err(error) => Err(error),
         }
+        Err(Error::StartedByOthers { tries: TRIES })
     }
 
     /// Up to the fixed point. The first commit makes the run durable; what does not fit into it follows, and whoever
@@ -98,50 +102,28 @@ impl Service {
         reservation: Option<&Reservation>,
     ) -> Result<RunStatus, Error> {
         let now = evaluation.run().created;
-        loop {
-            match evaluation.advance(now) {
-                Advance::Need(wants) => self.supply(&mut evaluation, &wants).await?,
-                Advance::Commit | Advance::Rest => break,
-            }
+        while let Advance::Need(wants) = evaluation.advance(now) {
+            self.supply(&mut evaluation, &wants).await?;
         }
         let changes = evaluation.take_changes().expect("a new run is a change");
         self.store.commit_start(&changes, reservation).await?;
         evaluation.committed();
         self.tell(&mut evaluation);
-        match self.evaluate(&mut evaluation, now, afl_store::backend::Durability::Relaxed).await {
-            Ok(()) => {
-                let status = evaluation.run().status;
-                self.wake(Wake::Evaluated(Box::new(evaluation)));
-                Ok(status)
-            }
+        if self.evaluate(&mut evaluation, now, Durability::Relaxed).await.is_err() {
             // The run is accepted, and what is left of its beginning is found by every driver.
-            Err(_) => {
-                self.wake(Wake::Look);
-                Ok(RunStatus::Running)
-            }
+            self.wake(Wake::Look);
+            return Ok(RunStatus::Running);
         }
+        let status = evaluation.run().status;
+        self.wake(Wake::Evaluated(Box::new(evaluation)));
+        Ok(status)
     }
 
-    /// The start met another one with its key, or nobody knows whether it was committed.
-    async fn started_after_all(
-        &self,
-        id: &RunId,
-        reservation: Option<&Reservation>,
-        error: Error,
-    ) -> Result<Started, Error> {
-        if let Some(reservation) = reservation
-            && let Some(started) = self.reserved(&reservation.key, &reservation.digest).await?
-        {
-            let origin = if started.run == *id { Origin::New } else { Origin::Existing };
-            return Ok(Started { origin, ..started });
-        }
-        match self.store.run(id).await? {
-            Some(run) => {
-                self.wake(Wake::Look);
-                Ok(Started { run: id.clone(), status: run.item.status, origin: Origin::New })
-            }
-            None => Err(error),
-        }
+    /// Nobody knows whether the start was committed; the store does.
+    async fn started_after_all(&self, id: &RunId, error: Error) -> Result<Started, Error> {
+        let Some(run) = self.store.run(id).await? else { return Err(error) };
+        self.wake(Wake::Look);
+        Ok(Started { run: id.clone(), status: run.item.status, origin: Origin::New })
     }
 
     async fn reserved(&self, key: &str, digest: &str) -> Result<Option<Started>, Error> {

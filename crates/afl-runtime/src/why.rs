@@ -159,7 +159,6 @@ fn on(view: &StepView) -> Option<On> {
 fn on_work(event: &Event, task: &Task) -> Option<On> {
     let name = task.name.to_string();
     match (event.reception, task.state) {
-        (Reception::Taken, _) => None,
         (Reception::Arrived, _) => Some(On::Driver),
         (Reception::Open, TaskState::Pending) => Some(match task.not_before {
             Some(at) => On::Retry { name, attempts: task.attempts, at, error: task.error.clone() },
@@ -170,7 +169,8 @@ fn on_work(event: &Event, task: &Task) -> Option<On> {
             let (owner, heartbeat) = (lease.owner.clone(), lease.heartbeat);
             Some(On::Holder { name, owner, heartbeat, expires: lease.expires })
         }
-        (
+        (Reception::Taken, _)
+        | (
             Reception::Open,
             TaskState::Completed | TaskState::Failed | TaskState::Ignored | TaskState::Canceled,
         ) => None,

@@ -100,7 +100,8 @@ async fn measure_kind(kind: Kind, wanted: &Wanted, ground: &Ground, report: &mut
     if wanted.wants("idle") && kind != Kind::Memory {
         report.idle.push(Idle::measure(kind, Duration::from_secs(10), ground).await);
     }
-    if wanted.wants("large") {
+    // In memory all of it stays, and that is its use.
+    if wanted.wants("large") && kind != Kind::Memory {
         eprintln!("{kind}: a large run");
         report.large.push(Large::measure(kind, 1_000_000 / wanted.divisor, ground).await);
     }

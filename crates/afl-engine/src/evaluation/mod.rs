@@ -33,7 +33,7 @@ use crate::attribute::BlobHash;
 use crate::changes::{Changes, Put};
 use crate::event::Event;
 use crate::id::StepId;
-use crate::plan::{FacetAt, Plan};
+use crate::plan::{FacetAt, Node, Plan};
 use crate::run::{KEPT_RUNS, Run, RunStatus};
 use crate::step::Step;
 use crate::task::Task;
@@ -47,7 +47,10 @@ use wants::Missing;
 pub use wants::Wants;
 
 /// How many levels of blocks and steps may nest in a run. Recursion in a program ends here at the latest.
-pub const MAX_DEPTH: usize = 1_000;
+pub const MAX_DEPTH: usize = 500;
+
+/// How long a step's id may be: stores index it. Only a `foreach` in a `foreach` in … meets this before the depth.
+const MAX_ID_BYTES: usize = 2_000;
 
 /// How many elements one `foreach` may have.
 pub const MAX_ELEMENTS: usize = 1_000_000;
@@ -276,11 +279,21 @@ impl Evaluation {
     }
 
     pub fn supply_step(&mut self, id: StepId, stored: Option<Stored<Step>>) {
-        let node = self.plan.locate(self.workflow, &id);
+        let node = self.node_of(&id);
         let entry = stored.zip(node).map(|(stored, node)| {
             (StepEntry { step: Arc::new(Step { id: id.clone(), ..stored.item }), node }, stored.version)
         });
         self.known.steps.supply(id, entry);
+    }
+
+    /// From the parent where that is at hand: ids can be long.
+    fn node_of(&self, id: &StepId) -> Option<Node> {
+        let parent =
+            id.split().and_then(|(parent, segment)| Some((self.known.steps.get(&parent)?.node, segment)));
+        match parent {
+            Some((node, segment)) => self.plan.child(node, segment),
+            None => self.plan.locate(self.workflow, id),
+        }
     }
 
     pub fn supply_event(&mut self, id: StepId, stored: Option<Stored<Event>>) {

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Evaluation;
 use super::known::StepEntry;
 use super::wants::Missing;
+use super::{Evaluation, MAX_DEPTH, MAX_ID_BYTES};
 use crate::failure::{Failure, FailureKind};
 use crate::id::{Segment, StepId};
 use crate::object::ObjectType;
@@ -130,10 +130,9 @@ impl Evaluation {
     /// Creates a child and works on it in this iteration.
     pub(super) fn create(&mut self, parent: &StepId, segment: Segment) -> Worked<()> {
         let id = parent.child(segment);
-        if id.depth() > super::MAX_DEPTH {
+        if id.depth() > MAX_DEPTH || id.as_str().len() > MAX_ID_BYTES {
             let message = format!(
-                "the run nests deeper than {} levels: end the recursion earlier, or go on in another run",
-                super::MAX_DEPTH
+                "the run nests deeper than {MAX_DEPTH} levels: end the recursion earlier, or go on in another run"
             );
             return Err(self.failed(parent, FailureKind::Limit, message));
         }

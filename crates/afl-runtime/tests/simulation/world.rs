@@ -11,6 +11,7 @@ use afl_engine::time::Millis;
 use afl_engine::value::Value;
 use afl_lang::source::Sources;
 use afl_lang::{Validation, compile};
+use afl_runtime::doctor::Remedy;
 use afl_runtime::{Service, StartRequest};
 use afl_store::clock::{Clock, SimClock};
 use afl_store::entropy::Entropy;
@@ -117,7 +118,8 @@ impl World {
 
     /// The promises, by the checker of `afl doctor`, on the bare store.
     fn examine(&self, run: &RunId) {
-        alone(self.bare().run(run)).expect("memory does not fail");
+        let report = alone(self.bare().examine(run, Remedy::Tell)).expect("memory does not fail");
+        assert_eq!(report.findings, [], "seed {}: the doctor finds nothing", self.seed);
     }
 
     fn actor(&self, place: usize) -> Actor {

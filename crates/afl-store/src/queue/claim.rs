@@ -1,6 +1,6 @@
 //! Hands out tasks: the most urgent first, each to one holder under a lease.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,7 +14,7 @@ use afl_engine::value::{Map, Value};
 
 use super::{Queue, Ticket};
 use crate::backend::{Ceiling, Durability, Mover, Order, Ranks, Take};
-use crate::record::Record;
+use crate::record::{Key, Record};
 use crate::store::{Error, Stored, bucket, decode, encode, event_record, run_record};
 
 /// What an agent asks for.
@@ -182,17 +182,18 @@ impl Queue {
 
     /// Gives taken tasks their payload. Those of a run that is held or cannot be read are put aside.
     async fn hand_out(&self, taken: Vec<Record>) -> Result<Vec<Claim>, Error> {
-        let mut claims = Vec::with_capacity(taken.len());
-        let mut keys = Vec::with_capacity(2 * taken.len());
-        for record in &taken {
-            let task = decode::<Task>(record)?.item;
-            keys.push(self.store.run_key(&task.workflow_id, run_record()));
-            keys.push(self.store.run_key(&task.workflow_id, event_record(&task.step_id)));
-        }
-        let found = self.store.backend().get(&keys).await?;
-        for (record, found) in taken.iter().zip(found.chunks_exact(2)) {
-            let task = decode::<Task>(record)?;
-            match self.payload(&task.item, found).await {
+        let tasks = taken.iter().map(decode::<Task>).collect::<Result<Vec<_>, _>>()?;
+        let mut keys: Vec<Key> = Vec::with_capacity(2 * tasks.len());
+        keys.extend(tasks.iter().map(|task| self.event_key(&task.item)));
+        let runs: BTreeSet<&RunId> = tasks.iter().map(|task| &task.item.workflow_id).collect();
+        keys.extend(runs.iter().map(|run| self.store.run_key(run, run_record())));
+        let mut events = self.store.backend().get(&keys).await?;
+        let records = events.split_off(tasks.len());
+        let runs: BTreeMap<RunId, Option<Record>> = runs.into_iter().cloned().zip(records).collect();
+        let mut claims = Vec::with_capacity(tasks.len());
+        for (task, event) in tasks.into_iter().zip(events) {
+            let run = runs.get(&task.item.workflow_id).and_then(Option::as_ref);
+            match self.payload(&task.item, run, event.as_ref()).await {
                 Ok(Some(payload)) => claims.push(Claim::new(task.item, payload)),
                 Ok(None) | Err(Error::Unreadable { .. }) => self.put_aside(task).await?,
                 Err(error) => return Err(error),
@@ -201,18 +202,22 @@ impl Queue {
         Ok(claims)
     }
 
+    fn event_key(&self, task: &Task) -> Key {
+        self.store.run_key(&task.workflow_id, event_record(&task.step_id))
+    }
+
     /// What the task is about; nothing when its run does not want it done now.
     async fn payload(
         &self,
         task: &Task,
-        found: &[Option<Record>],
+        run: Option<&Record>,
+        event: Option<&Record>,
     ) -> Result<Option<Map<String, Value>>, Error> {
-        let [run, event] = found else { unreachable!("the run and the event were asked for") };
-        let Some(run) = run.as_ref().map(decode::<Run>).transpose()? else { return Ok(None) };
+        let Some(run) = run.map(decode::<Run>).transpose()? else { return Ok(None) };
         if run.item.control != Control::Go || run.item.status.is_terminal() {
             return Ok(None);
         }
-        let Some(event) = event.as_ref().map(decode::<Event>).transpose()? else { return Ok(None) };
+        let Some(event) = event.map(decode::<Event>).transpose()? else { return Ok(None) };
         self.whole_payload(&run.item.id, &event.item.payload, &task.path).await.map(Some)
     }
 

@@ -80,7 +80,7 @@ pub(super) fn silent(task: Task, event: Event, now: Millis) -> Option<Outcome> {
             Some(attempt_failed(task, event, error(TIMEOUT, message), now))
         }
         (None, Some(Effect::Idempotent | Effect::Pure) | None) if task.deliveries >= MAX_DELIVERIES => {
-            let message = format!("{} workers took it and fell silent, {owner} last", task.deliveries);
+            let message = format!("its lease ran out {} times, the last time with {owner}", task.deliveries);
             Some(failed(task, event, error(LEASE_EXHAUSTED, message), now))
         }
         (None, Some(Effect::Idempotent | Effect::Pure) | None) => {

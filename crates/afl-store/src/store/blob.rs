@@ -62,6 +62,11 @@ impl Store {
         serde_json::from_str(&text).map_err(|error| unreadable(Defect::Body(error.to_string())))
     }
 
+    pub async fn has_blob(&self, run: &RunId, hash: &BlobHash) -> Result<bool, Error> {
+        let key = self.run_key(run, blob_record(hash));
+        Ok(self.backend.get(&[key]).await?.pop().flatten().is_some())
+    }
+
     pub(crate) async fn blob(&self, run: &RunId, record: &Record) -> Result<String, Error> {
         let hash = BlobHash(record.key.id[BLOBS.len()..].to_owned());
         self.whole_text(record, |piece| self.run_key(run, piece_record(&hash, piece))).await

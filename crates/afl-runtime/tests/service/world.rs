@@ -8,6 +8,7 @@ use afl_engine::run::{Run, RunStatus};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 use afl_runtime::agent::{Claim, Names, Request};
+use afl_runtime::doctor::Remedy;
 use afl_runtime::{Service, StartRequest, compile};
 use afl_store::backend::Backend;
 use afl_store::clock::{Clock, SimClock};
@@ -84,13 +85,9 @@ impl World {
         Self::over(self.clock.clone(), self.memory.clone(), |_| Fault::None)
     }
 
-    fn over(
-        clock: SimClock,
-        memory: Arc<Memory>,
-        faults: impl FnMut(Call) -> Fault + Send + 'static,
-    ) -> Self {
+    fn over(clock: SimClock, memory: Arc<Memory>, plan: impl FnMut(Call) -> Fault + Send + 'static) -> Self {
         let inner: Arc<dyn Backend> = memory.clone();
-        let faulty = Arc::new(Faulty::new(inner, faults));
+        let faulty = Arc::new(Faulty::new(inner, plan));
         let backend: Arc<dyn Backend> = faulty.clone();
         let service = Service::with_entropy(backend, Tenant::new(Tenant::LOCAL).unwrap(), Entropy::System);
         Self { clock, memory, faulty, service }
@@ -120,10 +117,17 @@ impl World {
                 answer(&self.service, claim).await;
             }
             let driven = self.service.turn().await.unwrap();
+            self.examine().await;
             if claims.is_empty() && driven == 0 {
                 break;
             }
         }
+    }
+
+    /// Every promise about stored data holds.
+    pub(crate) async fn examine(&self) {
+        let report = self.service.doctor(Remedy::Tell).await.unwrap();
+        assert_eq!(report.findings, [], "the doctor finds nothing");
     }
 
     pub(crate) async fn run(&self, run: &RunId) -> Run {

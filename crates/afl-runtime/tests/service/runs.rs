@@ -1,13 +1,11 @@
 //! What a service promises about runs, on memory with a simulated clock.
 
-mod world;
-
+use crate::world::{World, inc};
 use afl_engine::run::RunStatus;
 use afl_engine::state::State;
 use afl_runtime::agent::Refusal;
 use afl_runtime::{Again, Error, On, Origin, Reason, RunQuery};
 use serde_json::json;
-use world::{World, inc};
 
 // covers: SDK-2.1-a, SDK-2.1-b, SDK-2.2-b, SDK-2.2-e, SDK-2.3-a, SDK-2.3-b, EVT-8-b, RT-10.1-a, RT-10.2-a
 #[tokio::test]
@@ -119,7 +117,7 @@ async fn a_failed_element_of_a_foreach_is_retried_alone() {
     let world = World::new();
     let run = world.start("Fan", json!({"items": [1, 2, 3]})).await;
     let claims = world.claim(10).await;
-    world.service.fail(&claims[1].ticket, &world::broken()).await.unwrap();
+    world.service.fail(&claims[1].ticket, &crate::world::broken()).await.unwrap();
     for at in [0, 2] {
         world.service.complete(&claims[at].ticket, &inc(&claims[at])).await.unwrap();
     }
@@ -243,7 +241,7 @@ async fn old_runs_are_collected_with_all_that_is_theirs() {
     world.clock.advance(afl_engine::time::Millis(10_000));
     let open = world.start("One", json!({"n": 1})).await;
     let collected = world.service.collect(world.clock.now()).await.unwrap();
-    assert_eq!(collected, [old.clone()]);
+    assert_eq!(collected, std::slice::from_ref(&old));
     assert!(matches!(world.service.run(&old).await.unwrap_err(), Error::UnknownRun { .. }));
     assert!(world.service.store().steps_page(&old, None, 10).await.unwrap().items.is_empty());
     assert_eq!(world.status(&open).await, RunStatus::Paused);

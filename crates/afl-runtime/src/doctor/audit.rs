@@ -1,0 +1,197 @@
+//! The promises about one run, checked step by step in the order of the program.
+
+use afl_engine::attribute::{BlobHash, Held};
+use afl_engine::event::{Event, Reception};
+use afl_engine::id::StepId;
+use afl_engine::plan::Plan;
+use afl_engine::run::{Control, Counts, Run};
+use afl_engine::state::State;
+use afl_engine::step::{Step, Transmission};
+use afl_engine::task::{MAX_DELIVERIES, Task, TaskState};
+
+use super::{Finding, Promise, Repair};
+use crate::query::StepView;
+
+pub(super) struct Audit<'a> {
+    run: &'a Run,
+    plan: &'a Plan,
+    /// The steps above the one looked at, with what was seen of their children.
+    above: Vec<Above>,
+    counted: Counts,
+    findings: Vec<Finding>,
+}
+
+struct Above {
+    step: Step,
+    open: u32,
+    failed: u32,
+}
+
+impl<'a> Audit<'a> {
+    pub(super) fn new(run: &'a Run, plan: &'a Plan) -> Self {
+        Self { run, plan, above: Vec::new(), counted: Counts::default(), findings: Vec::new() }
+    }
+
+    /// Steps come in order, a parent before its children.
+    pub(super) fn step(&mut self, view: &StepView) {
+        while self.above.last().is_some_and(|above| !view.id.is_within(&above.step.id)) {
+            self.leave();
+        }
+        self.check_parent(view);
+        self.check_work(view);
+        self.counted.steps += 1;
+        match view.step.state {
+            State::Complete => self.counted.complete += 1,
+            State::Error => self.counted.failed += 1,
+            _ => {}
+        }
+        let ended = self.run.status.is_terminal();
+        if ended && !view.step.is_terminal() {
+            self.find(Promise::Completion, &view.id, "the run has ended, but this step has not".to_owned());
+        }
+        self.above.push(Above { step: view.step.clone(), open: 0, failed: 0 });
+    }
+
+    pub(super) fn missing_value(&mut self, view: &StepView, name: &str) {
+        self.find(Promise::Acknowledged, &view.id, format!("the value of `{name}` is not in the store"));
+    }
+
+    pub(super) fn finish(mut self) -> Vec<Finding> {
+        while !self.above.is_empty() {
+            self.leave();
+        }
+        self.check_counts();
+        self.check_awake();
+        self.findings
+    }
+
+    fn check_parent(&mut self, view: &StepView) {
+        let parent = view.id.parent();
+        let above = self.above.last().map(|above| &above.step.id);
+        if parent.as_ref() != above {
+            let problem = "the step or block that it belongs to is missing".to_owned();
+            self.find(Promise::AtomicStep, &view.id, problem);
+            return;
+        }
+        if let Some(above) = self.above.last_mut() {
+            match view.step.state {
+                State::Complete => {}
+                State::Error => above.failed += 1,
+                _ => above.open += 1,
+            }
+        }
+    }
+
+    /// A step with its event and its task.
+    fn check_work(&mut self, view: &StepView) {
+        let (event, task) = match (&view.event, &view.task, view.step.event) {
+            (Some(event), Some(task), _) => (event, task),
+            (_, _, Transmission::None) => return,
+            (_, _, Transmission::Sent | Transmission::Answered) => {
+                let problem = "it was sent out, but its event or its task is missing".to_owned();
+                return self.find(Promise::Acknowledged, &view.id, problem);
+            }
+        };
+        if event.reception != Reception::Taken {
+            self.counted.waiting += 1;
+        }
+        for (promise, problem) in work_problems(&view.step, event, task) {
+            self.find(promise, &view.id, problem);
+        }
+        if self.run.status.is_terminal() && (!task.state.is_terminal() || event.reception != Reception::Taken)
+        {
+            let problem = "the run has ended, but its task or event has not".to_owned();
+            self.find(Promise::Completion, &view.id, problem);
+        }
+    }
+
+    /// All children of the lowest step above have been seen.
+    fn leave(&mut self) {
+        let Above { step, open, failed } = self.above.pop().expect("there is one to leave");
+        // A step replaces its counts from phase to phase, and a cancel does not count.
+        let counts = step.object_type.is_block() && self.run.control != Control::Cancel;
+        let Some(children) = step.children.as_ref().filter(|_| counts) else { return };
+        if (children.open, children.failed) != (open, failed) {
+            let problem = format!(
+                "it counts {} open and {} failed children, but has {open} and {failed}",
+                children.open, children.failed
+            );
+            self.find(Promise::AtomicStep, &step.id, problem);
+        }
+    }
+
+    fn check_counts(&mut self) {
+        if self.counted != self.run.counts {
+            let problem = format!("it counts {:?}, but has {:?}", self.run.counts, self.counted);
+            self.find(Promise::AtomicStep, &StepId::root(), problem);
+        }
+    }
+
+    fn check_awake(&mut self) {
+        let waits = self.counted.waiting > 0 || !self.run.active.is_empty();
+        // One that is held or being canceled is found by where it is listed.
+        let goes_on = !self.run.status.is_terminal() && self.run.control == Control::Go;
+        if goes_on && !waits {
+            let problem = "it waits, but nothing will ever wake it".to_owned();
+            self.find(Promise::NoSilentStall, &StepId::root(), problem);
+        }
+    }
+
+    fn find(&mut self, promise: Promise, step: &StepId, problem: String) {
+        let path = self.plan.readable(&self.run.workflow, step);
+        let repair = Repair::ByHand;
+        self.findings.push(Finding { promise, run: self.run.id.clone(), path, problem, repair });
+    }
+}
+
+fn work_problems(step: &Step, event: &Event, task: &Task) -> Vec<(Promise, String)> {
+    let mut problems = Vec::new();
+    let mut problem = |promise, text: String| problems.push((promise, text));
+    if event.state.is_terminal() != task.state.is_terminal() {
+        let text = format!("its event is {}, but its task is {}", event.state, task.state);
+        problem(Promise::OneOutcome, text);
+    }
+    if (event.reception == Reception::Open) == event.state.is_terminal() {
+        let text = format!("its event is {}, but its reception is {}", event.state, event.reception);
+        problem(Promise::OneOutcome, text);
+    }
+    let taken = event.reception == Reception::Taken;
+    if !step.is_terminal() && taken != (step.event == Transmission::Answered) {
+        let text = format!("its event is {}, but the step's is {}", event.reception, step.event);
+        problem(Promise::AtomicStep, text);
+    }
+    if task.deliveries > MAX_DELIVERIES {
+        problem(
+            Promise::CrashesCount,
+            format!("it was handed out {} times without an answer", task.deliveries),
+        );
+    }
+    if task.policy.retry.is_some_and(|retry| task.attempts > retry.max) {
+        problem(Promise::CrashesCount, format!("it was tried {} times", task.attempts));
+    }
+    match (&task.lease, task.state) {
+        (None, TaskState::Running | TaskState::AwaitingResponse) => {
+            problem(Promise::OneOutcome, "somebody works on it without a lease".to_owned());
+        }
+        (Some(lease), _) if lease.expires < lease.heartbeat => {
+            problem(Promise::OneClock, "its lease ended before it began".to_owned());
+        }
+        (Some(_) | None, _) => {}
+    }
+    problems
+}
+
+/// The large values that a step refers to.
+pub(super) fn blobs(view: &StepView) -> Vec<(&str, &BlobHash)> {
+    let attributes = &view.step.attributes;
+    let fields = attributes.params.iter().chain(&attributes.returns);
+    let own = fields.map(|(name, attribute)| (name, &attribute.held));
+    let payloads =
+        view.event.iter().flat_map(|event| event.payload.iter().chain(event.result.iter().flatten()));
+    let held = own.chain(payloads);
+    held.filter_map(|(name, held)| match held {
+        Held::Inline(_) => None,
+        Held::Blob(blob) => Some((name.as_str(), &blob.hash)),
+    })
+    .collect()
+}

@@ -1,0 +1,247 @@
+//! What holds when the store fails or the process dies, at every write of a whole life of a run.
+
+use crate::world::{World, answer, broken, inc};
+use afl_engine::id::RunId;
+use afl_engine::run::RunStatus;
+use afl_engine::time::Millis;
+use afl_runtime::agent::{Names, Refusal, Request};
+use afl_runtime::{Error, StartRequest};
+use afl_store::fault::{Fault, Moment, at_write};
+use serde_json::{Value, json};
+
+/// Programs that end in different ways.
+const LIVES: &[(&str, &str)] = &[
+    ("Two", r#"{"n": 1}"#),
+    ("Fan", r#"{"items": [1, 2, 3]}"#),
+    ("Risky", r#"{"n": 1}"#),
+    ("Pure", r#"{"n": 1}"#),
+];
+
+/// How often a caller tries a verb again whose outcome it does not know.
+const TRIES: usize = 5;
+
+async fn request(world: &World, workflow: &str, inputs: &str) -> StartRequest {
+    let inputs: Value = serde_json::from_str(inputs).unwrap();
+    let mut request = world.request(workflow, inputs).await;
+    request.idempotency_key = Some("the-key".to_owned());
+    request
+}
+
+/// The whole life of a run whose callers repeat what they do not know the outcome of.
+async fn live(world: &World, request: &StartRequest) -> RunId {
+    let started = match again(|| world.service.start(request.clone())).await {
+        Ok(started) => started,
+        Err(error) => panic!("cannot start: {error}"),
+    };
+    for _ in 0..50 {
+        let claim = Request { max: 10, ..Request::new(Names::All, "agent") };
+        let claims = again(|| world.service.claim(&claim)).await.unwrap();
+        for claim in &claims {
+            for _ in 0..TRIES {
+                let settled = if claim.task.name.ends_with("Bad") {
+                    world.service.fail(&claim.ticket, &broken()).await
+                } else {
+                    world.service.complete(&claim.ticket, &inc(claim)).await
+                };
+                match settled {
+                    Ok(_) => break,
+                    Err(Refusal::Store(error)) if error.is_uncertain() => {}
+                    Err(refusal) => panic!("refused: {refusal}"),
+                }
+            }
+        }
+        again(|| world.service.turn()).await.unwrap();
+        let run = again(|| world.service.run(&started.run)).await.unwrap();
+        if run.status.is_terminal() {
+            break;
+        }
+        // A claim whose answer was lost comes back when its lease ends.
+        world.clock.advance(Millis(20_000));
+    }
+    started.run
+}
+
+async fn again<T, F: Future<Output = Result<T, Error>>>(call: impl Fn() -> F) -> Result<T, Error> {
+    for _ in 0..TRIES {
+        match call().await {
+            Err(error) if error.is_uncertain() => {}
+            outcome => return outcome,
+        }
+    }
+    call().await
+}
+
+async fn undisturbed(workflow: &str, inputs: &str) -> (String, u64) {
+    let world = World::new();
+    let request = request(&world, workflow, inputs).await;
+    let published = world.faulty.counts().writes();
+    let run = live(&world, &request).await;
+    world.examine().await;
+    (world.service.canonical(&run).await.unwrap(), world.faulty.counts().writes() - published)
+}
+
+// covers: RT-1-e, RT-14-b, RT-15-d, XR-10
+#[tokio::test]
+async fn f8_g6_a_write_that_fails_or_only_seems_to_changes_nothing_in_the_end() {
+    for (workflow, inputs) in LIVES {
+        let (expected, writes) = undisturbed(workflow, inputs).await;
+        for write in 1..=writes {
+            for fault in
+                [Fault::ErrorBefore, Fault::ErrorAfter, Fault::Conflict, Fault::Disconnect { calls: 3 }]
+            {
+                let world = World::new();
+                let request = request(&world, workflow, inputs).await;
+                world.faulty.plan(at_write(world.faulty.counts().writes() + write, fault));
+                let run = live(&world, &request).await;
+                world.faulty.plan(|_| Fault::None);
+                assert_eq!(
+                    world.service.canonical(&run).await.unwrap(),
+                    expected,
+                    "{workflow}: {fault:?} at write {write}"
+                );
+                world.examine().await;
+            }
+        }
+    }
+}
+
+// covers: RT-1-d, RT-10.2-b, EVT-8-a, EVT-8-c
+#[tokio::test]
+async fn f1_g1_a_process_that_dies_at_any_write_is_followed_by_one_that_finishes() {
+    for (workflow, inputs) in LIVES {
+        let (expected, writes) = undisturbed(workflow, inputs).await;
+        for write in 1..=writes {
+            for moment in [Moment::Before, Moment::After] {
+                let world = World::new();
+                let request = request(&world, workflow, inputs).await;
+                world.faulty.plan(at_write(world.faulty.counts().writes() + write, Fault::Gone(moment)));
+                die(&world, &request).await;
+                let next = world.restarted();
+                next.examine().await;
+                next.clock.advance(Millis(61_000));
+                let run = live(&next, &request).await;
+                assert_eq!(
+                    next.service.canonical(&run).await.unwrap(),
+                    expected,
+                    "{workflow}: died at write {write}"
+                );
+                next.examine().await;
+            }
+        }
+    }
+}
+
+/// Lives until the store is gone.
+async fn die(world: &World, request: &StartRequest) {
+    let Ok(started) = world.service.start(request.clone()).await else { return };
+    for _ in 0..50 {
+        let claim = Request { max: 10, ..Request::new(Names::All, "agent") };
+        let Ok(claims) = world.service.claim(&claim).await else { return };
+        for claim in &claims {
+            let settled = if claim.task.name.ends_with("Bad") {
+                world.service.fail(&claim.ticket, &broken()).await
+            } else {
+                world.service.complete(&claim.ticket, &inc(claim)).await
+            };
+            if settled.is_err() {
+                return;
+            }
+        }
+        let Ok(_) = world.service.turn().await else { return };
+        match world.service.run(&started.run).await {
+            Ok(run) if !run.status.is_terminal() => {}
+            Ok(_) | Err(_) => return,
+        }
+    }
+}
+
+// covers: SDK-10.1-a, XR-11
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn f7_t3_siblings_that_finish_at_once_lose_no_update_and_make_no_step_twice() {
+    let world = World::new();
+    let run = world.start("Fan", json!({"items": (0..64).collect::<Vec<i64>>()})).await;
+    let claims = world.claim(100).await;
+    assert_eq!(claims.len(), 64);
+    let mut all = tokio::task::JoinSet::new();
+    for claim in claims {
+        let service = world.service.clone();
+        all.spawn(async move {
+            answer(&service, &claim).await;
+            // Every one of them evaluates, as the documents' agents do.
+            drop(service.turn().await);
+        });
+    }
+    all.join_all().await;
+    world.finish().await;
+    assert_eq!(world.status(&run).await, RunStatus::Completed);
+    assert_eq!(world.outputs(&run).await, json!({"sum": (1..=64).collect::<Vec<i64>>()}));
+}
+
+#[tokio::test]
+async fn g13_a_damaged_run_is_named_and_stops_no_other() {
+    use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Write};
+    use afl_store::record::{Key, Tenant};
+
+    let world = World::new();
+    let hurt = world.start("Two", json!({"n": 1})).await;
+    let well = world.start("Two", json!({"n": 1})).await;
+    let step = world.step(&hurt, "Two.a").await;
+    let tenant = Tenant::new(Tenant::LOCAL).unwrap();
+    let key = Key { tenant, scope: hurt.0.clone(), id: format!("s/{step}") };
+    let record = world.memory.get(std::slice::from_ref(&key)).await.unwrap().remove(0).unwrap();
+    let mut content = record.content;
+    content.body[20] ^= 1;
+    let write = Write { key, expect: Expect::Version(record.version), change: Change::Put(content) };
+    world.memory.commit(Batch { writes: vec![write], durability: Durability::Durable }).await.unwrap();
+
+    for _ in 0..4 {
+        for claim in world.claim(10).await {
+            answer(&world.service, &claim).await;
+        }
+        world.service.turn().await.unwrap();
+    }
+    assert_eq!(world.status(&well).await, RunStatus::Completed);
+    assert_eq!(world.status(&hurt).await, RunStatus::Paused);
+    let report = world.service.doctor(afl_runtime::doctor::Remedy::Tell).await.unwrap();
+    let [finding] = &report.findings[..] else { panic!("one finding, not {:?}", report.findings) };
+    assert_eq!((finding.run.clone(), finding.path.as_str()), (hurt.clone(), format!("s/{step}").as_str()));
+    let error = world.service.why(&hurt).await.unwrap_err();
+    assert!(error.to_string().contains(&*hurt.0), "{error}");
+}
+
+#[tokio::test]
+async fn g9_a_task_that_nobody_would_find_is_reported_and_put_right() {
+    use afl_runtime::doctor::{Promise, Remedy, Repair};
+    use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Write};
+    use afl_store::record::{Key, Tenant};
+
+    let world = World::new();
+    let run = world.start("One", json!({"n": 1})).await;
+    let step = world.step(&run, "One.a").await;
+    let tenant = Tenant::new(Tenant::LOCAL).unwrap();
+    let key = Key { tenant, scope: run.0.clone(), id: format!("t/{step}") };
+    let record = world.memory.get(std::slice::from_ref(&key)).await.unwrap().remove(0).unwrap();
+    let mut content = record.content;
+    content.place = None;
+    let write = Write { key, expect: Expect::Version(record.version), change: Change::Put(content) };
+    world.memory.commit(Batch { writes: vec![write], durability: Durability::Durable }).await.unwrap();
+
+    assert!(world.claim(1).await.is_empty());
+    let report = world.service.doctor(Remedy::Fix).await.unwrap();
+    let found: Vec<_> = report.findings.iter().map(|finding| (finding.promise, finding.repair)).collect();
+    assert_eq!(found, [(Promise::NoSilentStall, Repair::Done)]);
+    world.finish().await;
+    assert_eq!(world.status(&run).await, RunStatus::Completed);
+}
+
+#[tokio::test]
+async fn f7_more_results_at_once_than_a_commit_can_hold_are_taken_in_parts() {
+    let world = World::new();
+    let run = world.start("Fan", json!({"items": (0..2_500).collect::<Vec<i64>>()})).await;
+    for claim in world.claim(2_500).await {
+        answer(&world.service, &claim).await;
+    }
+    world.service.turn().await.unwrap();
+    assert_eq!(world.status(&run).await, RunStatus::Completed);
+    world.examine().await;
+}

@@ -1,0 +1,159 @@
+//! The driver's loops under tokio: wake-ups come, none is lost, it picks up what another left.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::world::{PROGRAM, World, answer};
+use afl_engine::id::RunId;
+use afl_engine::run::RunStatus;
+use afl_runtime::agent::{Names, Request};
+use afl_runtime::{Error, Service, compile};
+use afl_store::backend::Backend;
+use afl_store::clock::Clock;
+use afl_store::memory::Memory;
+use afl_store::record::Tenant;
+use serde_json::json;
+use tokio::sync::oneshot;
+
+/// A process over the store: a driver, until it is dropped.
+struct Process {
+    service: Service,
+    stop: Option<oneshot::Sender<()>>,
+    driver: tokio::task::JoinHandle<Result<(), Error>>,
+}
+
+impl Process {
+    fn new(backend: &Arc<dyn Backend>) -> Self {
+        let service = Service::new(Arc::clone(backend), Tenant::new(Tenant::LOCAL).unwrap());
+        let (stop, stopped) = oneshot::channel::<()>();
+        let own = service.clone();
+        let driver = tokio::spawn(async move {
+            own.serve(async {
+                drop(stopped.await);
+            })
+            .await
+        });
+        Self { service, stop: Some(stop), driver }
+    }
+
+    async fn stop(mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+        self.driver.await.unwrap().unwrap();
+    }
+}
+
+fn memory() -> Arc<dyn Backend> {
+    Arc::new(Memory::new(Clock::System))
+}
+
+/// Answers tasks as they come.
+async fn agent(service: Service) {
+    let mut tasks = service.watch_tasks("default");
+    loop {
+        let request = Request { max: 16, ..Request::new(Names::All, "agent") };
+        let claims = service.claim(&request).await.unwrap();
+        if claims.is_empty() {
+            tasks.changed().await;
+        }
+        for claim in claims {
+            answer(&service, &claim).await;
+        }
+    }
+}
+
+async fn ended(service: &Service, run: &RunId) -> RunStatus {
+    let mut runs = service.watch_runs();
+    let wait = async {
+        loop {
+            let status = service.run(run).await.unwrap().status;
+            if status.is_terminal() {
+                return status;
+            }
+            runs.changed().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), wait).await.expect("the run ends")
+}
+
+async fn start(service: &Service, workflow: &str, inputs: serde_json::Value) -> RunId {
+    let hash = service.publish(&compile("t.afl", PROGRAM).unwrap()).await.unwrap();
+    let inputs = inputs.as_object().unwrap().clone();
+    let request = afl_runtime::StartRequest {
+        workflow: Some(workflow.to_owned()),
+        inputs,
+        ..afl_runtime::StartRequest::new(hash)
+    };
+    service.start(request).await.unwrap().run
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_runs_are_driven_to_their_end_at_once() {
+    let process = Process::new(&memory());
+    let working = tokio::spawn(agent(process.service.clone()));
+    let mut runs = Vec::new();
+    for n in 0..50 {
+        runs.push(start(&process.service, "Two", json!({"n": n})).await);
+    }
+    runs.push(start(&process.service, "Fan", json!({"items": (0..200).collect::<Vec<i64>>()})).await);
+    for run in &runs {
+        assert_eq!(ended(&process.service, run).await, RunStatus::Completed);
+    }
+    assert_eq!(process.service.health().unwrap(), afl_runtime::Health::default());
+    working.abort();
+    process.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_result_that_another_process_accepted_is_picked_up() {
+    let store = memory();
+    let driving = Process::new(&store);
+    let other = Service::new(Arc::clone(&store), Tenant::new(Tenant::LOCAL).unwrap());
+    let working = tokio::spawn(agent(other.clone()));
+    let run = start(&other, "Two", json!({"n": 1})).await;
+    assert_eq!(ended(&driving.service, &run).await, RunStatus::Completed);
+    working.abort();
+    driving.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_a_dead_process_left_is_picked_up_at_the_start() {
+    let store = memory();
+    let dead = Service::new(Arc::clone(&store), Tenant::new(Tenant::LOCAL).unwrap());
+    let run = start(&dead, "One", json!({"n": 1})).await;
+    let claims = dead.claim(&Request::new(Names::All, "agent")).await.unwrap();
+    answer(&dead, &claims[0]).await;
+    drop(dead);
+    let next = Process::new(&store);
+    assert_eq!(ended(&next.service, &run).await, RunStatus::Completed);
+    next.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn two_drivers_of_one_store_do_not_harm_each_other() {
+    let store = memory();
+    let (one, two) = (Process::new(&store), Process::new(&store));
+    let working = [tokio::spawn(agent(one.service.clone())), tokio::spawn(agent(two.service.clone()))];
+    let mut runs = Vec::new();
+    for n in 0..20 {
+        let service = if n % 2 == 0 { &one.service } else { &two.service };
+        runs.push(start(service, "Fan", json!({"items": [n, n + 1, n + 2]})).await);
+    }
+    for run in &runs {
+        assert_eq!(ended(&one.service, run).await, RunStatus::Completed);
+    }
+    let report = one.service.doctor(afl_runtime::doctor::Remedy::Tell).await.unwrap();
+    assert_eq!(report.findings, []);
+    working.iter().for_each(tokio::task::JoinHandle::abort);
+    one.stop().await;
+    two.stop().await;
+}
+
+#[tokio::test]
+async fn one_service_is_driven_once() {
+    let process = Process::new(&memory());
+    tokio::task::yield_now().await;
+    let error = process.service.serve(async {}).await.unwrap_err();
+    assert!(matches!(error, Error::DrivenAlready), "{error}");
+    process.stop().await;
+    World::new().finish().await;
+}

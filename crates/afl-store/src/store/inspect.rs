@@ -1,0 +1,122 @@
+//! Looks at the records of a run one by one, for the doctor: can each be read, and does it wait where it should?
+
+use afl_engine::event::Event;
+use afl_engine::id::RunId;
+use afl_engine::run::Run;
+use afl_engine::step::Step;
+use afl_engine::task::Task;
+use afl_engine::time::Millis;
+
+use super::entity::{self, Entity, decode};
+use super::place::bucket;
+use super::{Error, Store, seal};
+use crate::backend::{Change, Durability, Expect, Scan, Write};
+use crate::record::{Content, Place, Record};
+
+/// A record as it was found.
+#[derive(Debug)]
+pub struct Inspected {
+    /// Its id in the run.
+    pub record: String,
+    pub sort: Sort,
+    pub state: Result<Placement, Error>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sort {
+    Run,
+    Step,
+    Event,
+    Task,
+    Blob,
+    /// None of ours.
+    Unknown,
+}
+
+/// Whether a record is where those look who have to find it.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Placement {
+    Right,
+    Wrong(Misplaced),
+}
+
+/// A record that nobody will find, and what puts it right.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Misplaced {
+    found: Record,
+    right: Option<Place>,
+}
+
+impl Misplaced {
+    pub fn is(&self) -> String {
+        describe(self.found.content.place.as_ref())
+    }
+
+    pub fn should_be(&self) -> String {
+        describe(self.right.as_ref())
+    }
+}
+
+fn describe(place: Option<&Place>) -> String {
+    place
+        .map_or_else(|| "in no bucket".to_owned(), |place| format!("in `{}` at {}", place.bucket, place.rank))
+}
+
+impl Store {
+    /// A page of a run's records in the order of their ids, after one of them.
+    pub async fn inspect(
+        &self,
+        run: &RunId,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<Inspected>, Error> {
+        let scan = Scan::Scope {
+            tenant: self.tenant.clone(),
+            scope: run.0.clone(),
+            prefix: String::new(),
+            after: after.map(str::to_owned),
+            limit,
+        };
+        let records = self.backend.scan(&scan).await?;
+        Ok(records.into_iter().map(|record| inspected(run, record)).collect())
+    }
+
+    /// Puts a record where it belongs, unless it was written meanwhile.
+    pub async fn put_right(&self, misplaced: Misplaced) -> Result<(), Error> {
+        let Misplaced { found, right } = misplaced;
+        let content = Content { place: right, ..found.content };
+        let expect = Expect::Version(found.version);
+        let write = Write { key: found.key, expect, change: Change::Put(content) };
+        match self.write(vec![write], Durability::Durable).await.map_err(Error::from) {
+            Err(error) if !error.is_conflict() => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+}
+
+fn inspected(run: &RunId, record: Record) -> Inspected {
+    let id = record.key.id.clone();
+    let (sort, state) = match id.get(..2) {
+        Some(entity::STEPS) => (Sort::Step, placement::<Step>(run, record)),
+        Some(entity::EVENTS) => (Sort::Event, placement::<Event>(run, record)),
+        Some(entity::TASKS) => (Sort::Task, placement::<Task>(run, record)),
+        Some(entity::BLOBS | entity::PIECES) => (Sort::Blob, seal::opened(&record).map(|_| Placement::Right)),
+        _ if id == entity::RUN => (Sort::Run, placement::<Run>(run, record)),
+        _ => (Sort::Unknown, Ok(Placement::Right)),
+    };
+    Inspected { record: id, sort, state }
+}
+
+fn placement<T: Entity>(run: &RunId, record: Record) -> Result<Placement, Error> {
+    let item: T = decode(&record)?.item;
+    let found = &record.content.place;
+    // An outcome may have come at any time; only the bucket can be wrong.
+    let at = Millis(found.as_ref().map_or(0, |place| place.rank));
+    let right = item.place(at);
+    let is_aside = found.as_ref().is_some_and(|place| place.bucket == bucket::held(run)) && right.is_some();
+    if *found == right || is_aside {
+        Ok(Placement::Right)
+    } else {
+        Ok(Placement::Wrong(Misplaced { found: record, right }))
+    }
+}
