@@ -3,14 +3,18 @@
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ColorChoice, Parser, Subcommand};
 
-use crate::commands::{check, compile, completions, explain, fmt, graph, schema};
+use crate::commands::{
+    cancel, check, compile, completions, doctor, explain, fmt, graph, pause, resume, retry, run, runs,
+    schema, show, start, store, why,
+};
 
 const EXIT_CODES: &str = "\
 Exit codes:
   0  all is well
-  1  the program has mistakes
-  2  the command line is wrong
-  3  a file cannot be read or written";
+  1  the program has mistakes, or a run failed or was canceled
+  2  the command line is wrong, or inputs are refused
+  3  a file or the store cannot be read or written
+  4  a run waits, and nobody here can answer";
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -18,7 +22,7 @@ const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
 
-/// Check, compile, format and draw workflows written in AFL
+/// Check, run and watch over workflows written in AFL
 #[derive(Parser)]
 #[command(name = "afl", version, styles = STYLES, after_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -31,6 +35,17 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    Run(run::Options),
+    Start(start::Options),
+    Runs(runs::Options),
+    Show(show::Options),
+    Why(why::Options),
+    Resume(resume::Options),
+    Retry(retry::Options),
+    Pause(pause::Options),
+    Cancel(cancel::Options),
+    Doctor(doctor::Options),
+    Store(store::Options),
     Check(check::Options),
     Compile(compile::Options),
     Fmt(fmt::Options),

@@ -1,9 +1,13 @@
 //! Why a command could not do its work, and what the user can do about it.
 
 use std::io::{Error, ErrorKind};
+use std::path::Path;
 
 use afl_lang::graph::GraphError;
 use afl_lang::render::Color;
+use afl_store::backend::StoreError;
+use afl_store::queue::Refusal;
+use afl_store::store::Error as StoredError;
 
 use crate::color::{self, paint};
 use crate::exit::Exit;
@@ -24,21 +28,77 @@ pub(crate) enum Failure {
     NoGraph(GraphError),
     #[error("there is no code `{code}`")]
     UnknownCode { code: String, closest: Option<&'static str> },
+    /// The messages are shown already.
+    #[error("the program has mistakes: {tally}")]
+    Mistakes { tally: String },
+    #[error("`{text}` is no `NAME=VALUE`")]
+    NotAPair { text: String },
+    #[error("cannot read inputs from {name}: {reason}")]
+    BadInputs { name: String, reason: String },
+    #[error("the inputs of `{workflow}` are refused: {}", problems.join("; "))]
+    RefusedInputs { workflow: String, problems: Vec<String> },
+    #[error("cannot use {name} as a mock: {reason}")]
+    BadMock { name: String, reason: String },
+    #[error("{file} answers `{name}`, which fits several facets: {}", facets.join(", "))]
+    AmbiguousMock { file: String, name: String, facets: Vec<String> },
+    #[error("`{url}` is no address of a store")]
+    BadStoreUrl { url: String },
+    #[error("there is no store at {path}")]
+    NoStore { path: String },
+    #[error("`{text}` is no time")]
+    BadTime { text: String },
+    #[error("run {run} has no iteration {iteration}: it has had {}", crate::report::count(*had, "iteration"))]
+    NoIteration { run: String, iteration: u64, had: usize },
+    #[error("cannot start threads: {source}")]
+    NoThreads { source: Error },
+    #[error(transparent)]
+    Service(#[from] afl_runtime::Error),
+    #[error("{0}")]
+    Refused(Refusal),
 }
 
 impl Failure {
     pub(crate) fn exit(&self) -> Exit {
         match self {
-            Self::Unreadable { .. } | Self::NotText { .. } | Self::Unwritable { .. } => Exit::Inaccessible,
-            Self::NoSources { .. } | Self::StdinNotAlone | Self::NoGraph(_) | Self::UnknownCode { .. } => {
-                Exit::WrongUse
-            }
+            Self::Unreadable { .. }
+            | Self::NotText { .. }
+            | Self::Unwritable { .. }
+            | Self::NoStore { .. }
+            | Self::NoThreads { .. } => Exit::Inaccessible,
+            Self::NoSources { .. }
+            | Self::StdinNotAlone
+            | Self::NoGraph(_)
+            | Self::UnknownCode { .. }
+            | Self::NotAPair { .. }
+            | Self::BadInputs { .. }
+            | Self::RefusedInputs { .. }
+            | Self::BadMock { .. }
+            | Self::AmbiguousMock { .. }
+            | Self::BadStoreUrl { .. }
+            | Self::BadTime { .. }
+            | Self::NoIteration { .. }
+            | Self::Refused(_) => Exit::WrongUse,
+            Self::Mistakes { .. } => Exit::Mistakes,
+            Self::Service(error) => service_exit(error),
         }
     }
 
     /// What the user reads, ending with a line break.
     pub(crate) fn text(&self, color: Color) -> String {
-        let error = format!("{} {self}\n", paint("error:", color::ERROR, color));
+        let message = match self {
+            Self::Mistakes { .. } => return String::new(),
+            Self::RefusedInputs { workflow, problems } => {
+                problems.iter().fold(format!("the inputs of `{workflow}` are refused:"), |text, problem| {
+                    text + "\n  " + problem
+                })
+            }
+            Self::Service(afl_runtime::Error::Store(StoredError::Backend(StoreError::Unavailable {
+                name,
+                reason,
+            }))) => format!("cannot reach {name}: {reason}"),
+            _ => self.to_string(),
+        };
+        let error = format!("{} {message}\n", paint("error:", color::ERROR, color));
         match self.help() {
             Some(help) => format!("{error}{} {help}\n", paint("help:", color::HELP, color)),
             None => error,
@@ -47,22 +107,135 @@ impl Failure {
 
     fn help(&self) -> Option<String> {
         match self {
-            Self::Unreadable { source, .. } if source.kind() == ErrorKind::NotFound => Some(
-                "check the name; a folder stands for every .afl file in it, `-` for standard input".into(),
-            ),
+            Self::Unreadable { name, source }
+                if source.kind() == ErrorKind::NotFound && may_be_source(name) =>
+            {
+                Some(
+                    "check the name; a folder stands for every .afl file in it, `-` for standard input"
+                        .into(),
+                )
+            }
             Self::NotText { .. } => Some("save the file as UTF-8".into()),
             Self::Unwritable { source, .. } if source.kind() == ErrorKind::NotFound => {
                 Some("create the folder first".into())
             }
             Self::NoGraph(GraphError::SeveralWorkflows { .. }) => Some("name it with `--workflow`".into()),
-            Self::Unreadable { .. } | Self::Unwritable { .. } | Self::NoGraph(_) => None,
+            Self::Unreadable { .. }
+            | Self::Unwritable { .. }
+            | Self::NoGraph(_)
+            | Self::Mistakes { .. }
+            | Self::Refused(_)
+            | Self::NoThreads { .. } => None,
             Self::NoSources { .. } => Some("name another folder, or the files themselves".into()),
             Self::StdinNotAlone => Some("run `afl fmt` twice".into()),
             Self::UnknownCode { closest: Some(code), .. } => Some(format!("did you mean `{code}`?")),
             Self::UnknownCode { closest: None, .. } => Some("`afl explain` lists all codes".into()),
+            Self::NotAPair { .. } => Some("write the name, `=`, and the value".into()),
+            Self::BadInputs { .. } => Some("write an object, such as {\"name\": \"Ada\"}".into()),
+            Self::RefusedInputs { .. } => {
+                Some("give each input with `--input NAME=VALUE`, or all with `--inputs FILE`".into())
+            }
+            Self::BadMock { .. } => Some(
+                "write {\"Facet\": {\"returns\": {…}}}; `error`, `echo`, `table` and `sequence` answer too"
+                    .into(),
+            ),
+            Self::AmbiguousMock { .. } => Some("write the whole name".into()),
+            Self::BadStoreUrl { .. } => {
+                Some("write sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE or memory:".into())
+            }
+            Self::NoStore { .. } => {
+                Some("`afl run` and `afl start` make one; `--store` or AFL_STORE name another".into())
+            }
+            Self::BadTime { .. } => {
+                Some("write a span, such as 30d or 2h, or a date, such as 2026-01-31".into())
+            }
+            Self::NoIteration { .. } => Some("iterations count from 1".into()),
+            Self::Service(error) => service_help(error),
         }
     }
 }
+
+fn service_exit(error: &afl_runtime::Error) -> Exit {
+    use afl_runtime::Error;
+    match error {
+        Error::Store(_)
+        | Error::UnknownProgram { .. }
+        | Error::Program { .. }
+        | Error::Busy { .. }
+        | Error::StartedByOthers { .. }
+        | Error::DrivenAlready => Exit::Inaccessible,
+        Error::UnknownRun { .. }
+        | Error::AmbiguousRun { .. }
+        | Error::UnknownWorkflow { .. }
+        | Error::WhichWorkflow(_)
+        | Error::Inputs(_)
+        | Error::KeyTaken { .. }
+        | Error::BadKey { .. }
+        | Error::Ended { .. }
+        | Error::UnknownStep { .. }
+        | Error::NothingFailed { .. }
+        | Error::Canceling { .. } => Exit::WrongUse,
+    }
+}
+
+fn service_help(error: &afl_runtime::Error) -> Option<String> {
+    use afl_runtime::Error;
+    match error {
+        Error::UnknownRun { .. } => Some("`afl runs` lists all runs of this store".into()),
+        Error::UnknownStep { run, .. } => Some(format!("`afl show {run}` lists its steps")),
+        Error::WhichWorkflow(names) if names.is_empty() => {
+            Some("declare a `workflow`; a facet cannot be started".into())
+        }
+        Error::WhichWorkflow(_) => Some("name it with `--workflow`".into()),
+        Error::NothingFailed { .. } => Some("`afl why` tells what a run waits for".into()),
+        Error::Store(StoredError::Unreadable { .. }) => Some("`afl doctor` tells what is damaged".into()),
+        Error::Store(_)
+        | Error::AmbiguousRun { .. }
+        | Error::UnknownProgram { .. }
+        | Error::Program { .. }
+        | Error::UnknownWorkflow { .. }
+        | Error::Inputs(_)
+        | Error::KeyTaken { .. }
+        | Error::BadKey { .. }
+        | Error::Ended { .. }
+        | Error::Canceling { .. }
+        | Error::Busy { .. }
+        | Error::StartedByOthers { .. }
+        | Error::DrivenAlready => None,
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Service(error.into())
+    }
+}
+
+impl From<StoredError> for Failure {
+    fn from(error: StoredError) -> Self {
+        Self::Service(error.into())
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Store(error) => error.into(),
+            refusal @ (Refusal::LeaseLost { .. }
+            | Refusal::Canceled { .. }
+            | Refusal::Unknown { .. }
+            | Refusal::TooEarly { .. }
+            | Refusal::TooLarge { .. }) => Self::Refused(refusal),
+        }
+    }
+}
+
+/// Whether a name can be meant for a source or a folder of them, and not for data.
+fn may_be_source(name: &str) -> bool {
+    Path::new(name).extension().is_none_or(|extension| extension == SOURCE_EXTENSION)
+}
+
+const SOURCE_EXTENSION: &str = "afl";
 
 /// The error in our words where the system's are for programmers; `missing` is what may not be there.
 fn reason(error: &Error, missing: &str) -> String {

@@ -1,16 +1,32 @@
 //! The binary `afl`.
 
+mod agent;
+#[cfg(test)]
+mod cases;
 mod cli;
 mod color;
 mod commands;
 mod diff;
 mod exit;
 mod failure;
+mod follow;
+mod foreground;
 mod input;
+mod inputs;
+mod launch;
+mod mock;
+mod outcome;
 mod output;
+mod progress;
 #[cfg(test)]
 mod reference;
 mod report;
+mod shown;
+mod states;
+mod stop;
+mod store;
+mod tree;
+mod when;
 
 use std::process::ExitCode;
 

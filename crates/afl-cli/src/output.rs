@@ -1,9 +1,10 @@
 //! The one place that writes: data to standard output or a file, talk to standard error.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
@@ -45,6 +46,17 @@ impl Target {
 /// Writes what the user asked for.
 pub(crate) fn data(text: &str) -> Result<(), Failure> {
     Target::Stdout.write(|out| out.write_all(text.as_bytes()))
+}
+
+/// Whether a person reads what the user asked for.
+pub(crate) fn is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// Writes one JSON value: laid out for a person at a terminal, on one line for a program.
+pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
+    let text = if is_terminal() { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
+    data(&(text.expect("what is printed has a JSON form") + "\n"))
 }
 
 /// Tells the user something; when nobody listens there is nobody to complain to either.

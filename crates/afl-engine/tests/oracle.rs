@@ -38,7 +38,8 @@ fn run(program: &Program, seed: u64, writes: usize) -> (Expected, String) {
     let text = program.text();
     let plan = plan_of("random.afl", &text);
     let inputs = json!({"n": INPUT}).as_object().expect("a map").clone();
-    let mut evaluation = start(&plan, &program.workflow(), inputs, options(writes)).expect("the input fits");
+    let mut evaluation = start(&plan, &format!("F{}", program.facets.len() - 1), inputs, options(writes))
+        .expect("the input fits");
     let mut world = World::default();
     let mut rng = Rng::new(seed);
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();

@@ -41,6 +41,8 @@ pub enum Error {
     Canceling { run: RunId },
     #[error("run {run} is busy: others changed it {tries} times meanwhile; try again")]
     Busy { run: RunId, tries: usize },
+    #[error("run {run} can be read, so it is not discarded: cancel it instead")]
+    NotDamaged { run: RunId },
     #[error("this process drives runs already")]
     DrivenAlready,
 }
@@ -59,16 +61,20 @@ impl Error {
         matches!(self, Self::Store(error) if error.is_uncertain())
     }
 
-    /// Whether the run cannot go on until somebody looks at it.
+    /// Whether it is this run that cannot go on, and not the store.
+    pub(crate) fn is_of_run(&self) -> bool {
+        use afl_store::store::Error as Stored;
+        let too_large = matches!(self, Self::Store(Stored::Backend(StoreError::TooLarge { .. })));
+        too_large || self.is_damage()
+    }
+
+    /// Whether the run cannot go on until somebody looks at its records.
     pub fn is_damage(&self) -> bool {
         use afl_store::store::Error as Stored;
         matches!(
             self,
-            Self::Store(
-                Stored::Unreadable { .. }
-                    | Stored::Shared { .. }
-                    | Stored::Backend(StoreError::TooLarge { .. })
-            ) | Self::Program { .. }
+            Self::Store(Stored::Unreadable { .. } | Stored::Shared { .. })
+                | Self::Program { .. }
                 | Self::UnknownProgram { .. }
         )
     }

@@ -52,6 +52,7 @@
 
 pub mod agent;
 mod canonical;
+mod claim_step;
 mod control;
 pub mod doctor;
 mod drive;
@@ -59,6 +60,7 @@ mod error;
 mod find;
 mod fleet;
 mod look;
+mod pick;
 mod plans;
 mod query;
 mod retry;
@@ -72,6 +74,7 @@ mod why;
 pub use drive::{Arrival, Driven, Standing, Work};
 pub use error::Error;
 pub use look::{Found, Where};
+pub use pick::pick_workflow;
 pub use plans::{NotCompiled, compile};
 pub use query::{Moved, RunList, RunQuery, StepList, StepView};
 pub use retry::Again;

@@ -83,6 +83,18 @@ impl Service {
         Ok(self.existing(run).await?.item)
     }
 
+    /// The run when it has ended; waits for that as long as it takes. Somebody must drive the store.
+    pub async fn ended(&self, run: &RunId) -> Result<Run, Error> {
+        let mut changes = self.watch_runs();
+        loop {
+            let found = self.run(run).await?;
+            if found.status.is_terminal() {
+                return Ok(found);
+            }
+            changes.changed().await;
+        }
+    }
+
     pub async fn runs(&self, query: &RunQuery) -> Result<RunList, Error> {
         let shelves = query.status.map_or(&Shelf::ALL[..], Shelf::holding);
         let mut list = RunList { next: query.after.clone(), ..RunList::default() };
@@ -157,13 +169,15 @@ impl Service {
         Ok(StepList { steps, next: page.next })
     }
 
-    /// What the workflow returns; empty before it is complete.
-    pub async fn outputs(&self, run: &RunId) -> Result<Map<String, Value>, Error> {
-        self.existing(run).await?;
-        match self.store.step(run, &StepId::root()).await? {
-            Some(root) => self.values(run, &root.item.attributes.returns).await,
-            None => Ok(Map::new()),
-        }
+    /// What the workflow returns; empty before it is complete. What its mixins returned is no output of its own.
+    pub async fn outputs(&self, id: &RunId) -> Result<Map<String, Value>, Error> {
+        let run = self.existing(id).await?.item;
+        let plan = self.plan(&run.workflow_version).await?;
+        let declared = plan.returns(&run.workflow).unwrap_or_default();
+        let Some(root) = self.store.step(id, &StepId::root()).await? else { return Ok(Map::new()) };
+        let mut returns = root.item.attributes.returns;
+        returns.retain(|name, _| declared.iter().any(|output| output.name == *name));
+        self.values(id, &returns).await
     }
 
     /// What the run was started with, defaults included.

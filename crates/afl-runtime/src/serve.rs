@@ -25,10 +25,11 @@ use crate::service::Service;
 const WAKES: usize = 10_000;
 /// How long the driver trusts its wake-ups before it looks at everything.
 const BACKSTOP: Duration = Duration::from_secs(30);
-/// What this process settles, it is told at once. So a look for others' outcomes can wait for more of them.
-const GATHER: Duration = Duration::from_millis(2);
-const GATHER_UNDER_LOAD: Duration = Duration::from_millis(15);
-const LOAD: Duration = Duration::from_millis(100);
+/// From one look for others' outcomes to the next: longer the more the last one found, so that many are evaluated
+/// together. What this process settles it is told at once; so a look that found nothing new was not needed.
+const GATHER_EACH: Duration = Duration::from_micros(100);
+const GATHER_LEAST: Duration = Duration::from_millis(1);
+const GATHER_MOST: Duration = Duration::from_millis(15);
 /// When to look again for a run that was being driven at the last look.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// How long to leave a store alone that failed.
@@ -57,7 +58,7 @@ pub(crate) struct Waker {
 /// How the driver of this process is.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Health {
-    /// Runs with a record that cannot be read, and why. They are tried again now and then.
+    /// Runs that cannot go on, most because a record cannot be read, and why. They are tried again now and then.
     pub quarantined: BTreeMap<RunId, String>,
     /// Why the store could not be used the last time, if it could not.
     pub trouble: Option<String>,
@@ -134,6 +135,7 @@ struct Driver {
     /// Where the last look ended.
     last: Option<Mark>,
     looked: Instant,
+    gather: Duration,
     /// When to look at what came, and when at everything.
     next_look: Option<Instant>,
     everything: Instant,
@@ -157,6 +159,7 @@ impl Driver {
             driving: HashMap::new(),
             last: None,
             looked: now,
+            gather: GATHER_MOST,
             next_look: None,
             everything: now,
             health,
@@ -231,7 +234,7 @@ impl Driver {
         let run = self.driving.remove(&id);
         let trouble = match done {
             Ok(Done::Drove(run, Ok(driven))) => return self.fleet.done(&run, driven),
-            Ok(Done::Drove(run, Err(error))) if error.is_damage() => {
+            Ok(Done::Drove(run, Err(error))) if error.is_of_run() => {
                 self.fleet.quarantine(&run, error.to_string());
                 None
             }
@@ -261,19 +264,24 @@ impl Driver {
 
     fn take_found(&mut self, found: Found) {
         self.last = found.last.or(self.last.take());
+        let mut news = 0;
         for work in found.work {
+            let arrivals = work.arrivals.len();
             match self.fleet.note_found(work) {
-                InHand::No => {}
+                InHand::No => news += arrivals,
                 InHand::Yes => {
                     let again = Instant::now() + LOOK_AGAIN;
                     self.next_look = Some(self.next_look.map_or(again, |next| next.min(again)));
                 }
             }
         }
+        self.gather = match u32::try_from(news) {
+            Ok(0) | Err(_) => GATHER_MOST,
+            Ok(news) => GATHER_EACH.saturating_mul(news).clamp(GATHER_LEAST, GATHER_MOST),
+        };
     }
 
     fn gathered(&self) -> Instant {
-        let wait = if self.looked.elapsed() > LOAD { GATHER } else { GATHER_UNDER_LOAD };
-        Instant::now() + wait
+        Instant::now().max(self.looked + self.gather)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use afl_engine::attribute::BlobHash;
-use afl_engine::evaluation::{Advance, Evaluation, Start};
+use afl_engine::evaluation::{Advance, Evaluation, InputError, Start};
 use afl_engine::id::RunId;
 use afl_engine::plan::Plan;
 use afl_engine::run::RunStatus;
@@ -63,6 +63,7 @@ impl Service {
     pub async fn start(&self, request: StartRequest) -> Result<Started, Error> {
         let plan = self.plan(&request.program.to_string()).await?;
         let workflow = plans::workflow(&plan, request.workflow.as_deref())?;
+        InputError::check_size(&workflow, &request.inputs)?;
         let digest = digest(&plan, &workflow, &request.inputs);
         for _ in 0..TRIES {
             if let Some(key) = &request.idempotency_key {

@@ -7,6 +7,7 @@ use afl_engine::time::Millis;
 use afl_store::store::{Shelf, bucket};
 use serde::Serialize;
 
+use crate::doctor::{Finding, Promise, Remedy};
 use crate::error::Error;
 use crate::service::Service;
 
@@ -48,6 +49,18 @@ impl Service {
             counts.insert(bucket[prefix.len()..].to_owned(), count);
         }
         Ok(counts)
+    }
+
+    /// Deletes a run that cannot be read any more, with everything of it. One that can be read is canceled and
+    /// collected instead.
+    pub async fn discard(&self, run: &RunId) -> Result<(), Error> {
+        let report = self.examine(run, Remedy::Tell).await?;
+        let is_hurt =
+            |finding: &Finding| matches!(finding.promise, Promise::FailStop | Promise::PinnedDefinition);
+        if !report.findings.iter().any(is_hurt) {
+            return Err(Error::NotDamaged { run: run.clone() });
+        }
+        Ok(self.store.discard_run(run).await?)
     }
 
     /// Deletes runs that ended before this time, with everything of theirs. Says which.

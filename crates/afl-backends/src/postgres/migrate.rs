@@ -19,8 +19,10 @@ struct Migration {
 }
 
 /// In order. One that is released never changes; its checksum is in the databases.
-const MIGRATIONS: &[Migration] =
-    &[Migration { number: 1, sql: include_str!("migrations/0001_records.sql"), usable_from: 1 }];
+const MIGRATIONS: &[Migration] = &[
+    Migration { number: 1, sql: include_str!("migrations/0001_records.sql"), usable_from: 1 },
+    Migration { number: 2, sql: include_str!("migrations/0002_views.sql"), usable_from: 1 },
+];
 
 /// Held while migrating, so that of many processes that start at once one does it. The number is ours alone.
 const LOCK: i64 = 0x0061_666c_6d69_6772;

@@ -15,7 +15,8 @@ const APPLICATION_ID: i32 = 0x4146_4c6f;
 ///
 /// Records have a row number of their own: in a table that is ordered by a key, SQLite reads the whole body of every
 /// record that a search passes, and a program has megabytes.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY NOT NULL) WITHOUT ROWID, STRICT;
     INSERT INTO meta VALUES ('format', 0), ('syncs', 0);
     CREATE TABLE records (
@@ -32,7 +33,9 @@ const MIGRATIONS: &[&str] = &["
     ) STRICT;
     CREATE UNIQUE INDEX named ON records (tenant, scope, id);
     CREATE INDEX placed ON records (tenant, bucket, rank, scope, id) WHERE bucket IS NOT NULL;
-"];
+    ",
+    include_str!("migrations/0002_views.sql"),
+];
 
 /// Makes the file ours and new, or says why not.
 pub(super) fn prepare(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {

@@ -1,14 +1,26 @@
 //! The commands, a file each.
 
+pub(crate) mod cancel;
 pub(crate) mod check;
 pub(crate) mod compile;
 pub(crate) mod completions;
+pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod fmt;
 pub(crate) mod graph;
+pub(crate) mod pause;
+pub(crate) mod resume;
+pub(crate) mod retry;
+pub(crate) mod run;
+pub(crate) mod runs;
 pub(crate) mod schema;
+pub(crate) mod show;
+pub(crate) mod start;
+pub(crate) mod store;
+pub(crate) mod why;
 
 use afl_lang::render::Color;
+use tokio::runtime::Builder;
 
 use crate::cli::Command;
 use crate::exit::Exit;
@@ -16,6 +28,17 @@ use crate::failure::Failure;
 
 pub(crate) fn run(command: Command, color: Color) -> Result<Exit, Failure> {
     match command {
+        Command::Run(options) => wait(run::run(&options, color)),
+        Command::Start(options) => wait(start::run(&options, color)),
+        Command::Runs(options) => wait(runs::run(&options)),
+        Command::Show(options) => wait(show::run(&options, color)),
+        Command::Why(options) => wait(why::run(&options, color)),
+        Command::Resume(options) => wait(resume::run(&options, color)),
+        Command::Retry(options) => wait(retry::run(&options, color)),
+        Command::Pause(options) => wait(pause::run(&options)),
+        Command::Cancel(options) => wait(cancel::run(&options)),
+        Command::Doctor(options) => wait(doctor::run(&options, color)),
+        Command::Store(options) => wait(store::run(&options)),
         Command::Check(options) => check::run(&options, color),
         Command::Compile(options) => compile::run(&options, color),
         Command::Fmt(options) => fmt::run(&options, color),
@@ -25,3 +48,13 @@ pub(crate) fn run(command: Command, color: Color) -> Result<Exit, Failure> {
         Command::Completions(options) => completions::run(&options),
     }
 }
+
+/// Only commands that use a store pay for what it needs.
+fn wait(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    let runtime = Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build();
+    let runtime = runtime.map_err(|source| Failure::NoThreads { source })?;
+    runtime.block_on(command)
+}
+
+/// The command itself runs on the first thread; these show what happens and talk to the store meanwhile.
+const WORKERS: usize = 2;

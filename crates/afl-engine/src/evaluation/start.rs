@@ -19,7 +19,7 @@ use crate::run::{Control, Counts, Run, RunStatus};
 use crate::step::Step;
 use crate::time::Millis;
 use crate::types::{Misfit, Schemas, fits, with_defaults};
-use crate::value::{Map, Value};
+use crate::value::{self, Map, Oversize, Value};
 
 /// What a run is started with.
 #[derive(Clone, PartialEq, Debug)]
@@ -51,6 +51,18 @@ pub enum InputProblem {
     Misfit(Misfit),
     #[error("the default of the input `{name}`: {source}")]
     Default { name: String, source: EvalError },
+    #[error("the inputs have {0}")]
+    Oversize(Oversize),
+}
+
+impl InputError {
+    /// Whether the inputs are of a size that can be stored and read again. Cheap, so that it can come first.
+    pub fn check_size(workflow: &Arc<str>, inputs: &Map<String, Value>) -> Result<(), Self> {
+        value::check_size(inputs).map_err(|oversize| Self {
+            workflow: Arc::clone(workflow),
+            problems: vec![InputProblem::Oversize(oversize)],
+        })
+    }
 }
 
 fn hint(closest: Option<&str>) -> String {

@@ -2,6 +2,7 @@
 
 mod compare;
 mod number;
+mod size;
 
 use std::fmt;
 
@@ -9,6 +10,7 @@ pub use compare::{equal, order};
 pub use number::ArithmeticError;
 pub(crate) use number::Number;
 pub use serde_json::{Map, Value};
+pub use size::{MAX_VALUES_BYTES, Oversize, check_size};
 
 /// How deep lists and maps may nest in a value. JSON readers stop at 128 levels, and what a value is
 /// stored in takes a few of them.

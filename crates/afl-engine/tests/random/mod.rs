@@ -43,12 +43,6 @@ pub(crate) struct Program {
     pub(crate) facets: Vec<Facet>,
 }
 
-impl Program {
-    pub(crate) fn workflow(&self) -> String {
-        format!("F{}", self.facets.len() - 1)
-    }
-}
-
 #[derive(Debug)]
 pub(crate) enum Facet {
     /// `andThen { … }`, once or more; later clauses read steps of the first.

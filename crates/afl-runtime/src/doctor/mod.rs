@@ -112,6 +112,7 @@ impl Service {
                 report.findings.append(&mut findings);
                 return Ok(());
             }
+            // Its own record is among those that were just read.
             let Some(before) = self.store.run(id).await? else { return Ok(()) };
             findings.extend(self.examine_run(&before.item).await?);
             let after = self.store.run(id).await?;

@@ -207,6 +207,43 @@ async fn g13_a_damaged_run_is_named_and_stops_no_other() {
     assert_eq!((finding.run.clone(), finding.path.as_str()), (hurt.clone(), format!("s/{step}").as_str()));
     let error = world.service.why(&hurt).await.unwrap_err();
     assert!(error.to_string().contains(&*hurt.0), "{error}");
+    world.service.discard(&well).await.unwrap_err();
+    world.service.discard(&hurt).await.unwrap();
+    world.examine().await;
+}
+
+// A power cut takes back commits that are not durable, the latest first.
+#[tokio::test]
+async fn g2_what_was_acknowledged_outlives_a_power_cut() {
+    for (workflow, inputs) in LIVES {
+        let (expected, _) = undisturbed(workflow, inputs).await;
+        for rounds in 0..4 {
+            for lost in 1..5 {
+                let world = World::with_power_cuts();
+                let request = request(&world, workflow, inputs).await;
+                let started = world.service.start(request.clone()).await.unwrap();
+                let mut accepted = Vec::new();
+                for _ in 0..rounds {
+                    for claim in world.claim(2).await {
+                        answer(&world.service, &claim).await;
+                        accepted.push(claim.ticket.step);
+                    }
+                    world.service.turn().await.unwrap();
+                }
+                world.memory.power_cut(lost);
+                let next = world.restarted();
+                next.examine().await;
+                for step in accepted {
+                    let event = next.service.store().event(&started.run, &step).await.unwrap().unwrap();
+                    assert!(event.item.state.is_terminal(), "{workflow}: the outcome of {step} was lost");
+                }
+                next.clock.advance(Millis(61_000));
+                assert_eq!(live(&next, &request).await, started.run);
+                assert_eq!(next.service.canonical(&started.run).await.unwrap(), expected);
+                next.examine().await;
+            }
+        }
+    }
 }
 
 #[tokio::test]
@@ -238,8 +275,10 @@ async fn g9_a_task_that_nobody_would_find_is_reported_and_put_right() {
 async fn f7_more_results_at_once_than_a_commit_can_hold_are_taken_in_parts() {
     let world = World::new();
     let run = world.start("Fan", json!({"items": (0..2_500).collect::<Vec<i64>>()})).await;
-    for claim in world.claim(2_500).await {
-        answer(&world.service, &claim).await;
+    for _ in 0..3 {
+        for claim in world.claim(1_000).await {
+            answer(&world.service, &claim).await;
+        }
     }
     world.service.turn().await.unwrap();
     assert_eq!(world.status(&run).await, RunStatus::Completed);

@@ -246,3 +246,58 @@ async fn old_runs_are_collected_with_all_that_is_theirs() {
     assert!(world.service.store().steps_page(&old, None, 10).await.unwrap().items.is_empty());
     assert_eq!(world.status(&open).await, RunStatus::Paused);
 }
+
+// covers: RT-18-a, RT-18-b, RT-18-c, RT-18-d, RT-18-e
+#[tokio::test]
+async fn what_happens_is_told_and_a_listener_that_is_gone_changes_nothing() {
+    use afl_engine::trace::{Trace, Tracing};
+
+    let World { service, clock, memory, faulty } = World::new();
+    let (teller, mut listener) = tokio::sync::mpsc::channel(1_000);
+    let world = World { service: service.traced(Tracing::Full, teller), clock, memory, faulty };
+    let run = world.start("Two", json!({"n": 1})).await;
+    let claims = world.claim(1).await;
+    world.service.complete(&claims[0].ticket, &inc(&claims[0])).await.unwrap();
+    world.service.turn().await.unwrap();
+    let mut told = Vec::new();
+    while let Ok(traced) = listener.try_recv() {
+        assert_eq!(traced.run, run);
+        told.push(traced.trace);
+    }
+    let count = |sort: fn(&Trace) -> bool| told.iter().filter(|trace| sort(trace)).count();
+    assert!(count(|trace| matches!(trace, Trace::Transition { .. })) > 0);
+    assert!(count(|trace| matches!(trace, Trace::IterationEnded { .. })) > 0);
+    assert!(count(|trace| matches!(trace, Trace::Resolved { .. })) > 0);
+    assert_eq!(count(|trace| matches!(trace, Trace::Published { .. })), 2);
+    drop(listener);
+    world.finish().await;
+    assert_eq!(world.outputs(&run).await, json!({"n": 3}));
+}
+
+// covers: RT-4-a, RT-4-b, RT-4-e, RT-4-f, RT-4-g, RT-12-a, RT-12-d, EVT-1-b, EVT-2-c, EVT-9-c
+#[tokio::test]
+async fn an_event_walks_its_states_with_its_task_and_blocks_are_read_whole() {
+    use afl_engine::event::EventState;
+
+    let world = World::new();
+    let run = world.start("Two", json!({"n": 1})).await;
+    let step = world.step(&run, "Two.a").await;
+    let state = async || {
+        let list = world.service.steps(&run, Some(&step), None, 10).await.unwrap();
+        (list.steps[0].event_state.unwrap(), list.steps[0].step.state)
+    };
+    assert_eq!(state().await, (EventState::Dispatched, State::EventTransmit));
+    let claims = world.claim(1).await;
+    assert_eq!(state().await, (EventState::Processing, State::EventTransmit));
+    world.service.complete(&claims[0].ticket, &inc(&claims[0])).await.unwrap();
+    assert_eq!(state().await, (EventState::Completed, State::EventTransmit));
+    world.service.turn().await.unwrap();
+    assert_eq!(state().await, (EventState::Completed, State::Complete));
+
+    let block = step.parent().unwrap();
+    let of_block = world.service.steps(&run, Some(&block), None, 10).await.unwrap().steps;
+    let paths: Vec<&str> = of_block.iter().map(|view| view.path.as_str()).collect();
+    assert_eq!(paths, ["Two", "Two.a", "Two.b"]);
+    let first = world.service.iteration(&run, 1).await.unwrap();
+    assert!(first.iter().any(|moved| moved.path == "Two.a" && moved.state == State::EventTransmit));
+}

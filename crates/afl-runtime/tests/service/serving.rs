@@ -62,17 +62,8 @@ async fn agent(service: Service) {
 }
 
 async fn ended(service: &Service, run: &RunId) -> RunStatus {
-    let mut runs = service.watch_runs();
-    let wait = async {
-        loop {
-            let status = service.run(run).await.unwrap().status;
-            if status.is_terminal() {
-                return status;
-            }
-            runs.changed().await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(20), wait).await.expect("the run ends")
+    let ended = tokio::time::timeout(Duration::from_secs(20), service.ended(run)).await;
+    ended.expect("the run ends").unwrap().status
 }
 
 async fn start(service: &Service, workflow: &str, inputs: serde_json::Value) -> RunId {

@@ -80,6 +80,13 @@ impl World {
         Self::over(clock, memory, faults)
     }
 
+    /// A world whose memory knows what a power cut would take.
+    pub(crate) fn with_power_cuts() -> Self {
+        let clock = SimClock::new(Millis(1_800_000_000_000));
+        let memory = Arc::new(Memory::new(Clock::Simulated(clock.clone())).with_power_cuts());
+        Self::over(clock, memory, |_| Fault::None)
+    }
+
     /// A new process over the same store.
     pub(crate) fn restarted(&self) -> Self {
         Self::over(self.clock.clone(), self.memory.clone(), |_| Fault::None)

@@ -37,7 +37,8 @@ pub(crate) struct World {
     seed: u64,
     rng: Seeded,
     clock: SimClock,
-    memory: Arc<Memory>,
+    /// Without faults and without turns.
+    bare: Service,
     store: Arc<Faulty>,
     executor: Executor,
     log: Rc<RefCell<Log>>,
@@ -64,7 +65,7 @@ impl World {
             seed,
             rng: Seeded::new(seed),
             clock,
-            memory,
+            bare: Service::with_entropy(memory, tenant(), Entropy::seeded(1)),
             store: Arc::new(store),
             executor: Executor::default(),
             log: Rc::default(),
@@ -142,9 +143,8 @@ impl World {
         Service::with_entropy(self.store.clone(), tenant(), entropy)
     }
 
-    /// Without faults and without turns.
-    fn bare(&self) -> Service {
-        Service::with_entropy(self.memory.clone(), tenant(), Entropy::seeded(1))
+    fn bare(&self) -> &Service {
+        &self.bare
     }
 
     fn break_things(&self) {

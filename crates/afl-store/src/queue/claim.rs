@@ -207,7 +207,7 @@ impl Queue {
     }
 
     /// What the task is about; nothing when its run does not want it done now.
-    async fn payload(
+    pub(super) async fn payload(
         &self,
         task: &Task,
         run: Option<&Record>,
@@ -295,7 +295,7 @@ impl Names {
 }
 
 impl Claim {
-    fn new(task: Task, payload: Map<String, Value>) -> Self {
+    pub(super) fn new(task: Task, payload: Map<String, Value>) -> Self {
         let lease = task.lease.as_ref().expect("a claimed task has a lease");
         let expires = lease.expires;
         let ticket = Ticket {
@@ -308,7 +308,7 @@ impl Claim {
     }
 }
 
-fn claimed(task: Task, lease: Lease, now: Millis) -> Task {
+pub(super) fn claimed(task: Task, lease: Lease, now: Millis) -> Task {
     Task {
         state: TaskState::Running,
         token: task.token + 1,

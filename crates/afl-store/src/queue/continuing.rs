@@ -67,7 +67,10 @@ impl Queue {
             // Whoever holds the task has lost it now.
             let task = afl_engine::task::Task { lease: None, ..task.item };
             let outcome = match told {
-                Told::Result(result) => outcome::completed(task, event.item, (*result).clone(), now),
+                Told::Result(result) => {
+                    outcome::check(&task, result)?;
+                    outcome::completed(task, event.item, (*result).clone(), now)
+                }
                 Told::Error(error) => outcome::failed(task, event.item, (*error).clone(), now),
             };
             match self.write_outcome(outcome, versions, now).await {

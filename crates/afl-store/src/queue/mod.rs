@@ -1,6 +1,7 @@
 //! The queue of tasks: claimed under a lease, settled once, looked after when nobody answers.
 
 mod claim;
+mod claim_step;
 mod continuing;
 mod outcome;
 mod refusal;

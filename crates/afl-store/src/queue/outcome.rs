@@ -7,7 +7,9 @@ use afl_engine::event::{Event, EventError, EventState, Payload, Reception};
 use afl_engine::policy::Effect;
 use afl_engine::task::{MAX_DELIVERIES, Task, TaskState};
 use afl_engine::time::Millis;
-use afl_engine::value::{Map, Value};
+use afl_engine::value::{Map, Value, check_size};
+
+use super::Refusal;
 
 /// What to write. Without an event the task goes on.
 #[derive(Clone, Debug)]
@@ -21,6 +23,11 @@ pub(super) struct Outcome {
 pub(super) const LEASE_EXHAUSTED: &str = "lease_exhausted";
 pub(super) const TIMEOUT: &str = "timeout";
 pub(super) const UNCERTAIN: &str = "uncertain";
+
+/// Whether a result can be stored and read again; asked before it is copied.
+pub(super) fn check(task: &Task, result: &Map<String, Value>) -> Result<(), Refusal> {
+    check_size(result).map_err(|oversize| Refusal::TooLarge { path: task.path.clone(), oversize })
+}
 
 pub(super) fn completed(task: Task, event: Event, result: Map<String, Value>, now: Millis) -> Outcome {
     let (result, blobs) = held(result);

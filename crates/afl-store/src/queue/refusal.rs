@@ -1,6 +1,7 @@
 //! Why a call of a task's holder is not accepted.
 
 use afl_engine::id::{RunId, StepId};
+use afl_engine::value::Oversize;
 
 use crate::backend::StoreError;
 use crate::store::Error;
@@ -19,10 +20,8 @@ pub enum Refusal {
     /// Document 000 §6: only a step at `EventTransmit` can be continued.
     #[error("step `{step}` of run {run} is not at its event yet, so there is nothing to continue")]
     TooEarly { run: RunId, step: StepId },
-    #[error(
-        "the result of `{path}` has {bytes} bytes, and {limit} is the limit: store it elsewhere and return a reference"
-    )]
-    TooLarge { path: String, bytes: usize, limit: usize },
+    #[error("the result of `{path}` has {oversize}")]
+    TooLarge { path: String, oversize: Oversize },
     #[error(transparent)]
     Store(#[from] Error),
 }

@@ -12,9 +12,6 @@ use super::{CONFLICT_TRIES, Queue, Refusal, Ticket};
 use crate::backend::Durability;
 use crate::store::{Error, Stored};
 
-/// How large a result may be, all its values together.
-const RESULT_BYTES: usize = 512 << 20;
-
 /// What came of telling an outcome.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Settled {
@@ -30,13 +27,8 @@ impl Queue {
     /// The work is done.
     pub async fn complete(&self, ticket: &Ticket, result: &Map<String, Value>) -> Result<Settled, Refusal> {
         self.settle(ticket, |task, event, now| {
-            let outcome = outcome::completed(task, event, result.clone(), now);
-            let bytes = outcome.blobs.iter().map(|blob| blob.text.len()).sum();
-            if bytes > RESULT_BYTES {
-                let path = outcome.task.path;
-                return Err(Refusal::TooLarge { path, bytes, limit: RESULT_BYTES });
-            }
-            Ok(outcome)
+            outcome::check(&task, result)?;
+            Ok(outcome::completed(task, event, result.clone(), now))
         })
         .await
     }

@@ -179,7 +179,7 @@ async fn a_claim_hands_out_each_task_once_with_its_payload() {
     assert_eq!(world.claim(&[], 10).await, []);
 }
 
-// covers: SDK-3.4-a, SDK-3.4-b, SDK-3.4-c, SDK-3.4-d
+// covers: EVT-0-c, EVT-3-c, SDK-3.4-a, SDK-3.4-b, SDK-3.4-c, SDK-3.4-d
 #[tokio::test]
 async fn t11_a_name_matches_exactly_or_by_its_last_part_but_never_a_namesake() {
     let world = World::new().await;
@@ -259,6 +259,7 @@ async fn f6_f8_repeating_an_outcome_is_a_no_op() {
     assert_eq!(world.task(&again).await.attempts, 1);
 }
 
+// covers: RT-16-b
 #[tokio::test]
 async fn g3_f4_only_the_holder_of_the_live_lease_is_heard() {
     let world = World::new().await;
@@ -277,6 +278,9 @@ async fn g3_f4_only_the_holder_of_the_live_lease_is_heard() {
     assert!(lost(world.queue.complete(&old.ticket, &result()).await.unwrap_err()));
     assert!(lost(world.queue.fail(&old.ticket, &error()).await.unwrap_err()));
     assert!(lost(world.queue.release(&old.ticket).await.unwrap_err()));
+    let other = world.ask(2, "a.F", Policy::default()).await;
+    let foreign = super::Ticket { step: other, ..new.ticket.clone() };
+    assert!(lost(world.queue.complete(&foreign, &result()).await.unwrap_err()));
     let forged = super::Ticket { secret: "0".repeat(32), ..new.ticket.clone() };
     assert!(lost(world.queue.complete(&forged, &result()).await.unwrap_err()));
     assert_eq!(world.event(&step).await.reception, Reception::Open);
@@ -443,4 +447,32 @@ async fn a_large_result_and_a_large_payload_travel_whole() {
     let payload = world.event(&step).await.result.unwrap();
     let whole = world.queue.whole_payload(&world.run, &payload, "W.s1").await.unwrap();
     assert_eq!(whole, large);
+}
+
+// covers: EVT-0-b, EVT-4-g, RT-6-b, RT-12-b, SDK-3.3-d, SDK-3.3-e, SDK-10.4-a
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn claimers_at_the_same_time_never_get_the_same_task() {
+    let world = Arc::new(World::new().await);
+    for number in 0..200 {
+        world.ask(number, "a.F", Policy::default()).await;
+    }
+    let mut claimers = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let world = Arc::clone(&world);
+        claimers.spawn(async move {
+            let mut mine = Vec::new();
+            loop {
+                let claims = world.claim(&["a.F"], 3).await;
+                if claims.is_empty() {
+                    return mine;
+                }
+                mine.extend(claims.into_iter().map(|claim| claim.ticket.step));
+            }
+        });
+    }
+    let mut all: Vec<StepId> = claimers.join_all().await.into_iter().flatten().collect();
+    all.sort();
+    assert_eq!(all.len(), 200);
+    all.dedup();
+    assert_eq!(all.len(), 200);
 }

@@ -1,5 +1,6 @@
 //! Counts what is in buckets, and deletes runs.
 
+use afl_engine::id::RunId;
 use afl_engine::run::Run;
 
 use super::query::mark_of;
@@ -37,7 +38,7 @@ impl Store {
         assert!(run.status.is_terminal(), "only what has ended is deleted");
         for prefix in [entity::TASKS, entity::EVENTS, entity::BLOBS, entity::PIECES, entity::STEPS] {
             loop {
-                let page = self.backend.scan(&self.scope_scan(run, prefix)).await?;
+                let page = self.backend.scan(&self.scope_scan(&run.id, prefix)).await?;
                 let full = page.len() == PAGE;
                 // While its last write stands, nobody can have taken the run up again.
                 let mut writes = vec![self.unchanged(run).await?];
@@ -49,12 +50,28 @@ impl Store {
             }
         }
         let mut writes =
-            self.backend.scan(&self.scope_scan(run, "")).await?.iter().map(delete).collect::<Vec<_>>();
+            self.backend.scan(&self.scope_scan(&run.id, "")).await?.iter().map(delete).collect::<Vec<_>>();
         if let Some(key) = &run.idempotency_key {
             let found = self.backend.get(&[self.idempotency_key(key)]).await?;
             writes.extend(found.into_iter().flatten().map(|record| delete(&record)));
         }
         Ok(self.write(writes, Durability::Durable).await?)
+    }
+
+    /// Deletes whatever there is of a run, readable or not. The run itself goes last, so that a crash leaves a run
+    /// that can be discarded again; its tasks go first, so that nobody works for it.
+    pub async fn discard_run(&self, run: &RunId) -> Result<(), Error> {
+        for prefix in [entity::TASKS, entity::EVENTS, entity::BLOBS, entity::PIECES, entity::STEPS, ""] {
+            loop {
+                let page = self.backend.scan(&self.scope_scan(run, prefix)).await?;
+                let full = page.len() == PAGE;
+                self.write(page.iter().map(delete).collect(), Durability::Durable).await?;
+                if !full {
+                    break;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The expectation that the run is still as it was read.
@@ -65,10 +82,10 @@ impl Store {
         Ok(Write { key, expect, change: Change::Keep })
     }
 
-    fn scope_scan(&self, run: &Run, prefix: &str) -> Scan {
+    fn scope_scan(&self, run: &RunId, prefix: &str) -> Scan {
         Scan::Scope {
             tenant: self.tenant.clone(),
-            scope: run.id.0.clone(),
+            scope: run.0.clone(),
             prefix: prefix.to_owned(),
             after: None,
             limit: PAGE,

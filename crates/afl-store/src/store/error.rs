@@ -20,13 +20,13 @@ pub enum Error {
 /// Why a record cannot be believed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Defect {
-    #[error("is damaged (its checksum is wrong): restore it from a backup, or cancel and delete the run")]
+    #[error("is damaged (its checksum is wrong): restore it from a backup, or discard the run")]
     Checksum,
-    #[error("is damaged ({0}): restore it from a backup, or cancel and delete the run")]
+    #[error("is damaged ({0}): restore it from a backup, or discard the run")]
     Body(String),
     #[error("was written by a newer release (version {found}, this one knows {known}): use that release")]
     Newer { found: u32, known: u32 },
-    #[error("is missing, though others refer to it: restore it from a backup, or cancel and delete the run")]
+    #[error("is missing, though others refer to it: restore it from a backup, or discard the run")]
     Missing,
 }
 

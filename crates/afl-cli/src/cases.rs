@@ -1,0 +1,161 @@
+//! Every conformance case on every store, as `afl run --json --mock CASE.json` does it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use afl_backends::postgres::Postgres;
+use afl_backends::sqlite::{self, Sqlite};
+use afl_engine::evaluation::SCRIPT_EVENT;
+use afl_engine::value::{Value, equal};
+use afl_lang::render::Color;
+use afl_runtime::doctor::Remedy;
+use afl_runtime::{On, Service};
+use afl_store::backend::Backend;
+use afl_store::clock::Clock;
+use afl_store::memory::Memory;
+use afl_store::record::Tenant;
+use clap::Parser;
+use tokio::task::JoinSet;
+
+use crate::cli::{Cli, Command};
+use crate::commands::run;
+use crate::foreground::{self, Followed, Foreground};
+use crate::outcome::Outcome;
+
+const CASE: &str = "json";
+const REJECTED: &str = "rejected";
+
+struct Case {
+    name: String,
+    path: PathBuf,
+    data: Value,
+}
+
+/// What came of a case.
+struct Ran {
+    outcome: Value,
+    /// The final state; nothing for a start that was refused.
+    canonical: String,
+    waits_for_script: bool,
+}
+
+// covers: RT-10.2-a, RT-15-a, SDK-3-a
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn every_case_comes_out_as_expected_and_the_same_on_every_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let sqlite = Sqlite::open(&folder.path().join("store.db"), sqlite::Options::default()).unwrap();
+    let postgres = Postgres::connect(&afl_testbed::postgres::shared_url(), 4).await.unwrap();
+    let (memory, sqlite, postgres) = tokio::join!(
+        run_all("memory", Arc::new(Memory::new(Clock::System))),
+        run_all("SQLite", Arc::new(sqlite)),
+        run_all("PostgreSQL", Arc::new(postgres)),
+    );
+    assert!(memory.len() > 90, "only {} cases ran", memory.len());
+    for (name, state) in &memory {
+        assert_eq!(Some(state), sqlite.get(name), "{name} on SQLite");
+        assert_eq!(Some(state), postgres.get(name), "{name} on PostgreSQL");
+    }
+}
+
+/// Runs all cases on one store, and gives their final states.
+async fn run_all(store: &str, backend: Arc<dyn Backend>) -> BTreeMap<String, String> {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let tenant = format!("cases-{}-{}", std::process::id(), since.as_nanos());
+    let service = Service::new(backend, Tenant::new(&tenant).unwrap());
+    let mut running = JoinSet::new();
+    for case in cases() {
+        let service = service.clone();
+        running.spawn(async move { (run_one(&service, &case).await, case) });
+    }
+    let mut states = BTreeMap::new();
+    for (ran, case) in running.join_all().await {
+        let Some(ran) = ran else { continue };
+        check(store, &case, &ran);
+        states.insert(case.name, ran.canonical);
+    }
+    let report = service.doctor(Remedy::Tell).await.unwrap();
+    assert_eq!(report.findings, [], "{store}");
+    states
+}
+
+async fn run_one(service: &Service, case: &Case) -> Option<Ran> {
+    let program = case.path.with_extension("afl");
+    let program = program.to_str().unwrap();
+    let mock = case.path.to_str().unwrap();
+    let Command::Run(options) =
+        Cli::parse_from(["afl", "run", program, "--json", "--mock", mock, "--store", "memory:"]).command
+    else {
+        panic!("`run` is a command")
+    };
+    let (launch, mock) = match run::prepare(&options, Color::Plain) {
+        Ok(prepared) => prepared,
+        // Cases without a workflow are about what compiles.
+        Err(failure) if case.data["workflow"].is_null() && run::is_rejection(&failure) => return None,
+        Err(failure) => {
+            assert!(run::is_rejection(&failure), "{}: {failure}", case.name);
+            let outcome = serde_json::to_value(Outcome::rejected(&failure)).unwrap();
+            return Some(Ran { outcome, canonical: String::new(), waits_for_script: false });
+        }
+    };
+    let agent = foreground::agent(mock.as_ref(), &launch.program, Color::Plain).unwrap();
+    let foreground =
+        Foreground::new(service.clone(), agent, &options.foreground, &options.store, Color::Plain);
+    let started = launch.start(&foreground.service).await.unwrap();
+    let Followed { service, run, .. } = foreground.follow(&started.run).await.unwrap();
+    let outcome = Outcome::of(&service, &run).await.unwrap();
+    let why = service.why(&run.id).await.unwrap();
+    let is_script = |on: &On| matches!(on, On::Agent { name, .. } if name == SCRIPT_EVENT);
+    Some(Ran {
+        outcome: serde_json::to_value(outcome).unwrap(),
+        canonical: service.canonical(&run.id).await.unwrap(),
+        waits_for_script: why.waits.iter().any(|wait| is_script(&wait.on)),
+    })
+}
+
+fn check(store: &str, case: &Case, ran: &Ran) {
+    let (name, expect, outcome) = (&case.name, &case.data["expect"], &ran.outcome);
+    if ran.waits_for_script {
+        assert_eq!(outcome["status"], "paused", "{name} on {store}");
+        return;
+    }
+    assert_eq!(outcome["status"], expect["status"], "{name} on {store}: {outcome}");
+    assert_eq!(outcome["run"].is_null(), expect["status"] == REJECTED, "{name} on {store}");
+    let error = outcome["error"].to_string();
+    for text in expect["error_mentions"].as_array().into_iter().flatten() {
+        // Inside JSON, as a reader finds it.
+        let text = text.to_string();
+        let text = &text[1..text.len() - 1];
+        assert!(error.contains(text), "{name} on {store}: {error} does not mention {text}");
+    }
+    if expect["outputs"].is_object() {
+        assert!(equal(&outcome["outputs"], &expect["outputs"]), "{name} on {store}: {outcome}");
+    }
+    if expect["iterations_per_run"].is_array() {
+        assert_eq!(outcome["iterationsPerRun"], expect["iterations_per_run"], "{name} on {store}");
+    }
+}
+
+/// The agreed cases and those of the engine that run at all.
+fn cases() -> Vec<Case> {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let folders = [crates.join("../conformance"), crates.join("afl-engine/tests/cases")];
+    let mut cases: Vec<Case> = folders
+        .iter()
+        .flat_map(|folder| fs::read_dir(folder).unwrap())
+        .filter_map(|entry| {
+            let path = entry.unwrap().path();
+            path.extension().is_some_and(|extension| extension == CASE).then(|| case(path))
+        })
+        .filter(|case| case.data["expect"]["status"].is_string())
+        .collect();
+    cases.sort_by(|one, other| one.name.cmp(&other.name));
+    cases
+}
+
+fn case(path: PathBuf) -> Case {
+    let data = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    Case { name: path.file_stem().unwrap().to_string_lossy().into_owned(), path, data }
+}

@@ -1,0 +1,43 @@
+//! `afl retry`: tries again what failed, and drives the run here.
+
+use afl_lang::render::Color;
+use afl_runtime::Again;
+use clap::Args;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::foreground::{self, Foreground};
+use crate::report::count;
+use crate::store;
+
+const EXAMPLES: &str = "\
+Examples:
+  afl retry 06ebz                        try again all that failed in this run
+  afl retry 06ebz 'Pay.items[3].charge'  try one step, or what failed within it";
+
+/// Try again what failed in a run, keeping all that is complete
+///
+/// Then drives the run to its end, as `afl resume` does.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Options {
+    /// The run, by its id or the beginning of it
+    run: String,
+    /// The step, by its path as `afl show` prints it, or by its id; without it, all that failed
+    step: Option<String>,
+    #[command(flatten)]
+    foreground: foreground::Options,
+    #[command(flatten)]
+    store: store::Options,
+}
+
+pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
+    let (foreground, id) = Foreground::of(&options.run, &options.foreground, &options.store, color).await?;
+    let again = match &options.step {
+        Some(step) => Again::Step(foreground.service.find_step(&id, step).await?),
+        None => Again::Run,
+    };
+    let opened = foreground.service.retry(&id, &again).await?;
+    foreground.progress.say(&format!("trying {} of run {id} again", count(opened.len(), "step")));
+    foreground.drive(&id).await
+}

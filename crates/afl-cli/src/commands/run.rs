@@ -1,0 +1,73 @@
+//! `afl run`: starts a workflow and drives it to its end.
+
+use afl_lang::render::Color;
+use clap::Args;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::foreground::{self, Foreground};
+use crate::launch::{self, Launch, Shown};
+use crate::mock::Mock;
+use crate::outcome::Outcome;
+use crate::store::{self, Missing};
+
+const EXAMPLES: &str = "\
+Examples:
+  afl run hello.afl                                       run the only workflow
+  afl run pay.afl -w shop.Pay -i amount=30 -i cur=EUR     choose one and give inputs
+  afl run pay.afl --inputs order.json --mock answers.json answer event facets from a file
+  afl run pay.afl --json --store memory:                  keep nothing, print one object";
+
+/// Start a workflow and drive it to its end
+///
+/// Outputs go to standard output as JSON. Without `--mock`, event facets wait for agents: the run is kept, and the
+/// command ends with code 4 and says how to go on. Ctrl-C keeps the run too.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    launch: launch::Options,
+    #[command(flatten)]
+    pub(crate) foreground: foreground::Options,
+    #[command(flatten)]
+    pub(crate) store: store::Options,
+}
+
+pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
+    match prepare(options, color) {
+        Ok((launch, mock)) => start(options, launch, mock.as_ref(), color).await,
+        Err(failure) if options.foreground.json && is_rejection(&failure) => {
+            Outcome::rejected(&failure).print()?;
+            Ok(failure.exit())
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// All that can be wrong before a store is touched.
+pub(crate) fn prepare(options: &Options, color: Color) -> Result<(Launch, Option<Mock>), Failure> {
+    let mock = options.foreground.mock()?;
+    let shown = if options.foreground.json { Shown::Errors } else { Shown::All };
+    let launch = options.launch.prepare(mock.as_ref(), color, shown)?;
+    Ok((launch, mock))
+}
+
+/// Whether the program, the workflow or the inputs are wrong, and not the files or the options.
+pub(crate) fn is_rejection(failure: &Failure) -> bool {
+    matches!(failure, Failure::Mistakes { .. } | Failure::RefusedInputs { .. } | Failure::Service(_))
+}
+
+async fn start(
+    options: &Options,
+    launch: Launch,
+    mock: Option<&Mock>,
+    color: Color,
+) -> Result<Exit, Failure> {
+    let agent = foreground::agent(mock, &launch.program, color)?;
+    let service = options.store.open(Missing::Create).await?;
+    let foreground = Foreground::new(service, agent, &options.foreground, &options.store, color);
+    let workflow = launch.workflow.clone();
+    let started = launch.start(&foreground.service).await?;
+    foreground.progress.say(&format!("run {} of {workflow}", started.run));
+    foreground.drive(&started.run).await
+}

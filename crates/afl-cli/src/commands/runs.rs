@@ -1,0 +1,127 @@
+//! `afl runs`: lists runs.
+
+use afl_engine::run::{Control, Run, RunStatus};
+use afl_runtime::RunQuery;
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde_json::json;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::launch::pair;
+use crate::output;
+use crate::shown::{self, Moment};
+use crate::store::{self, Missing};
+use crate::when;
+
+const EXAMPLES: &str = "\
+Examples:
+  afl runs                          list the newest runs
+  afl runs --state failed --since 1d
+  afl runs -w Pay --limit 5 --json";
+
+/// List runs, the newest first
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Options {
+    /// Only runs in this state
+    #[arg(long, value_parser = states())]
+    state: Option<RunStatus>,
+    /// Only runs of this workflow, by its whole or its short name
+    #[arg(short, long, value_name = "NAME")]
+    workflow: Option<String>,
+    /// Only runs with this label; can be repeated
+    #[arg(long = "label", value_name = "NAME=VALUE")]
+    labels: Vec<String>,
+    /// Only runs that were started since then: a span, such as 2h or 30d, or a date
+    #[arg(long, value_name = "WHEN")]
+    since: Option<String>,
+    /// How many to list
+    #[arg(long, value_name = "COUNT", default_value_t = 20)]
+    limit: usize,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: store::Options,
+}
+
+pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
+    let since = options.since.as_deref().map(when::past).transpose()?;
+    let labels = options.labels.iter().map(|label| pair(label)).collect::<Result<_, _>>()?;
+    let service = options.store.open(Missing::Refuse).await?;
+    let query = RunQuery {
+        status: options.state,
+        workflow: options.workflow.clone(),
+        since,
+        labels,
+        after: None,
+        // One more, to know whether there are more.
+        limit: options.limit.saturating_add(1),
+    };
+    let mut list = service.runs(&query).await?;
+    let is_cut = list.runs.len() > options.limit;
+    list.runs.truncate(options.limit);
+    for trouble in &list.unreadable {
+        output::say(&format!("{trouble}\n"));
+    }
+    if options.json {
+        let runs: Vec<_> = list.runs.iter().map(entry).collect();
+        output::json(&json!({"runs": runs, "more": is_cut}))?;
+    } else if list.runs.is_empty() {
+        output::say("no runs\n");
+    } else {
+        let rows: Vec<_> = list.runs.iter().map(row).collect();
+        output::data(&shown::table(&["RUN", "WORKFLOW", "STATE", "STARTED", "TOOK", "STEPS"], &rows))?;
+        if is_cut {
+            output::say("there are more; `--limit` lists them\n");
+        }
+    }
+    Ok(Exit::Fine)
+}
+
+/// By their names, which the help lists.
+fn states() -> impl TypedValueParser<Value = RunStatus> {
+    let names = RunStatus::ALL.iter().map(|status| status.name());
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<RunStatus>())
+}
+
+fn row(run: &Run) -> Vec<String> {
+    let took = run.ended.map(|ended| shown::span(ended.since(run.created))).unwrap_or_default();
+    let steps = format!("{}/{}", run.counts.complete, run.counts.steps);
+    vec![
+        run.id.to_string(),
+        run.workflow.to_string(),
+        state(run).into(),
+        Moment(run.created).from(Moment::now()),
+        took,
+        steps,
+    ]
+}
+
+/// The status, and what an operator asked for.
+pub(crate) fn state(run: &Run) -> &'static str {
+    match (run.status, run.control) {
+        (RunStatus::Running | RunStatus::Paused, Control::Hold) => "held",
+        (RunStatus::Running | RunStatus::Paused, Control::Cancel) => "canceling",
+        (status, Control::Go | Control::Hold | Control::Cancel) => status.name(),
+    }
+}
+
+pub(crate) fn entry(run: &Run) -> serde_json::Value {
+    json!({
+        "run": run.id,
+        "workflow": run.workflow,
+        "version": run.workflow_version,
+        "status": run.status,
+        "control": run.control,
+        "created": run.created,
+        "ended": run.ended,
+        "labels": run.labels,
+        "key": run.idempotency_key,
+        "counts": run.counts,
+        "iterations": run.iterations,
+        "iterationsPerRun": run.iterations_per_run,
+        "error": run.error,
+    })
+}

@@ -1,0 +1,201 @@
+//! `afl show`: one run with its steps.
+
+use std::fmt::Write;
+
+use afl_engine::id::{RunId, StepId};
+use afl_engine::run::Run;
+use afl_lang::render::Color;
+use afl_runtime::{Service, StepView};
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::commands::runs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+use crate::report::count;
+use crate::shown::{self, Moment};
+use crate::states;
+use crate::store::{self, Missing};
+use crate::tree;
+
+const EXAMPLES: &str = "\
+Examples:
+  afl show 06ebz                 show a run and its steps
+  afl show 06ebz 'Pay.items[3]'  show one step and what is within it
+  afl show 06ebz --iteration 4   show what the fourth iteration changed";
+
+/// How many steps are shown unless all are asked for.
+const SHOWN: usize = 1_000;
+const PAGE: usize = 1_000;
+
+/// Show a run: its steps as a tree, with their states, times and values
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Options {
+    /// The run, by its id or the beginning of it
+    run: String,
+    /// Show this step only, with what is within it
+    step: Option<String>,
+    /// Show which steps one iteration changed, and where they came to rest
+    #[arg(long, value_name = "NUMBER", conflicts_with = "step")]
+    iteration: Option<u64>,
+    /// Show every step, however many there are
+    #[arg(long)]
+    all: bool,
+    /// Print the state without ids, times and history: equal runs give equal texts on every store
+    #[arg(long, conflicts_with_all = ["step", "iteration", "json"])]
+    canonical: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: store::Options,
+}
+
+pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
+    let service = options.store.open(Missing::Refuse).await?;
+    let id = service.find(&options.run).await?;
+    match options.iteration {
+        _ if options.canonical => output::data(&service.canonical(&id).await?)?,
+        Some(iteration) => show_iteration(&service, &id, iteration, options.json).await?,
+        None => show_run(options, &service, &id, color).await?,
+    }
+    Ok(Exit::Fine)
+}
+
+async fn show_run(options: &Options, service: &Service, id: &RunId, color: Color) -> Result<(), Failure> {
+    let within = match &options.step {
+        Some(step) => Some(service.find_step(id, step).await?),
+        None => None,
+    };
+    let run = service.run(id).await?;
+    let limit = if options.all { usize::MAX } else { SHOWN };
+    let (views, more) = steps(service, id, within.as_ref(), limit).await?;
+    if options.json {
+        return output::json(&object(service, &run, &views, more).await?);
+    }
+    let color = if output::is_terminal() { color } else { Color::Plain };
+    let mut text = heading(&run);
+    text.push_str(&tree::text(&views, color));
+    output::data(&text)?;
+    if more == More::Yes {
+        output::say(&format!(
+            "the first {} are shown; `--all` shows every step\n",
+            count(views.len(), "step")
+        ));
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum More {
+    Yes,
+    No,
+}
+
+async fn steps(
+    service: &Service,
+    id: &RunId,
+    within: Option<&StepId>,
+    limit: usize,
+) -> Result<(Vec<StepView>, More), Failure> {
+    let mut views: Vec<StepView> = Vec::new();
+    let mut after: Option<StepId> = None;
+    loop {
+        let page = service.steps(id, within, after.as_ref(), PAGE.min(limit - views.len())).await?;
+        views.extend(page.steps);
+        match page.next {
+            Some(_) if views.len() >= limit => return Ok((views, More::Yes)),
+            Some(next) => after = Some(next),
+            None => return Ok((views, More::No)),
+        }
+    }
+}
+
+fn heading(run: &Run) -> String {
+    let mut text = String::new();
+    let steps = count(usize::try_from(run.counts.steps).unwrap_or(usize::MAX), "step");
+    let iterations = count(usize::try_from(run.iterations).unwrap_or(usize::MAX), "iteration");
+    let started = Moment(run.created);
+    let took = run.ended.map(|ended| format!(", took {}", shown::span(ended.since(run.created))));
+    writeln!(text, "run {} of {}: {}", run.id, run.workflow, runs::state(run)).expect(ANY_TEXT);
+    writeln!(
+        text,
+        "started {} ({}){}; {steps}, {iterations}",
+        started.local(),
+        started.from(Moment::now()),
+        took.unwrap_or_default()
+    )
+    .expect(ANY_TEXT);
+    if let Some(failure) = &run.error {
+        writeln!(text, "error: {failure}").expect(ANY_TEXT);
+    }
+    for (name, value) in &run.labels {
+        writeln!(text, "label {name}={value}").expect(ANY_TEXT);
+    }
+    text.push('\n');
+    text
+}
+
+const ANY_TEXT: &str = "a string takes any text";
+
+async fn object(service: &Service, run: &Run, views: &[StepView], more: More) -> Result<Value, Failure> {
+    let mut object = runs::entry(run);
+    let steps: Vec<Value> = views.iter().map(step).collect();
+    object["inputs"] = Value::Object(service.inputs(&run.id).await?);
+    object["outputs"] = Value::Object(service.outputs(&run.id).await?);
+    object["steps"] = Value::Array(steps);
+    object["more"] = Value::Bool(more == More::Yes);
+    Ok(object)
+}
+
+/// All but the secret of a lease.
+fn step(view: &StepView) -> Value {
+    let task = view.task.as_ref().map(|task| {
+        json!({
+            "name": task.name,
+            "list": task.task_list_name,
+            "state": task.state,
+            "attempts": task.attempts,
+            "notBefore": task.not_before,
+            "owner": task.lease.as_ref().map(|lease| &lease.owner),
+            "error": task.error,
+        })
+    });
+    json!({
+        "id": view.id,
+        "path": view.path,
+        "objectType": view.step.object_type,
+        "facet": view.step.facet_name,
+        "state": view.step.state,
+        "params": view.step.attributes.params,
+        "returns": view.step.attributes.returns,
+        "error": view.step.error,
+        "created": view.step.created,
+        "ended": view.step.ended,
+        "event": view.event_state,
+        "task": task,
+    })
+}
+
+async fn show_iteration(service: &Service, id: &RunId, iteration: u64, as_json: bool) -> Result<(), Failure> {
+    let run = service.run(id).await?;
+    if iteration == 0 || iteration > run.iterations {
+        let had = usize::try_from(run.iterations).unwrap_or(usize::MAX);
+        return Err(Failure::NoIteration { run: id.to_string(), iteration, had });
+    }
+    let moved = service.iteration(id, iteration).await?;
+    if as_json {
+        return output::json(&json!({"run": id, "iteration": iteration, "changed": moved}));
+    }
+    if moved.is_empty() {
+        output::say("nothing changed: the run had come to a fixed point\n");
+        return Ok(());
+    }
+    let rows: Vec<Vec<String>> = moved
+        .iter()
+        .map(|moved| vec![moved.path.clone(), states::phrase(moved.state).into(), moved.state.to_string()])
+        .collect();
+    output::data(&shown::table(&["STEP", "THEN", "STATE"], &rows))
+}

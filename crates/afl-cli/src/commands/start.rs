@@ -1,0 +1,52 @@
+//! `afl start`: starts a workflow and leaves it to others.
+
+use afl_lang::render::Color;
+use afl_runtime::Origin;
+use clap::Args;
+use serde_json::json;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::launch::{self, Shown};
+use crate::output;
+use crate::store::{self, Missing};
+
+const EXAMPLES: &str = "\
+Examples:
+  afl start pay.afl -i amount=30             print the id of the new run
+  afl start pay.afl --key order-17 -i …      start it once, however often this is called
+  afl resume $(afl start pay.afl) --mock m.json";
+
+/// Start a workflow and leave it to agents and servers
+///
+/// When it returns, the run is durable and as far as it comes by itself. Its id goes to standard output.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    launch: launch::Options,
+    /// Print one JSON object with the run and its status
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: store::Options,
+}
+
+pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
+    let shown = if options.json { Shown::Errors } else { Shown::All };
+    let launch = options.launch.prepare(None, color, shown)?;
+    let service = options.store.open(Missing::Create).await?;
+    let started = launch.start(&service).await?;
+    let is_new = match started.origin {
+        Origin::New => true,
+        Origin::Existing => false,
+    };
+    if options.json {
+        output::json(&json!({"run": started.run, "status": started.status, "new": is_new}))?;
+    } else {
+        let before = if is_new { "started" } else { "was started before with this key" };
+        output::say(&format!("{before}; it is {}\n", started.status));
+        output::data(&format!("{}\n", started.run))?;
+    }
+    Ok(Exit::Fine)
+}

@@ -1,0 +1,145 @@
+//! `afl why`: what a run waits for, and what to do about it.
+
+use std::fmt::Write;
+
+use afl_engine::id::StepId;
+use afl_lang::render::Color;
+use afl_runtime::{Link, On, Reason, Wait, Why};
+use clap::Args;
+
+use crate::color::{self, paint};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::outcome::sentence;
+use crate::output;
+use crate::shown::Moment;
+use crate::states;
+use crate::store::{self, Missing};
+
+const EXAMPLES: &str = "\
+Examples:
+  afl why 06ebz                   tell what a run waits for
+  afl why 06ebz 'Pay.items[3]'    tell it of one step and what is within it";
+
+/// Tell what a run or a step waits for, and what to do about it
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Options {
+    /// The run, by its id or the beginning of it
+    run: String,
+    /// The step, by its path as `afl show` prints it, or by its id
+    step: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: store::Options,
+}
+
+pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
+    let service = options.store.open(Missing::Refuse).await?;
+    let id = service.find(&options.run).await?;
+    let within = match &options.step {
+        Some(step) => service.find_step(&id, step).await?,
+        None => StepId::root(),
+    };
+    let why = service.why_within(&id, &within).await?;
+    if options.json {
+        output::json(&why)?;
+    } else {
+        output::data(&text(&why, &within, &options.store.flag(), color))?;
+    }
+    Ok(Exit::Fine)
+}
+
+fn text(why: &Why, within: &StepId, flag: &str, color: Color) -> String {
+    let mut text = format!("run {} of {} {}\n", why.run, why.workflow, because(&why.reason));
+    let waits = match why.reason {
+        Reason::Completed | Reason::Canceled => &[][..],
+        Reason::Failed(_)
+        | Reason::Held
+        | Reason::Canceling
+        | Reason::Evaluating
+        | Reason::Waiting
+        | Reason::Stalled => &why.waits[..],
+    };
+    let mut above: Vec<String> = Vec::new();
+    for wait in waits {
+        text.push_str(&open_end(wait, &mut above));
+    }
+    let told = waits.len() as u64;
+    if *within == StepId::root() && !waits.is_empty() && why.waiting > told {
+        writeln!(text, "… and {} more", why.waiting - told).expect(ANY_TEXT);
+    }
+    if let Some(next) = why.next {
+        writeln!(text, "something happens by itself {}", Moment(next).from(Moment::now())).expect(ANY_TEXT);
+    }
+    for advice in advice(why, flag) {
+        writeln!(text, "{} {advice}", paint("help:", color::HELP, color)).expect(ANY_TEXT);
+    }
+    text
+}
+
+const ANY_TEXT: &str = "a string takes any text";
+
+fn because(reason: &Reason) -> String {
+    match reason {
+        Reason::Completed => "is complete, so it waits for nothing".into(),
+        Reason::Failed(failure) => format!("failed: {failure}"),
+        Reason::Canceled => "was canceled".into(),
+        Reason::Held => "is held: somebody paused it".into(),
+        Reason::Canceling => "is being canceled".into(),
+        Reason::Evaluating => "has steps that can go on at once, and nobody drives it".into(),
+        Reason::Waiting => "waits:".into(),
+        Reason::Stalled => "is stalled: nothing is open and nothing will wake it, which must not be".into(),
+    }
+}
+
+/// The chain from the workflow down to the step, then what it waits for. What is `above` is told already.
+fn open_end(wait: &Wait, above: &mut Vec<String>) -> String {
+    let mut text = String::new();
+    // A block has the path of the step it belongs to.
+    let mut links: Vec<&Link> = wait.chain.iter().collect();
+    links.dedup_by(|block, owner| block.path == owner.path);
+    if let On::Failure(_) = wait.on {
+        links.pop();
+    }
+    above.truncate(links.iter().zip(&*above).take_while(|(link, told)| link.path == **told).count());
+    for link in &links[above.len()..] {
+        let indent = "  ".repeat(above.len() + 1);
+        writeln!(text, "{indent}{} {}", link.path, states::phrase(link.state)).expect(ANY_TEXT);
+        above.push(link.path.clone());
+    }
+    let indent = "  ".repeat(above.len() + 1);
+    match &wait.on {
+        On::Failure(failure) => writeln!(text, "{indent}{failure}"),
+        on @ (On::Agent { .. } | On::Holder { .. } | On::Retry { .. } | On::Driver) => {
+            writeln!(text, "{indent}{}", sentence(on))
+        }
+    }
+    .expect(ANY_TEXT);
+    text
+}
+
+fn advice(why: &Why, flag: &str) -> Vec<String> {
+    let run = &why.run;
+    let mut advice: Vec<String> = Vec::new();
+    match &why.reason {
+        Reason::Failed(_) => advice.push(format!("repair the cause, then `afl retry {run}{flag}`")),
+        Reason::Held | Reason::Evaluating | Reason::Canceling => {
+            advice.push(format!("`afl resume {run}{flag}` goes on with it"));
+        }
+        Reason::Stalled => advice.push(format!("`afl doctor{flag}` tells what is wrong")),
+        Reason::Waiting => {
+            for wait in &why.waits {
+                let one = wait.on.advice();
+                if !advice.contains(&one) {
+                    advice.push(one);
+                }
+            }
+            advice.push(format!("`afl resume {run} --mock FILE{flag}` answers from a file"));
+        }
+        Reason::Completed | Reason::Canceled => {}
+    }
+    advice
+}

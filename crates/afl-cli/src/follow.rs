@@ -1,0 +1,90 @@
+//! Drives one run in the foreground until it rests, answering its tasks by a mock if there is one.
+
+use std::time::Duration;
+
+use afl_engine::id::RunId;
+use afl_engine::run::{Control, Run};
+use afl_engine::time::Millis;
+use afl_runtime::{Service, Where, Work};
+use tokio::time::sleep;
+
+use crate::agent::Agent;
+use crate::failure::Failure;
+use crate::progress::{Progress, Watcher};
+use crate::stop::Stop;
+
+/// Why the foreground has nothing more to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Rest {
+    Ended,
+    /// For work that nobody here can do.
+    Waiting,
+    /// An operator holds it.
+    Held,
+    Interrupted,
+}
+
+pub(crate) struct Follower<'a> {
+    pub(crate) service: &'a Service,
+    pub(crate) run: &'a RunId,
+    pub(crate) agent: &'a Agent,
+    pub(crate) progress: &'a Progress,
+    pub(crate) stop: &'a Stop,
+}
+
+impl Follower<'_> {
+    pub(crate) async fn to_rest(&self) -> Result<(Rest, Run), Failure> {
+        let watcher = Watcher::new(self.service, self.run, self.progress);
+        // What a process that died left behind.
+        self.service.sweep_once().await?;
+        let rest = loop {
+            if let Some(rest) = self.one_round().await? {
+                break rest;
+            }
+        };
+        drop(watcher);
+        Ok((rest, self.service.run(self.run).await?))
+    }
+
+    /// Results of the mock come in together, so what happens does not depend on how fast this process is.
+    async fn one_round(&self) -> Result<Option<Rest>, Failure> {
+        let run = self.service.run(self.run).await?;
+        match run.control {
+            _ if run.status.is_terminal() => return Ok(Some(Rest::Ended)),
+            Control::Hold => return Ok(Some(Rest::Held)),
+            Control::Go | Control::Cancel => {}
+        }
+        let round = self.agent.answer(self.service, self.run, self.progress, self.stop).await?;
+        if !round.arrivals.is_empty() {
+            return self.drive(&Work { run: self.run.clone(), arrivals: round.arrivals }).await;
+        }
+        let found = self.service.look(&Where::Everywhere).await?;
+        if let Some(work) = found.work.iter().find(|work| work.run == *self.run) {
+            return self.drive(work).await;
+        }
+        match round.next {
+            Some(at) => self.wait_until(at).await,
+            None => Ok(Some(if self.stop.is_asked() { Rest::Interrupted } else { Rest::Waiting })),
+        }
+    }
+
+    async fn drive(&self, work: &Work) -> Result<Option<Rest>, Failure> {
+        tokio::select! {
+            driven = self.service.drive_once(work) => driven.map(drop)?,
+            // Whatever is not committed yet is evaluated again by whoever goes on.
+            () = self.stop.asked() => return Ok(Some(Rest::Interrupted)),
+        }
+        Ok(None)
+    }
+
+    async fn wait_until(&self, at: Millis) -> Result<Option<Rest>, Failure> {
+        let now = self.service.store().now().await?;
+        let wait = u64::try_from(at.since(now).0).unwrap_or(0);
+        tokio::select! {
+            () = sleep(Duration::from_millis(wait)) => {}
+            () = self.stop.asked() => return Ok(Some(Rest::Interrupted)),
+        }
+        self.service.sweep_once().await?;
+        Ok(None)
+    }
+}

@@ -1,0 +1,131 @@
+//! What `run`, `resume` and `retry` share: a run is driven here until it rests, and what came of it is told.
+
+use std::path::PathBuf;
+
+use afl_engine::id::RunId;
+use afl_engine::run::Run;
+use afl_lang::program::Program;
+use afl_lang::render::Color;
+use afl_runtime::Service;
+use clap::Args;
+
+use crate::agent::Agent;
+use crate::color::{self, paint};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::follow::{Follower, Rest};
+use crate::mock::Mock;
+use crate::outcome::{self, Outcome, Teller};
+use crate::output;
+use crate::progress::{self, Listener, Progress, Talk, Told};
+use crate::stop::Stop;
+use crate::store::{self, Missing};
+
+#[derive(Args, Clone, Debug)]
+#[group(skip)]
+pub(crate) struct Options {
+    /// Answer event facets from this JSON file, such as {"Ask": {"returns": {"answer": "yes"}}}; a conformance case does too
+    #[arg(short, long, value_name = "FILE")]
+    mock: Option<PathBuf>,
+    /// Print one JSON object with the run, its status, its outputs or its error
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Options {
+    pub(crate) fn mock(&self) -> Result<Option<Mock>, Failure> {
+        self.mock.as_deref().map(Mock::read).transpose()
+    }
+}
+
+/// A service and all that is around it while it drives one run.
+pub(crate) struct Foreground {
+    pub(crate) service: Service,
+    /// The same without a listener, for what comes after.
+    quiet: Service,
+    pub(crate) progress: Progress,
+    told: Told,
+    agent: Agent,
+    stop: Stop,
+    store: store::Options,
+    json: bool,
+    color: Color,
+}
+
+impl Foreground {
+    pub(crate) fn new(
+        service: Service,
+        agent: Agent,
+        options: &Options,
+        store: &store::Options,
+        color: Color,
+    ) -> Self {
+        let progress = Progress::new(if options.json { Talk::LogsOnly } else { Talk::Yes });
+        let quiet = service.clone();
+        let (service, told) = progress::listen(service);
+        let (stop, store) = (Stop::on_ctrl_c(), store.clone());
+        Self { service, quiet, progress, told, agent, stop, store, json: options.json, color }
+    }
+
+    /// For a run that is there already, by what the user calls it.
+    pub(crate) async fn of(
+        run: &str,
+        options: &Options,
+        store: &store::Options,
+        color: Color,
+    ) -> Result<(Self, RunId), Failure> {
+        let mock = options.mock()?;
+        let service = store.open(Missing::Refuse).await?;
+        let id = service.find(run).await?;
+        let agent = match mock {
+            Some(mock) => {
+                let version = service.run(&id).await?.workflow_version;
+                agent(Some(&mock), &service.program(&version).await?, color)?
+            }
+            None => Agent::default(),
+        };
+        Ok((Self::new(service, agent, options, store, color), id))
+    }
+
+    /// Drives the run until it rests, then tells what came of it.
+    pub(crate) async fn drive(self, run: &RunId) -> Result<Exit, Failure> {
+        let (json, store, color) = (self.json, self.store.clone(), self.color);
+        let Followed { service, rest, run } = self.follow(run).await?;
+        if json {
+            Outcome::of(&service, &run).await?.print()?;
+        } else {
+            Teller { service: &service, store: &store, color }.tell(rest, &run).await?;
+        }
+        Ok(outcome::exit(rest, run.status))
+    }
+
+    pub(crate) async fn follow(self, run: &RunId) -> Result<Followed, Failure> {
+        let Self { service, quiet, progress, told, agent, stop, .. } = self;
+        let listener = Listener::new(told, &progress);
+        let follower = Follower { service: &service, run, agent: &agent, progress: &progress, stop: &stop };
+        let rested = follower.to_rest().await;
+        // What the program logged comes before what became of it.
+        drop(service);
+        listener.finish().await;
+        progress.clear();
+        let (rest, run) = rested?;
+        Ok(Followed { service: quiet, rest, run })
+    }
+}
+
+/// A run that rests.
+pub(crate) struct Followed {
+    pub(crate) service: Service,
+    pub(crate) rest: Rest,
+    pub(crate) run: Run,
+}
+
+/// An agent for what the mock answers of this program.
+pub(crate) fn agent(mock: Option<&Mock>, program: &Program, color: Color) -> Result<Agent, Failure> {
+    let Some(mock) = mock else { return Ok(Agent::default()) };
+    let (handlers, warnings) = mock.handlers_of(program)?;
+    for warning in warnings {
+        output::say(&format!("{} {warning}\n", paint("warning:", color::HELP, color)));
+    }
+    Ok(Agent::new(handlers))
+}

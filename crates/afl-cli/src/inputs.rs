@@ -1,0 +1,185 @@
+//! The inputs of a run, from what a person types.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use afl_engine::evaluation::InputProblem;
+use afl_engine::value::{Map, Value};
+use afl_lang::program::Parameter;
+use afl_lang::types::TypeRef;
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::input::{Input, STANDARD};
+
+#[derive(Args, Clone, Debug, Default)]
+#[group(skip)]
+pub(crate) struct Options {
+    /// An input of the workflow, read by its declared type: text as it is, lists, maps and `Json` as JSON; `@FILE` reads
+    /// a file, `@@` begins a text with `@`; can be repeated
+    #[arg(short = 'i', long = "input", value_name = "NAME=VALUE")]
+    pairs: Vec<String>,
+    /// A file with a JSON object of inputs, or `-` for standard input; `--input` wins over it
+    #[arg(long = "inputs", value_name = "FILE|-")]
+    file: Option<PathBuf>,
+}
+
+/// What was given, and what of it cannot be read.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Given {
+    pub(crate) values: Map<String, Value>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Problem {
+    name: String,
+    text: String,
+}
+
+impl Options {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pairs.is_empty() && self.file.is_none()
+    }
+
+    pub(crate) fn read(&self, declared: &[Parameter]) -> Result<Given, Failure> {
+        let mut given = Given::default();
+        if let Some(file) = &self.file {
+            given.values = object(file)?;
+        }
+        for pair in &self.pairs {
+            let Some((name, text)) = pair.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+                return Err(Failure::NotAPair { text: pair.clone() });
+            };
+            let ty = declared.iter().find(|parameter| parameter.name == name).map(|parameter| &parameter.ty);
+            match value(text, ty)? {
+                Ok(value) => {
+                    given.values.insert(name.to_owned(), value);
+                }
+                Err(problem) => {
+                    let ty = ty.unwrap_or(&TypeRef::String);
+                    let text = format!("the input `{name}: {ty}` {problem}");
+                    given.values.remove(name);
+                    given.problems.push(Problem { name: name.to_owned(), text });
+                }
+            }
+        }
+        Ok(given)
+    }
+}
+
+impl Given {
+    /// All that is wrong, each once: what cannot be read is not missing too.
+    pub(crate) fn all_problems(&self, refused: &[InputProblem]) -> Vec<String> {
+        let is_told = |problem: &InputProblem| match problem {
+            InputProblem::Missing { name, .. } => self.problems.iter().any(|told| told.name == *name),
+            InputProblem::NoWorkflow(_)
+            | InputProblem::Unknown { .. }
+            | InputProblem::Misfit(_)
+            | InputProblem::Default { .. } => false,
+        };
+        let own = self.problems.iter().map(|problem| problem.text.clone());
+        let refused = refused.iter().filter(|problem| !is_told(problem)).map(ToString::to_string);
+        own.chain(refused).collect()
+    }
+}
+
+fn object(file: &Path) -> Result<Map<String, Value>, Failure> {
+    let input = if file.as_os_str() == STANDARD { Input::Stdin } else { Input::File(file.to_owned()) };
+    let wrong = |reason: String| Failure::BadInputs { name: input.name(), reason };
+    match serde_json::from_str(&input.read()?).map_err(|error| wrong(format!("it is not JSON ({error})")))? {
+        Value::Object(values) => Ok(values),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err(wrong("it is JSON, but no object".into()))
+        }
+    }
+}
+
+/// The value that a text stands for. An input that is not declared is refused later, by name.
+fn value(text: &str, ty: Option<&TypeRef>) -> Result<Result<Value, String>, Failure> {
+    let Some(file) = text.strip_prefix('@') else { return Ok(typed(text, ty)) };
+    if file.starts_with('@') {
+        return Ok(typed(file, ty));
+    }
+    let content = fs::read(file).map_err(|source| Failure::Unreadable { name: file.into(), source })?;
+    let text = String::from_utf8(content).map_err(|error| {
+        let offset = error.utf8_error().valid_up_to();
+        Failure::NotText { name: file.into(), byte: error.as_bytes()[offset], offset }
+    })?;
+    Ok(typed(&text, ty))
+}
+
+const NULL: &str = "null";
+
+fn typed(text: &str, ty: Option<&TypeRef>) -> Result<Value, String> {
+    let Some(ty) = ty else { return Ok(Value::String(text.into())) };
+    match ty {
+        TypeRef::String => Ok(Value::String(text.into())),
+        TypeRef::Long | TypeRef::Int => {
+            let number = text.trim().parse::<i64>();
+            number.map(Value::from).map_err(|_| format!("takes an integer, not `{}`", short(text)))
+        }
+        TypeRef::Double => {
+            let number = serde_json::from_str::<serde_json::Number>(text.trim());
+            number.map(Value::Number).map_err(|_| format!("takes a number, not `{}`", short(text)))
+        }
+        TypeRef::Boolean => {
+            let truth = text.trim().parse::<bool>();
+            truth.map(Value::Bool).map_err(|_| format!("takes `true` or `false`, not `{}`", short(text)))
+        }
+        TypeRef::Nullable(of) => match (&**of, text.trim()) {
+            (TypeRef::String, _) => Ok(Value::String(text.into())),
+            (_, NULL) => Ok(Value::Null),
+            (of, _) => typed(text, Some(of)),
+        },
+        TypeRef::List(_) | TypeRef::Schema(_) | TypeRef::Json => {
+            let wrong = |error| format!("takes JSON, not `{}` ({error})", short(text));
+            serde_json::from_str(text).map_err(wrong)
+        }
+    }
+}
+
+/// Enough of a text to know it again.
+fn short(text: &str) -> String {
+    const SHOWN: usize = 40;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_text_is_read_by_the_type_of_its_input() {
+        let list = TypeRef::List(Box::new(TypeRef::Long));
+        let maybe = |of| TypeRef::Nullable(Box::new(of));
+        for (text, ty, value) in [
+            ("12", TypeRef::String, json!("12")),
+            ("12", TypeRef::Long, json!(12)),
+            ("12", TypeRef::Double, json!(12)),
+            ("1.5", TypeRef::Double, json!(1.5)),
+            ("true", TypeRef::Boolean, json!(true)),
+            ("[1, 2]", list.clone(), json!([1, 2])),
+            ("{\"a\": null}", TypeRef::Json, json!({"a": null})),
+            ("null", maybe(TypeRef::Long), json!(null)),
+            ("7", maybe(TypeRef::Long), json!(7)),
+            ("null", maybe(TypeRef::String), json!("null")),
+        ] {
+            assert_eq!(typed(text, Some(&ty)), Ok(value), "{text} {ty}");
+        }
+        for (text, ty) in [
+            ("1.5", TypeRef::Long),
+            ("x", TypeRef::Double),
+            ("yes", TypeRef::Boolean),
+            ("[1", list),
+            ("x", TypeRef::Json),
+        ] {
+            assert!(typed(text, Some(&ty)).is_err(), "{text} {ty}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What `run` and `start` share: a program, a workflow of it, and inputs that fit.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use afl_engine::evaluation::{Budget, Evaluation, Options as Evaluating, Start};
+use afl_engine::id::RunId;
+use afl_engine::plan::Plan;
+use afl_engine::time::Millis;
+use afl_engine::trace::Tracing;
+use afl_engine::value::{Map, Value};
+use afl_lang::Validation;
+use afl_lang::program::Program;
+use afl_lang::render::Color;
+use afl_runtime::{Service, StartRequest, Started, pick_workflow};
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::input;
+use crate::inputs;
+use crate::mock::Mock;
+use crate::report::{self, Format, Tally};
+
+#[derive(Args, Debug)]
+#[group(skip)]
+pub(crate) struct Options {
+    /// Files, folders (every .afl file below), or `-` for standard input; together they are one program
+    #[arg(required = true, value_name = "FILE|DIR")]
+    files: Vec<PathBuf>,
+    /// A file or folder whose declarations can be used; can be repeated
+    #[arg(long, value_name = "FILE|DIR")]
+    library: Vec<PathBuf>,
+    /// The workflow to start, by its whole or its short name; not needed if there is only one
+    #[arg(short, long, value_name = "NAME")]
+    workflow: Option<String>,
+    #[command(flatten)]
+    inputs: inputs::Options,
+    /// A label to find the run by; can be repeated
+    #[arg(long = "label", value_name = "NAME=VALUE")]
+    labels: Vec<String>,
+    /// A key of your choice: starting again with the same key gives the same run
+    #[arg(long, value_name = "TEXT")]
+    key: Option<String>,
+}
+
+/// A start that nothing speaks against. Nothing of it is stored.
+#[derive(Debug)]
+pub(crate) struct Launch {
+    pub(crate) program: Program,
+    pub(crate) workflow: Arc<str>,
+    inputs: Map<String, Value>,
+    labels: BTreeMap<String, String>,
+    key: Option<String>,
+}
+
+/// Which messages about the program are shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Shown {
+    All,
+    /// Somebody reads the result as data.
+    Errors,
+}
+
+impl Options {
+    pub(crate) fn prepare(&self, mock: Option<&Mock>, color: Color, shown: Shown) -> Result<Launch, Failure> {
+        let program = self.compile(color, shown)?;
+        let plan = Arc::new(Plan::new(&program));
+        let given = self.workflow.as_deref().or(mock.and_then(|mock| mock.workflow.as_deref()));
+        let workflow = pick_workflow(&plan, given)?;
+        let declared = plan.parameters(&workflow).expect("the workflow was picked from this plan");
+        let mut given = self.inputs.read(declared)?;
+        if let Some(inputs) = mock.and_then(|mock| mock.inputs.clone())
+            && self.inputs.is_empty()
+        {
+            given.values = inputs;
+        }
+        let refused = check(&plan, &workflow, given.values.clone());
+        let problems = given.all_problems(&refused);
+        if !problems.is_empty() {
+            return Err(Failure::RefusedInputs { workflow: workflow.to_string(), problems });
+        }
+        let labels = self.labels.iter().map(|label| pair(label)).collect::<Result<_, _>>()?;
+        Ok(Launch { program, workflow, inputs: given.values, labels, key: self.key.clone() })
+    }
+
+    fn compile(&self, color: Color, shown: Shown) -> Result<Program, Failure> {
+        let sources = input::program(&self.files, &self.library)?;
+        let compiled = afl_lang::compile(&sources, Validation::Require);
+        let Some(program) = compiled.program else {
+            report::refuse(color, "started", &sources, &compiled.diagnostics)?;
+            return Err(Failure::Mistakes { tally: Tally::of(&compiled.diagnostics).to_string() });
+        };
+        match shown {
+            Shown::All => report::show(color, Format::Human, &sources, &compiled.diagnostics)?,
+            Shown::Errors => {}
+        }
+        Ok(program)
+    }
+}
+
+impl Launch {
+    pub(crate) async fn start(self, service: &Service) -> Result<Started, Failure> {
+        let program = service.publish(&self.program).await?;
+        let request = StartRequest {
+            program,
+            workflow: Some(self.workflow.to_string()),
+            inputs: self.inputs,
+            labels: self.labels,
+            idempotency_key: self.key,
+        };
+        Ok(service.start(request).await?)
+    }
+}
+
+/// The checks of a start, without a store.
+fn check(
+    plan: &Arc<Plan>,
+    workflow: &Arc<str>,
+    inputs: Map<String, Value>,
+) -> Vec<afl_engine::evaluation::InputProblem> {
+    let start = Start {
+        id: RunId("".into()),
+        workflow: Arc::clone(workflow),
+        inputs,
+        labels: BTreeMap::new(),
+        idempotency_key: None,
+    };
+    let options = Evaluating { budget: Budget { writes: 1, bytes: 1 }, tracing: Tracing::LogsOnly };
+    match Evaluation::start(Arc::clone(plan), start, Millis::default(), options) {
+        Ok(_) => Vec::new(),
+        Err(refused) => refused.problems,
+    }
+}
+
+pub(crate) fn pair(text: &str) -> Result<(String, String), Failure> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        Some(_) | None => Err(Failure::NotAPair { text: text.to_owned() }),
+    }
+}

@@ -1,0 +1,178 @@
+//! Stand-ins for event facets, from a file: the format of the conformance cases.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use afl_engine::value::{Map, Value};
+use afl_lang::program::{Decl, FacetKind, Program, Qualified};
+use afl_lang::suggest::closest;
+use serde::Deserialize;
+
+use crate::failure::Failure;
+use crate::input::Input;
+
+/// What a mock file says: handlers alone, or a whole case with its workflow and inputs.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Mock {
+    file: String,
+    handlers: BTreeMap<String, Handler>,
+    pub(crate) workflow: Option<String>,
+    pub(crate) inputs: Option<Map<String, Value>>,
+}
+
+/// What stands in for one facet.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Handler {
+    Returns(Map<String, Value>),
+    Error(String),
+    /// Copies parameters into returns.
+    Echo(BTreeMap<String, String>),
+    /// Picks the answer by a parameter's value.
+    Table {
+        key: String,
+        rows: BTreeMap<String, Map<String, Value>>,
+    },
+    /// One for each attempt, the last one for all that follow.
+    Sequence(Vec<Handler>),
+}
+
+/// The handlers of a program's event facets, by whole names.
+pub(crate) type Handlers = BTreeMap<Qualified, Handler>;
+
+#[derive(Deserialize)]
+struct Case {
+    handlers: BTreeMap<String, Handler>,
+    #[serde(default)]
+    workflow: Option<String>,
+    #[serde(default)]
+    inputs: Option<Map<String, Value>>,
+}
+
+const HANDLERS: &str = "handlers";
+
+impl Mock {
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        let file = path.display().to_string();
+        let wrong =
+            |error: serde_json::Error| Failure::BadMock { name: file.clone(), reason: error.to_string() };
+        let value: Value = serde_json::from_str(&Input::File(path.to_owned()).read()?).map_err(wrong)?;
+        let case = if value.get(HANDLERS).is_some() {
+            serde_json::from_value::<Case>(value).map_err(wrong)?
+        } else {
+            Case { handlers: serde_json::from_value(value).map_err(wrong)?, workflow: None, inputs: None }
+        };
+        Ok(Self { file, handlers: case.handlers, workflow: case.workflow, inputs: case.inputs })
+    }
+
+    /// Which facets of a program are answered. A short name stands for a facet that no other shares it with.
+    pub(crate) fn handlers_of(&self, program: &Program) -> Result<(Handlers, Vec<String>), Failure> {
+        let mut facets = Vec::new();
+        collect(&program.declarations, &mut facets);
+        let mut handlers = Handlers::new();
+        let mut warnings = Vec::new();
+        for (name, handler) in &self.handlers {
+            let fits = |facet: &&Qualified| ***facet == **name || facet.rsplit('.').next() == Some(name);
+            let exact = facets.iter().find(|facet| ***facet == **name);
+            let fitting: Vec<&Qualified> = facets.iter().filter(fits).collect();
+            match (exact, &fitting[..]) {
+                (Some(facet), _) | (None, &[facet]) => {
+                    handlers.insert(facet.clone(), handler.clone());
+                }
+                (None, []) => warnings.push(self.nobody(name, &facets)),
+                (None, several) => {
+                    let facets = several.iter().map(|facet| format!("`{facet}`")).collect();
+                    return Err(Failure::AmbiguousMock {
+                        file: self.file.clone(),
+                        name: name.clone(),
+                        facets,
+                    });
+                }
+            }
+        }
+        Ok((handlers, warnings))
+    }
+
+    fn nobody(&self, name: &str, facets: &[Qualified]) -> String {
+        let hint = closest(name, facets.iter().map(|facet| &**facet))
+            .map(|facet| format!("; did you mean `{facet}`?"))
+            .unwrap_or_default();
+        format!("{} answers `{name}`, which is no event facet of the program{hint}", self.file)
+    }
+}
+
+fn collect(declarations: &[Decl], facets: &mut Vec<Qualified>) {
+    for declaration in declarations {
+        match declaration {
+            Decl::Namespace(namespace) => collect(&namespace.declarations, facets),
+            Decl::Facet(facet) => match facet.kind {
+                FacetKind::Event => facets.push(facet.id.clone()),
+                FacetKind::Plain | FacetKind::Workflow => {}
+            },
+            Decl::Schema(_) | Decl::Implicit(_) => {}
+        }
+    }
+}
+
+impl Handler {
+    /// The answer to an attempt; `failed` is how many failed before.
+    pub(crate) fn answer(
+        &self,
+        payload: &Map<String, Value>,
+        failed: u32,
+    ) -> Result<Map<String, Value>, String> {
+        let parameter = |name: &String| {
+            payload.get(name).ok_or_else(|| format!("the mock reads `{name}`, which is no parameter"))
+        };
+        match self {
+            Self::Returns(result) => Ok(result.clone()),
+            Self::Error(message) => Err(message.clone()),
+            Self::Echo(copies) => {
+                copies.iter().map(|(name, from)| Ok((name.clone(), parameter(from)?.clone()))).collect()
+            }
+            Self::Table { key, rows } => {
+                let value = parameter(key)?;
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                rows.get(&text).cloned().ok_or_else(|| format!("the mock has no row for `{text}`"))
+            }
+            Self::Sequence(handlers) => {
+                let handler = handlers.get(failed as usize).or(handlers.last());
+                handler.ok_or("the mock's sequence is empty")?.answer(payload, failed)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(handler: &Value, failed: u32) -> Result<Value, String> {
+        let handler: Handler = serde_json::from_value(handler.clone()).unwrap();
+        let payload = json!({"n": 2, "who": "Ada"});
+        handler.answer(payload.as_object().unwrap(), failed).map(Value::Object)
+    }
+
+    #[test]
+    fn a_handler_answers_by_its_kind() {
+        assert_eq!(check(&json!({"returns": {"a": 1}}), 0), Ok(json!({"a": 1})));
+        assert_eq!(check(&json!({"error": "no"}), 0), Err("no".into()));
+        assert_eq!(check(&json!({"echo": {"name": "who"}}), 0), Ok(json!({"name": "Ada"})));
+        let table = json!({"table": {"key": "n", "rows": {"2": {"a": "two"}}}});
+        assert_eq!(check(&table, 0), Ok(json!({"a": "two"})));
+        let sequence = json!({"sequence": [{"error": "no"}, {"returns": {}}]});
+        assert_eq!([0, 1, 5].map(|failed| check(&sequence, failed).is_ok()), [false, true, true]);
+    }
+
+    #[test]
+    fn a_mock_that_does_not_fit_says_so() {
+        assert_eq!(
+            check(&json!({"echo": {"a": "b"}}), 0),
+            Err("the mock reads `b`, which is no parameter".into())
+        );
+        let table = json!({"table": {"key": "n", "rows": {}}});
+        assert_eq!(check(&table, 0), Err("the mock has no row for `2`".into()));
+    }
+}

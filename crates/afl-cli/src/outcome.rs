@@ -1,0 +1,217 @@
+//! What came of a run: one object for programs, a few lines for people.
+
+use afl_engine::failure::Failure as RunFailure;
+use afl_engine::id::RunId;
+use afl_engine::run::{Run, RunStatus};
+use afl_engine::time::Millis;
+use afl_engine::value::{Map, Value};
+use afl_lang::render::Color;
+use afl_runtime::{On, Service};
+use serde::Serialize;
+
+use crate::color::{self, paint};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::follow::Rest;
+use crate::output;
+use crate::report::count;
+use crate::shown::{self, Moment};
+use crate::store::{self, Lifetime};
+
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Outcome {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) run: Option<RunId>,
+    pub(crate) status: Status,
+    pub(crate) outputs: Map<String, Value>,
+    pub(crate) error: Option<Complaint>,
+    pub(crate) iterations_per_run: Vec<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Status {
+    Completed,
+    Failed,
+    Paused,
+    Canceled,
+    /// Refused before anything was stored.
+    Rejected,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub(crate) struct Complaint {
+    pub(crate) message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) path: Option<String>,
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+}
+
+/// The type of the error when a start is refused.
+const REJECTED: &str = "Rejected";
+
+impl Outcome {
+    pub(crate) async fn of(service: &Service, run: &Run) -> Result<Self, Failure> {
+        let outputs = match run.status {
+            RunStatus::Completed => service.outputs(&run.id).await?,
+            RunStatus::Running | RunStatus::Paused | RunStatus::Failed | RunStatus::Canceled => Map::new(),
+        };
+        Ok(Self {
+            run: Some(run.id.clone()),
+            status: match run.status {
+                RunStatus::Running | RunStatus::Paused => Status::Paused,
+                RunStatus::Completed => Status::Completed,
+                RunStatus::Failed => Status::Failed,
+                RunStatus::Canceled => Status::Canceled,
+            },
+            outputs,
+            error: run.error.as_ref().map(Complaint::of),
+            iterations_per_run: run.iterations_per_run.clone(),
+        })
+    }
+
+    pub(crate) fn rejected(failure: &Failure) -> Self {
+        let error = Complaint { message: failure.to_string(), path: None, kind: REJECTED.into() };
+        Self {
+            run: None,
+            status: Status::Rejected,
+            outputs: Map::new(),
+            error: Some(error),
+            iterations_per_run: Vec::new(),
+        }
+    }
+
+    pub(crate) fn print(&self) -> Result<(), Failure> {
+        output::json(self)
+    }
+}
+
+impl Complaint {
+    fn of(failure: &RunFailure) -> Self {
+        Self { message: failure.to_string(), path: Some(failure.path.clone()), kind: failure.kind.clone() }
+    }
+}
+
+/// What a finished run is told with.
+pub(crate) struct Teller<'a> {
+    pub(crate) service: &'a Service,
+    pub(crate) store: &'a store::Options,
+    pub(crate) color: Color,
+}
+
+impl Teller<'_> {
+    /// Results to standard output, the rest to standard error.
+    pub(crate) async fn tell(&self, rest: Rest, run: &Run) -> Result<(), Failure> {
+        let took = run.ended.map(|ended| ended.since(run.created)).unwrap_or_default();
+        let steps = count(usize::try_from(run.counts.steps).unwrap_or(usize::MAX), "step");
+        match (rest, run.status) {
+            (_, RunStatus::Completed) => {
+                output::say(&format!("completed: {steps} in {}\n", shown::span(took)));
+                output::json(&self.service.outputs(&run.id).await?)?;
+            }
+            (_, RunStatus::Failed) => self.tell_failed(run),
+            (_, RunStatus::Canceled) => output::say(&format!("run {} was canceled\n", run.id)),
+            (Rest::Held, _) => {
+                output::say(&format!("run {} is held\n", run.id));
+                self.help(&format!("{} lets it go on", self.command("resume", run, "")));
+            }
+            (Rest::Interrupted, _) => {
+                self.tell_interrupted(run);
+            }
+            (Rest::Waiting | Rest::Ended, _) => self.tell_waiting(run).await?,
+        }
+        Ok(())
+    }
+
+    fn tell_interrupted(&self, run: &Run) {
+        match self.store.lifetime() {
+            Lifetime::Kept => {
+                output::say(&format!("stopped; run {} is kept\n", run.id));
+                self.help(&format!("{} goes on with it", self.command("resume", run, "")));
+            }
+            Lifetime::ThisCommand => output::say("stopped; the store is in memory, so the run is gone\n"),
+        }
+    }
+
+    fn tell_failed(&self, run: &Run) {
+        let Some(failure) = &run.error else { return };
+        output::say(&format!("{} {failure}\n", paint("error:", color::ERROR, self.color)));
+        match self.store.lifetime() {
+            Lifetime::Kept => self.help(&format!(
+                "repair the cause, then {}; {} shows every step",
+                self.command("retry", run, ""),
+                self.command("show", run, "")
+            )),
+            Lifetime::ThisCommand => {}
+        }
+    }
+
+    async fn tell_waiting(&self, run: &Run) -> Result<(), Failure> {
+        const SHOWN: usize = 5;
+        let why = self.service.why(&run.id).await?;
+        let waiting = usize::try_from(why.waiting).unwrap_or(usize::MAX);
+        let answers = count(waiting, "answer");
+        output::say(&format!("run {} waits for {answers} that nobody here can give:\n", run.id));
+        for wait in why.waits.iter().take(SHOWN) {
+            output::say(&format!("  {}: {}\n", wait.path, sentence(&wait.on)));
+        }
+        if waiting > SHOWN {
+            output::say(&format!("  … {} more\n", waiting - SHOWN));
+        }
+        self.help(&match self.store.lifetime() {
+            Lifetime::Kept => format!(
+                "{} goes on when agents have answered, with `--mock FILE` it answers from a file",
+                self.command("resume", run, ""),
+            ),
+            Lifetime::ThisCommand => {
+                "answer with `--mock FILE`; this store is in memory, so the run is gone".into()
+            }
+        });
+        Ok(())
+    }
+
+    pub(crate) fn help(&self, text: &str) {
+        output::say(&format!("{} {text}\n", paint("help:", color::HELP, self.color)));
+    }
+
+    fn command(&self, verb: &str, run: &Run, rest: &str) -> String {
+        format!("`afl {verb} {}{rest}{}`", run.id, self.store.flag())
+    }
+}
+
+/// Below this, how long something waits says nothing.
+const A_WHILE: Millis = Millis(1_000);
+
+/// What an open end waits for.
+pub(crate) fn sentence(on: &On) -> String {
+    let now = Moment::now();
+    match on {
+        On::Agent { name, list, since } => {
+            let waited = now.0.since(*since);
+            let waited =
+                if waited < A_WHILE { String::new() } else { format!(", for {}", shown::span(waited)) };
+            format!("no agent has taken `{name}` from the task list `{list}`{waited}")
+        }
+        On::Holder { name, owner, heartbeat, .. } => {
+            format!("{owner} works on `{name}` (last heard of {})", Moment(*heartbeat).from(now))
+        }
+        On::Retry { name, attempts, at, error } => {
+            let error = error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+            let attempts = count(*attempts as usize, "attempt");
+            format!("`{name}` is tried again {} ({attempts} failed{error})", Moment(*at).from(now))
+        }
+        On::Driver => "its answer is there and has not been taken in yet".into(),
+        On::Failure(failure) => format!("failed: {}", failure.message),
+    }
+}
+
+pub(crate) fn exit(rest: Rest, status: RunStatus) -> Exit {
+    match (rest, status) {
+        (_, RunStatus::Completed) => Exit::Fine,
+        (_, RunStatus::Failed | RunStatus::Canceled) => Exit::Mistakes,
+        (Rest::Interrupted, RunStatus::Running | RunStatus::Paused) => Exit::Interrupted,
+        (Rest::Ended | Rest::Waiting | Rest::Held, RunStatus::Running | RunStatus::Paused) => Exit::Waiting,
+    }
+}

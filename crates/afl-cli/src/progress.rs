@@ -1,0 +1,167 @@
+//! What a person sees of a run while it goes on: a live line on a terminal, few plain lines elsewhere.
+
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use afl_engine::id::RunId;
+use afl_engine::run::Counts;
+use afl_engine::task::Task;
+use afl_engine::time::Millis;
+use afl_engine::trace::{Trace, Tracing};
+use afl_runtime::{Service, Traced};
+use indicatif::{ProgressBar, ProgressStyle};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::output;
+use crate::shown::{self, Moment};
+
+const TICK: Duration = Duration::from_millis(100);
+/// How often the counts of a long evaluation are read.
+const LOOK: Duration = Duration::from_millis(250);
+/// What an evaluation may log between two commits; more than these are not shown.
+const LOGS: usize = 65_536;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Progress {
+    bar: Option<ProgressBar>,
+    talk: Talk,
+}
+
+/// Whether the command tells what it does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Talk {
+    Yes,
+    /// Only what the program itself logs: somebody reads the result as data.
+    LogsOnly,
+}
+
+impl Progress {
+    pub(crate) fn new(talk: Talk) -> Self {
+        let live = talk == Talk::Yes && io::stderr().is_terminal();
+        Self { bar: live.then(spinner), talk }
+    }
+
+    pub(crate) fn say(&self, line: &str) {
+        match self.talk {
+            Talk::Yes => self.print(line),
+            Talk::LogsOnly => {}
+        }
+    }
+
+    pub(crate) fn working_on(&self, path: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(path.to_owned());
+        }
+    }
+
+    pub(crate) fn failed_attempt(&self, task: &Task, error: &str, next: Millis) {
+        let attempt = task.attempts + 1;
+        let of = task.policy.retry.map(|retry| format!(" of {}", retry.max)).unwrap_or_default();
+        let next = Moment(next).from(Moment::now());
+        self.say(&format!("{}: attempt {attempt}{of} failed: {error}; the next one {next}", task.path));
+    }
+
+    pub(crate) fn counts(&self, counts: Counts) {
+        let Some(bar) = &self.bar else { return };
+        let open = counts.steps - counts.complete - counts.failed;
+        let running = open.saturating_sub(counts.waiting);
+        bar.set_prefix(format!("{} done, {running} running, {} waiting", counts.complete, counts.waiting));
+    }
+
+    /// Nothing of the live line stays.
+    pub(crate) fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn print(&self, line: &str) {
+        let text = format!("{line}\n");
+        match &self.bar {
+            Some(bar) => bar.suspend(|| output::say(&text)),
+            None => output::say(&text),
+        }
+    }
+}
+
+fn spinner() -> ProgressBar {
+    let style =
+        ProgressStyle::with_template("{spinner} {prefix}  {wide_msg}").expect("the template is right");
+    let bar = ProgressBar::new_spinner().with_style(style);
+    bar.enable_steady_tick(TICK);
+    bar
+}
+
+/// What a service tells about its runs and nobody has seen yet.
+pub(crate) struct Told(mpsc::Receiver<Traced>);
+
+pub(crate) fn listen(service: Service) -> (Service, Told) {
+    let (tell, told) = mpsc::channel(LOGS);
+    (service.traced(Tracing::LogsOnly, tell), Told(told))
+}
+
+/// Shows what a service tells, from now on.
+pub(crate) struct Listener {
+    task: JoinHandle<()>,
+}
+
+impl Listener {
+    pub(crate) fn new(told: Told, progress: &Progress) -> Self {
+        Self { task: tokio::spawn(show(told, progress.clone())) }
+    }
+
+    /// Shows the rest; the service must be gone.
+    pub(crate) async fn finish(self) {
+        self.task.await.expect("showing lines does not panic");
+    }
+}
+
+async fn show(Told(mut told): Told, progress: Progress) {
+    while let Some(Traced { trace, .. }) = told.recv().await {
+        match trace {
+            Trace::Logged { path, values, .. } => {
+                let place = path.strip_suffix(LOG_STATEMENT).unwrap_or(&path);
+                progress.print(&format!("{place}: {}", shown::pairs(&values)));
+            }
+            Trace::Undeclared { step, key } => {
+                progress.say(&format!("{step}: the result has `{key}`, which its facet does not declare"));
+            }
+            Trace::IterationBegan { .. }
+            | Trace::IterationEnded { .. }
+            | Trace::Transition { .. }
+            | Trace::Resolved { .. }
+            | Trace::Published { .. } => {}
+        }
+    }
+}
+
+/// How paths name `sys.log` itself, which is not where it happened.
+const LOG_STATEMENT: &str = ".sys.log";
+
+/// Reads the counts of a run now and then, until dropped.
+pub(crate) struct Watcher {
+    task: Option<JoinHandle<()>>,
+}
+
+impl Watcher {
+    pub(crate) fn new(service: &Service, run: &RunId, progress: &Progress) -> Self {
+        let (service, run, progress) = (service.clone(), run.clone(), progress.clone());
+        let is_live = progress.bar.is_some();
+        let watch = async move {
+            while let Ok(run) = service.run(&run).await {
+                progress.counts(run.counts);
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        Self { task: is_live.then(|| tokio::spawn(watch)) }
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}

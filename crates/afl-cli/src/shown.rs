@@ -1,0 +1,142 @@
+//! Values, times and states as people read them.
+
+use std::fmt::Write;
+
+use afl_engine::attribute::Held;
+use afl_engine::time::Millis;
+use afl_engine::value::Value;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// How much of a value stands in a line.
+const VALUE_CHARS: usize = 60;
+
+/// A value as JSON, cut when it is long.
+pub(crate) fn value(value: &Value) -> String {
+    cut(&value.to_string(), VALUE_CHARS)
+}
+
+pub(crate) fn held(held: &Held) -> String {
+    match held {
+        Held::Inline(inline) => value(inline),
+        Held::Blob(blob) => format!("<{}>", bytes(blob.bytes)),
+    }
+}
+
+/// `name=value name=value`; a value that is no map stands alone.
+pub(crate) fn pairs(values: &Value) -> String {
+    let Value::Object(entries) = values else { return values.to_string() };
+    let pairs: Vec<String> = entries.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    pairs.join(" ")
+}
+
+pub(crate) fn cut(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "sizes are rounded anyway")]
+pub(crate) fn bytes(count: usize) -> String {
+    match count {
+        0..1_024 => format!("{count} bytes"),
+        1_024..1_048_576 => format!("{:.1} KiB", count as f64 / 1_024.0),
+        _ => format!("{:.1} MiB", count as f64 / 1_048_576.0),
+    }
+}
+
+/// A point in time, by the store's clock.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Moment(pub(crate) Millis);
+
+impl Moment {
+    pub(crate) fn now() -> Self {
+        Self(Millis(Timestamp::now().as_millisecond()))
+    }
+
+    /// `2025-11-16 02:08:19`, in the zone of the user.
+    pub(crate) fn local(self) -> String {
+        match Timestamp::from_millisecond(self.0.0) {
+            Ok(at) => at.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
+            Err(_) => self.0.0.to_string(),
+        }
+    }
+
+    /// `3 min ago`, `in 20 s`, `now`.
+    pub(crate) fn from(self, now: Self) -> String {
+        let away = self.0.since(now.0).0;
+        match away {
+            -999..=0 => "now".into(),
+            1.. => format!("in {}", span(Millis(away))),
+            _ => format!("{} ago", span(Millis(-away))),
+        }
+    }
+}
+
+/// The two largest units of a span: `2 h 5 min`, `3.2 s`, `40 ms`.
+pub(crate) fn span(span: Millis) -> String {
+    let millis = span.0.max(0);
+    let seconds = millis / 1_000;
+    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
+    let two = |large: i64, unit: &str, small: i64, part: &str| match small {
+        0 => format!("{large} {unit}"),
+        _ => format!("{large} {unit} {small} {part}"),
+    };
+    match () {
+        () if millis < 1_000 => format!("{millis} ms"),
+        () if seconds < 10 => format!("{seconds}.{} s", millis % 1_000 / 100),
+        () if minutes < 1 => format!("{seconds} s"),
+        () if hours < 1 => two(minutes, "min", seconds % 60, "s"),
+        () if days < 1 => two(hours, "h", minutes % 60, "min"),
+        () => two(days, "d", hours % 24, "h"),
+    }
+}
+
+/// Columns with two spaces between them, the last one ragged.
+pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+    use comfy_table::{Table, presets};
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_header(header.to_vec());
+    for row in rows {
+        table.add_row(row.clone());
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table.lines().fold(String::new(), |mut text, line| {
+        writeln!(text, "{}", line.trim_end()).expect("a string takes any text");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_has_the_units_that_fit_it() {
+        for (millis, text) in [
+            (0, "0 ms"),
+            (999, "999 ms"),
+            (1_500, "1.5 s"),
+            (42_000, "42 s"),
+            (120_000, "2 min"),
+            (125_000, "2 min 5 s"),
+            (7_500_000, "2 h 5 min"),
+            (180_000_000, "2 d 2 h"),
+        ] {
+            assert_eq!(span(Millis(millis)), text);
+        }
+        let at = |millis| Moment(Millis(millis));
+        assert_eq!(at(0).from(at(61_000)), "1 min 1 s ago");
+        assert_eq!(at(2_000).from(at(0)), "in 2.0 s");
+        assert_eq!(at(0).from(at(10)), "now");
+    }
+
+    #[test]
+    fn a_long_value_is_cut_between_letters() {
+        assert_eq!(cut("äöü", 2), "äö…");
+        assert_eq!(cut("äöü", 3), "äöü");
+    }
+}

@@ -1,0 +1,48 @@
+//! Claims the task of one step, for an agent that serves a single run.
+
+use afl_engine::id::{RunId, StepId};
+use afl_engine::policy::Effect;
+use afl_engine::task::{Lease, TaskState};
+use afl_engine::time::Millis;
+
+use super::claim::claimed;
+use super::{Claim, Queue};
+use crate::backend::Durability;
+use crate::store::{Error, Stored, event_record, run_record};
+
+impl Queue {
+    /// The task, if it may be handed out now; nothing when it may not or somebody else was faster.
+    pub async fn claim_step(
+        &self,
+        run: &RunId,
+        step: &StepId,
+        owner: &str,
+        lease: Millis,
+    ) -> Result<Option<Claim>, Error> {
+        let Some(task) = self.store.task(run, step).await? else { return Ok(None) };
+        let now = self.store.now().await?;
+        let is_due = task.item.not_before.is_none_or(|at| at <= now);
+        if task.item.state != TaskState::Pending || !is_due {
+            return Ok(None);
+        }
+        let keys = [run_record(), event_record(step)].map(|id| self.store.run_key(run, id));
+        let found = self.store.backend().get(&keys).await?;
+        let [of_run, event] = &found[..] else { unreachable!("the run and the event were asked for") };
+        let Some(payload) = self.payload(&task.item, of_run.as_ref(), event.as_ref()).await? else {
+            return Ok(None);
+        };
+        let secret = self.entropy.secret();
+        let lease = Lease { owner: owner.to_owned(), secret, expires: now.plus(lease), heartbeat: now };
+        let claimed = Stored { item: claimed(task.item, lease, now), version: task.version };
+        let write = self.store.update(run, &claimed, now);
+        let durability = match claimed.item.policy.effect {
+            Some(Effect::Once) => Durability::Durable,
+            Some(Effect::Idempotent | Effect::Pure) | None => Durability::Relaxed,
+        };
+        match self.store.write(vec![write], durability).await.map_err(Error::from) {
+            Ok(()) => Ok(Some(Claim::new(claimed.item, payload))),
+            Err(error) if error.is_conflict() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
