@@ -172,6 +172,7 @@ fn service_exit(error: &afl_runtime::Error) -> Exit {
         | Error::KeyTaken { .. }
         | Error::BadKey { .. }
         | Error::Ended { .. }
+        | Error::NotDamaged { .. }
         | Error::UnknownStep { .. }
         | Error::NothingFailed { .. }
         | Error::Canceling { .. } => Exit::WrongUse,
@@ -198,6 +199,7 @@ fn service_help(error: &afl_runtime::Error) -> Option<String> {
         | Error::KeyTaken { .. }
         | Error::BadKey { .. }
         | Error::Ended { .. }
+        | Error::NotDamaged { .. }
         | Error::Canceling { .. }
         | Error::Busy { .. }
         | Error::StartedByOthers { .. }

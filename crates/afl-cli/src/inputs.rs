@@ -76,7 +76,8 @@ impl Given {
             InputProblem::NoWorkflow(_)
             | InputProblem::Unknown { .. }
             | InputProblem::Misfit(_)
-            | InputProblem::Default { .. } => false,
+            | InputProblem::Default { .. }
+            | InputProblem::Oversize(_) => false,
         };
         let own = self.problems.iter().map(|problem| problem.text.clone());
         let refused = refused.iter().filter(|problem| !is_told(problem)).map(ToString::to_string);
