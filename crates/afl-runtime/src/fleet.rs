@@ -85,13 +85,23 @@ impl Fleet {
         }
     }
 
-    /// Keeps an evaluation that was made elsewhere in this process, unless the run is in hand already.
+    /// Keeps an evaluation that was made elsewhere in this process. Should it be old, its next commit tells.
     pub(crate) fn adopt(&mut self, evaluation: Box<Evaluation>) {
         let run = evaluation.run().id.clone();
-        if evaluation.run().status.is_terminal() || self.slots.contains_key(&run) {
+        if evaluation.run().status.is_terminal() {
             return;
         }
-        self.rest(run, evaluation);
+        match self.slots.get_mut(&run) {
+            Some(slot) => slot.hot = slot.hot.take().or(Some(evaluation)),
+            None => self.rest(run, evaluation),
+        }
+    }
+
+    /// Goes on with an evaluation that was begun elsewhere in this process.
+    pub(crate) fn take_over(&mut self, evaluation: Box<Evaluation>) {
+        let run = evaluation.run().id.clone();
+        self.adopt(evaluation);
+        self.note(Work { run, arrivals: Vec::new() });
     }
 
     /// The next run to drive, if one more may be driven now.
@@ -110,7 +120,8 @@ impl Fleet {
     pub(crate) fn done(&mut self, run: &RunId, driven: Driven) {
         self.busy -= 1;
         let slot = self.slots.get_mut(run).expect("a driven run has a slot");
-        match (slot.state, driven.hot) {
+        let hot = driven.hot.or(slot.hot.take());
+        match (slot.state, hot) {
             (State::BusyAgain, hot) => {
                 slot.hot = hot;
                 slot.state = State::Ready;
