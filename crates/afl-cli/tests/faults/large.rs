@@ -26,8 +26,14 @@ fn peak_bytes() -> usize {
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
 }
 
+/// One after the other, because they measure the memory of the process.
 #[tokio::test]
-async fn f14_a_hundred_megabytes_go_through_an_event_step_in_bounded_memory() {
+async fn f14_a_hundred_megabytes_go_through_an_event_step_and_a_gigabyte_is_refused_in_bounded_memory() {
+    send_a_hundred_megabytes().await;
+    offer_a_gigabyte().await;
+}
+
+async fn send_a_hundred_megabytes() {
     const SIZE: usize = 100 << 20;
     const COPIES: usize = 8;
     let site = Site::new(Kind::Sqlite);
@@ -49,8 +55,7 @@ async fn f14_a_hundred_megabytes_go_through_an_event_step_in_bounded_memory() {
     examine(&service).await;
 }
 
-#[tokio::test]
-async fn f14_a_gigabyte_is_refused_before_it_is_copied() {
+async fn offer_a_gigabyte() {
     const SIZE: usize = 1 << 30;
     let site = Site::new(Kind::Memory);
     let service = site.service().await;
