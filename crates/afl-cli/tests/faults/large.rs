@@ -1,6 +1,7 @@
 //! F14: values, programs and runs of a size that nobody wants. They work or are refused by name, and operators can
 //! still do their work.
 
+use std::fmt::Write as _;
 use std::fs;
 
 use afl_engine::run::RunStatus;
@@ -141,7 +142,7 @@ async fn f14_a_source_of_ten_megabytes_compiles_and_runs() {
     let comment = "// All that a generator had to say about the facet below, on one line.\n".repeat(20);
     let mut nth = 0;
     while source.len() < SIZE {
-        source += &format!("{comment}facet F{nth}(a: Long, b: String = \"{nth}\") => (c: Long)\n");
+        writeln!(source, "{comment}facet F{nth}(a: Long, b: String = \"{nth}\") => (c: Long)").unwrap();
         nth += 1;
     }
     let site = Site::new(Kind::Sqlite);

@@ -135,7 +135,7 @@ async fn live(service: Service) {
         let request = Request { max: 64, lease: LEASE, ..Request::new(Names::All, "agent") };
         match service.claim(&request).await {
             Ok(claims) if claims.is_empty() => {
-                drop(tokio::time::timeout(PATIENCE / 60, tasks.changed()).await)
+                drop(tokio::time::timeout(PATIENCE / 60, tasks.changed()).await);
             }
             Ok(claims) => {
                 for claim in claims {
