@@ -6,10 +6,12 @@ mod world;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use afl_engine::evaluation::Advance;
 use afl_engine::event::{Event, EventState};
 use afl_engine::plan::Plan;
 use afl_engine::run::RunStatus;
 use afl_engine::task::{Task, TaskState};
+use afl_engine::time::Millis;
 use afl_engine::trace::Trace;
 use afl_engine::{ObjectType, State, Value};
 use serde_json::json;
@@ -254,4 +256,29 @@ fn events_and_tasks_have_the_documents_states_and_a_list_does_not_change_an_even
     let (routed, other) = event_of(" with TaskList(name = \"gpu\") with Priority(level = 9)");
     assert_eq!((list.as_str(), other.as_str()), ("default", "gpu"));
     assert_eq!(plain, routed);
+}
+
+// covers: EVT-4-d, RT-8.3-d, RT-11.1-a
+#[test]
+fn one_change_set_holds_all_that_is_new_and_names_are_found_in_the_whole_program() {
+    let text = "namespace a { event facet Ping(n: Long) => (pong: Long) }
+        namespace b { facet Twice(n: Long) => (m: Long) andThen { p = a.Ping(n = $.n) yield Twice(m = p.pong * 2) } }
+        namespace c { use b
+            workflow W() => (o: Long) andThen { t = Twice(n = 4) yield W(o = t.m) } }";
+    let plan = plan_of("three.afl", text);
+    for (facet, parameters) in [("a.Ping", 1), ("b.Twice", 1), ("c.W", 0)] {
+        assert_eq!(plan.parameters(facet).map(<[_]>::len), Some(parameters), "{facet}");
+    }
+    let mut evaluation =
+        start(&plan, "c.W", afl_engine::value::Map::new(), options(1_000)).expect("it starts");
+    while let Advance::Need(wants) = evaluation.advance(Millis(2)) {
+        panic!("a new run needs nothing that is stored: {wants:?}");
+    }
+    let changes = evaluation.take_changes().expect("a new run is a change");
+    assert!(changes.steps().iter().all(|put| put.version.is_none()));
+    let ids: BTreeSet<_> = changes.steps().iter().map(|put| put.item.id.clone()).collect();
+    assert_eq!(ids.len(), changes.steps().len(), "each step once");
+    let events: Vec<_> = changes.events().iter().map(|put| put.item.step_id.to_string()).collect();
+    let tasks: Vec<_> = changes.tasks().iter().map(|put| put.item.step_id.to_string()).collect();
+    assert_eq!((events, tasks), (vec!["wb0s0b0s0".to_owned()], vec!["wb0s0b0s0".to_owned()]));
 }
