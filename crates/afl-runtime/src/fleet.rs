@@ -202,7 +202,9 @@ mod tests {
     fn no_more_runs_are_driven_at_once_than_allowed_and_the_others_wait() {
         let mut fleet = Fleet::default();
         let runs: Vec<String> = (0..AT_ONCE + 5).map(|at| at.to_string()).collect();
-        runs.iter().for_each(|run| fleet.note(work(run)));
+        for run in &runs {
+            fleet.note(work(run));
+        }
         let at_once: Vec<_> = std::iter::from_fn(|| fleet.next()).collect();
         assert_eq!(at_once.len(), AT_ONCE);
         for (work, _) in at_once {
