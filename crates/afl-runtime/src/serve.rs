@@ -15,7 +15,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{self, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
-use crate::drive::{Driven, Work};
+use crate::drive::{Driven, Others, Standing, Work};
 use crate::error::Error;
 use crate::fleet::{Fleet, InHand};
 use crate::look::{Found, Where};
@@ -31,6 +31,11 @@ const GATHER_UNDER_LOAD: Duration = Duration::from_millis(15);
 const LOAD: Duration = Duration::from_millis(100);
 /// When to look again for a run that was being driven at the last look.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// Looking takes one part in so many of the time, but is not put off for longer than this.
+const LOOK_SHARE: u32 = 20;
+const LOOK_SLOWEST: Duration = Duration::from_secs(1);
+/// When to see whether another process is done with a run.
+const ELSEWHERE: Duration = Duration::from_secs(1);
 /// How long to leave a store alone that failed.
 const BACKOFF: Duration = Duration::from_millis(500);
 /// The janitor's rounds: at least, when nothing is due, and after something came that may be due soon.
@@ -42,8 +47,10 @@ const SWEEP_CLAIMED: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) enum Wake {
     Arrived(Work),
-    /// A run was evaluated outside the driver; it goes on from there.
+    /// A run was evaluated outside the driver; it goes on from there when something arrives.
     Evaluated(Box<Evaluation>),
+    /// As before, but there is more to do at once.
+    Unfinished(Box<Evaluation>),
     Look,
 }
 
@@ -88,11 +95,16 @@ impl Service {
         Some(self.waker.get()?.health.borrow().clone())
     }
 
+    /// Whether this process drives runs.
+    pub(crate) fn is_driven(&self) -> bool {
+        self.waker.get().is_some_and(|waker| !waker.wakes.is_closed())
+    }
+
     pub(crate) fn wake(&self, wake: Wake) {
         let Some(waker) = self.waker.get() else { return };
         match wake {
             Wake::Look => waker.look.notify_one(),
-            Wake::Arrived(_) | Wake::Evaluated(_) => {
+            Wake::Arrived(_) | Wake::Evaluated(_) | Wake::Unfinished(_) => {
                 // What cannot be told is in the store.
                 if waker.wakes.try_send(wake).is_err() {
                     waker.look.notify_one();
@@ -134,6 +146,8 @@ struct Driver {
     /// Where the last look ended.
     last: Option<Mark>,
     looked: Instant,
+    /// How long to wait between looks while much arrives.
+    pace: Duration,
     /// When to look at what came, and when at everything.
     next_look: Option<Instant>,
     everything: Instant,
@@ -157,6 +171,7 @@ impl Driver {
             driving: HashMap::new(),
             last: None,
             looked: now,
+            pace: GATHER_UNDER_LOAD,
             next_look: None,
             everything: now,
             health,
@@ -200,6 +215,7 @@ impl Driver {
         match wake {
             Wake::Arrived(work) => self.fleet.note(work),
             Wake::Evaluated(evaluation) => self.fleet.adopt(evaluation),
+            Wake::Unfinished(evaluation) => self.fleet.take_over(evaluation),
             Wake::Look => {}
         }
     }
@@ -210,7 +226,7 @@ impl Driver {
             let service = self.service.clone();
             let run = work.run.clone();
             let job = self.jobs.spawn(async move {
-                let driven = service.drive(&work, hot).await;
+                let driven = service.drive(&work, hot, Others::Respect).await;
                 Done::Drove(work.run, driven)
             });
             self.driving.insert(job.id(), run);
@@ -230,7 +246,12 @@ impl Driver {
         };
         let run = self.driving.remove(&id);
         let trouble = match done {
-            Ok(Done::Drove(run, Ok(driven))) => return self.fleet.done(&run, driven),
+            Ok(Done::Drove(run, Ok(driven))) => {
+                if driven.standing == Standing::Elsewhere {
+                    self.look_at_everything_in(ELSEWHERE);
+                }
+                return self.fleet.done(&run, driven);
+            }
             Ok(Done::Drove(run, Err(error))) if error.is_of_run() => {
                 self.fleet.quarantine(&run, error.to_string());
                 None
@@ -254,18 +275,23 @@ impl Driver {
         };
         if trouble.is_some() {
             // What failed is still in the store.
-            self.everything = self.everything.min(Instant::now() + BACKOFF);
+            self.look_at_everything_in(BACKOFF);
         }
         self.health.send_replace(Health { quarantined: self.fleet.quarantined().clone(), trouble });
     }
 
+    fn look_at_everything_in(&mut self, span: Duration) {
+        self.everything = self.everything.min(Instant::now() + span);
+    }
+
     fn take_found(&mut self, found: Found) {
+        self.pace = (self.looked.elapsed() * LOOK_SHARE).clamp(GATHER_UNDER_LOAD, LOOK_SLOWEST);
         self.last = found.last.or(self.last.take());
         for work in found.work {
             match self.fleet.note_found(work) {
                 InHand::No => {}
                 InHand::Yes => {
-                    let again = Instant::now() + LOOK_AGAIN;
+                    let again = Instant::now() + LOOK_AGAIN.max(self.pace);
                     self.next_look = Some(self.next_look.map_or(again, |next| next.min(again)));
                 }
             }
@@ -273,7 +299,7 @@ impl Driver {
     }
 
     fn gathered(&self) -> Instant {
-        let wait = if self.looked.elapsed() > LOAD { GATHER } else { GATHER_UNDER_LOAD };
+        let wait = if self.looked.elapsed() > LOAD { GATHER } else { self.pace };
         Instant::now() + wait
     }
 }
