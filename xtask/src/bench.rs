@@ -1,11 +1,11 @@
 //! `cargo xtask bench`: the benches of the workspace, in release, as tables or as one JSON file.
 //!
-//! A bench is a target with `harness = false`. It prints a table; with the argument `--json` it prints one
-//! JSON object instead.
+//! A bench is a target with `harness = false`. It prints tables; with the argument `--json` it prints one
+//! JSON object, and tables to stderr if it likes.
 
 use std::fs;
-use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value};
@@ -17,35 +17,65 @@ struct Bench {
     target: &'static str,
 }
 
-const BENCHES: &[Bench] = &[Bench { package: "afl-lang", target: "compile" }];
+const BENCHES: &[Bench] =
+    &[Bench { package: "afl-lang", target: "compile" }, Bench { package: "afl-cli", target: "engine" }];
 
-pub(crate) fn run(workspace: &Workspace, filter: Option<&str>, json: Option<&Path>) -> Result<ExitCode> {
-    let chosen: Vec<&Bench> =
-        BENCHES.iter().filter(|bench| filter.is_none_or(|filter| bench.name().contains(filter))).collect();
+/// What to run, and how.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Run only the benches whose `crate/name` contains this
+    filter: Option<String>,
+    /// Write the results to this file as one JSON object, by bench
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Measure this store only: memory, sqlite or postgres
+    #[arg(long, value_name = "NAME")]
+    store: Option<String>,
+    /// Measure less, for a first look
+    #[arg(long)]
+    quick: bool,
+    /// Measure only the cases whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    case: Option<String>,
+}
+
+impl Options {
+    /// For the benches, which leave what they do not know.
+    fn arguments(&self) -> Vec<String> {
+        let store = self.store.iter().map(|store| format!("--store={store}"));
+        let quick = self.quick.then(|| "--quick".to_owned());
+        store.chain(quick).chain(self.case.clone()).collect()
+    }
+}
+
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<ExitCode> {
+    let wanted = |bench: &&Bench| options.filter.as_ref().is_none_or(|filter| bench.name().contains(filter));
+    let chosen: Vec<&Bench> = BENCHES.iter().filter(wanted).collect();
     let names: Vec<String> = BENCHES.iter().map(Bench::name).collect();
     ensure!(!chosen.is_empty(), "no bench is named like that; there are: {}", names.join(", "));
-    match json {
-        None => print_tables(workspace, &chosen)?,
-        Some(path) => collect_json(workspace, &chosen, path)?,
+    let arguments = options.arguments();
+    match &options.json {
+        None => print_tables(workspace, &chosen, &arguments)?,
+        Some(path) => collect_json(workspace, &chosen, &arguments, path)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_tables(workspace: &Workspace, benches: &[&Bench]) -> Result<()> {
+fn print_tables(workspace: &Workspace, benches: &[&Bench], arguments: &[String]) -> Result<()> {
     for bench in benches {
-        let mut command = bench.command(workspace);
+        let mut command = bench.command(workspace, arguments);
         let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
         ensure!(status.success(), "bench {} failed", bench.name());
     }
     Ok(())
 }
 
-fn collect_json(workspace: &Workspace, benches: &[&Bench], path: &Path) -> Result<()> {
+fn collect_json(workspace: &Workspace, benches: &[&Bench], arguments: &[String], path: &Path) -> Result<()> {
     let mut results = Map::new();
     for bench in benches {
         let name = bench.name();
         eprintln!("bench {name}");
-        let printed = output(bench.command(workspace).args(["--", "--json"]))?;
+        let printed = output(bench.command(workspace, arguments).arg("--json").stderr(Stdio::inherit()))?;
         let result: Value = serde_json::from_str(&printed)
             .with_context(|| format!("bench {name} printed no JSON object:\n{printed}"))?;
         results.insert(name, result);
@@ -61,9 +91,9 @@ impl Bench {
         format!("{}/{}", self.package, self.target)
     }
 
-    fn command(&self, workspace: &Workspace) -> Command {
+    fn command(&self, workspace: &Workspace, arguments: &[String]) -> Command {
         let mut cargo = workspace.cargo();
-        cargo.args(["bench", "--package", self.package, "--bench", self.target]);
+        cargo.args(["bench", "--package", self.package, "--bench", self.target, "--"]).args(arguments);
         cargo
     }
 }

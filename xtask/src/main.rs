@@ -11,7 +11,6 @@ mod test;
 mod tidy;
 mod workspace;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -50,13 +49,7 @@ enum Chore {
         summary: bool,
     },
     /// Run the benches in release
-    Bench {
-        /// Run only the benches whose `crate/name` contains this
-        filter: Option<String>,
-        /// Write the results to this file as one JSON object, by bench
-        #[arg(long, value_name = "FILE")]
-        json: Option<PathBuf>,
-    },
+    Bench(bench::Options),
     /// Look for texts and documents that break what is promised
     Fuzz {
         /// Run only the targets whose name contains this
@@ -82,7 +75,7 @@ fn run(chore: Chore) -> Result<ExitCode> {
         Chore::Requirements { summary } => {
             requirements::run(&workspace, if summary { Detail::Counts } else { Detail::Ids })
         }
-        Chore::Bench { filter, json } => bench::run(&workspace, filter.as_deref(), json.as_deref()),
+        Chore::Bench(options) => bench::run(&workspace, &options),
         Chore::Fuzz { filter, seconds } => fuzz::run(&workspace, seconds, filter.as_deref()),
     }
 }

@@ -46,7 +46,7 @@ impl Service {
         let hash = program.hash();
         let version = hash.to_string();
         if self.plans.get(&version).is_none() {
-            let json = program.emit(Emit::WHOLE).to_vec();
+            let json = String::from_utf8(program.emit(Emit::WHOLE).to_vec()).expect("JSON is UTF-8");
             self.store.publish(store::Program { hash: version, json }).await?;
             self.plans.keep(Arc::new(Plan::new(program)));
         }
@@ -57,7 +57,7 @@ impl Service {
     pub async fn program(&self, version: &str) -> Result<Program, Error> {
         let stored = self.store.program(version).await?;
         let stored = stored.ok_or_else(|| Error::UnknownProgram { version: version.to_owned() })?;
-        load(&stored.json).map_err(|source| Error::Program { version: version.to_owned(), source })
+        load(stored.json.as_bytes()).map_err(|source| Error::Program { version: version.to_owned(), source })
     }
 
     /// The plan of a published program.

@@ -25,10 +25,11 @@ use crate::service::Service;
 const WAKES: usize = 10_000;
 /// How long the driver trusts its wake-ups before it looks at everything.
 const BACKSTOP: Duration = Duration::from_secs(30);
-/// What this process settles, it is told at once. So a look for others' outcomes can wait for more of them.
-const GATHER: Duration = Duration::from_millis(2);
-const GATHER_UNDER_LOAD: Duration = Duration::from_millis(15);
-const LOAD: Duration = Duration::from_millis(100);
+/// From one look for others' outcomes to the next: longer the more the last one found, so that many are evaluated
+/// together. What this process settles it is told at once; so a look that found nothing new was not needed.
+const GATHER_EACH: Duration = Duration::from_micros(100);
+const GATHER_LEAST: Duration = Duration::from_millis(1);
+const GATHER_MOST: Duration = Duration::from_millis(15);
 /// When to look again for a run that was being driven at the last look.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// Looking takes one part in so many of the time, but is not put off for longer than this.
@@ -146,8 +147,8 @@ struct Driver {
     /// Where the last look ended.
     last: Option<Mark>,
     looked: Instant,
-    /// How long to wait between looks while much arrives.
-    pace: Duration,
+    /// How long to wait from one look to the next.
+    gather: Duration,
     /// When to look at what came, and when at everything.
     next_look: Option<Instant>,
     everything: Instant,
@@ -171,7 +172,7 @@ impl Driver {
             driving: HashMap::new(),
             last: None,
             looked: now,
-            pace: GATHER_UNDER_LOAD,
+            gather: GATHER_MOST,
             next_look: None,
             everything: now,
             health,
@@ -285,21 +286,27 @@ impl Driver {
     }
 
     fn take_found(&mut self, found: Found) {
-        self.pace = (self.looked.elapsed() * LOOK_SHARE).clamp(GATHER_UNDER_LOAD, LOOK_SLOWEST);
+        let share = self.looked.elapsed().saturating_mul(LOOK_SHARE).min(LOOK_SLOWEST);
         self.last = found.last.or(self.last.take());
+        let mut news = 0;
         for work in found.work {
+            let arrivals = work.arrivals.len();
             match self.fleet.note_found(work) {
-                InHand::No => {}
+                InHand::No => news += arrivals,
                 InHand::Yes => {
-                    let again = Instant::now() + LOOK_AGAIN.max(self.pace);
+                    let again = Instant::now() + LOOK_AGAIN.max(share);
                     self.next_look = Some(self.next_look.map_or(again, |next| next.min(again)));
                 }
             }
         }
+        let wanted = match u32::try_from(news) {
+            Ok(0) | Err(_) => GATHER_MOST,
+            Ok(news) => GATHER_EACH.saturating_mul(news).clamp(GATHER_LEAST, GATHER_MOST),
+        };
+        self.gather = wanted.max(share);
     }
 
     fn gathered(&self) -> Instant {
-        let wait = if self.looked.elapsed() > LOAD { GATHER } else { self.pace };
-        Instant::now() + wait
+        Instant::now().max(self.looked + self.gather)
     }
 }

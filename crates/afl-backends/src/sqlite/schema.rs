@@ -12,6 +12,9 @@ use super::file;
 const APPLICATION_ID: i32 = 0x4146_4c6f;
 
 /// In order, for ever: a file counts how many of them it has seen.
+///
+/// Records have a row number of their own: in a table that is ordered by a key, SQLite reads the whole body of every
+/// record that a search passes, and a program has megabytes.
 const MIGRATIONS: &[&str] = &[
     "
     CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY NOT NULL) WITHOUT ROWID, STRICT;
@@ -26,9 +29,9 @@ const MIGRATIONS: &[&str] = &[
         schema INTEGER NOT NULL,
         runtime INTEGER NOT NULL,
         checksum INTEGER NOT NULL,
-        body ANY NOT NULL,
-        PRIMARY KEY (tenant, scope, id)
-    ) WITHOUT ROWID, STRICT;
+        body ANY NOT NULL
+    ) STRICT;
+    CREATE UNIQUE INDEX named ON records (tenant, scope, id);
     CREATE INDEX placed ON records (tenant, bucket, rank, scope, id) WHERE bucket IS NOT NULL;
     ",
     include_str!("migrations/0002_views.sql"),

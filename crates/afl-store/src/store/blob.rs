@@ -5,26 +5,16 @@ use std::collections::BTreeSet;
 use afl_engine::attribute::{Blob, BlobHash, Held};
 use afl_engine::id::RunId;
 use afl_engine::value::Value;
-use serde::{Deserialize, Serialize};
 
+use super::Store;
 use super::entity::{BLOBS, PIECES};
 use super::error::{Defect, Error};
-use super::{Store, scope, seal};
-use crate::backend::{Change, Durability, Expect, StoreError, Write};
+use super::piece::put_text;
+use crate::backend::{Durability, StoreError, Write};
 use crate::record::{Key, Record};
 
-/// What one record holds of a value at most.
-const PIECE_BYTES: usize = 4 << 20;
 /// What a commit may carry besides its records; more is written before it, in commits of its own.
 const ALONG_BYTES: usize = 8 << 20;
-
-/// Stands for a value in pieces. A value that is a blob at all is longer than this.
-#[derive(Serialize, Deserialize)]
-struct Manifest {
-    pieces: usize,
-}
-
-const MANIFEST_BYTES: usize = 64;
 
 impl Store {
     /// Commits writes and the large values they refer to. A value that is there already is not written again.
@@ -44,9 +34,11 @@ impl Store {
             for blob in self.lacking(run, blobs).await? {
                 if blob.text.len() <= room.min(self.piece_bytes()) {
                     room -= blob.text.len();
-                    all.push(self.put_blob(run, blob_record(&blob.hash), &blob.text));
+                    all.push(put_text(self.run_key(run, blob_record(&blob.hash)), &blob.text));
                 } else {
-                    self.write_pieces(run, blob).await?;
+                    let key = self.run_key(run, blob_record(&blob.hash));
+                    let piece = |at| self.run_key(run, piece_record(&blob.hash, at));
+                    self.write_pieces(key, piece, &blob.text, Durability::Relaxed).await?;
                 }
             }
             match self.write(all, durability).await {
@@ -76,20 +68,8 @@ impl Store {
     }
 
     pub(crate) async fn blob(&self, run: &RunId, record: &Record) -> Result<String, Error> {
-        let body = text(record)?;
-        if body.len() > MANIFEST_BYTES {
-            return Ok(body.to_owned());
-        }
-        let manifest: Manifest = serde_json::from_str(body)
-            .map_err(|error| Error::unreadable(&record.key, Defect::Body(error.to_string())))?;
         let hash = BlobHash(record.key.id[BLOBS.len()..].to_owned());
-        let mut whole = String::new();
-        for piece in 0..manifest.pieces {
-            let key = self.run_key(run, piece_record(&hash, piece));
-            let found = self.backend.get(std::slice::from_ref(&key)).await?.pop().flatten();
-            whole.push_str(text(&found.ok_or_else(|| scope::missing(&key))?)?);
-        }
-        Ok(whole)
+        self.whole_text(record, |piece| self.run_key(run, piece_record(&hash, piece))).await
     }
 
     /// Those that are not stored yet, each once.
@@ -101,35 +81,6 @@ impl Store {
             blobs.iter().zip(found).filter(|(blob, found)| found.is_none() && seen.insert(&blob.hash));
         Ok(lacking.map(|(blob, _)| blob).collect())
     }
-
-    /// The pieces first and the manifest last, so that a value that is there is whole.
-    async fn write_pieces(&self, run: &RunId, blob: &Blob) -> Result<(), Error> {
-        let pieces = split(&blob.text, self.piece_bytes());
-        for (at, piece) in pieces.iter().enumerate() {
-            self.write_once(self.put_blob(run, piece_record(&blob.hash, at), piece)).await?;
-        }
-        let manifest =
-            serde_json::to_string(&Manifest { pieces: pieces.len() }).expect("a number has a JSON form");
-        self.write_once(self.put_blob(run, blob_record(&blob.hash), &manifest)).await
-    }
-
-    /// Writes what depends only on its key, so that finding it there is as good.
-    async fn write_once(&self, write: Write) -> Result<(), Error> {
-        match self.write(vec![write], Durability::Relaxed).await {
-            Ok(()) | Err(StoreError::Conflict { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn put_blob(&self, run: &RunId, id: String, text: &str) -> Write {
-        let key = self.run_key(run, id);
-        let content = seal::sealed(&key, text.as_bytes().to_vec(), None);
-        Write { key, expect: Expect::Absent, change: Change::Put(content) }
-    }
-
-    fn piece_bytes(&self) -> usize {
-        PIECE_BYTES.min(self.limits().body_bytes)
-    }
 }
 
 pub(crate) fn blob_record(hash: &BlobHash) -> String {
@@ -138,20 +89,4 @@ pub(crate) fn blob_record(hash: &BlobHash) -> String {
 
 fn piece_record(hash: &BlobHash, at: usize) -> String {
     format!("{PIECES}{}/{at:06}", hash.0)
-}
-
-fn text(record: &Record) -> Result<&str, Error> {
-    let not_text = |_| Error::unreadable(&record.key, Defect::Body("it is not text".to_owned()));
-    std::str::from_utf8(seal::opened(record)?).map_err(not_text)
-}
-
-fn split(text: &str, bytes: usize) -> Vec<&str> {
-    let mut pieces = Vec::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let (piece, behind) = rest.split_at(rest.floor_char_boundary(bytes.max(4)));
-        pieces.push(piece);
-        rest = behind;
-    }
-    pieces
 }

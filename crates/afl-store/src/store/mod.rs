@@ -6,6 +6,7 @@ mod delete;
 mod entity;
 mod error;
 mod inspect;
+mod piece;
 mod place;
 mod query;
 mod read;

@@ -6,8 +6,8 @@ use afl_engine::id::RunId;
 
 use super::Store;
 use super::error::{Defect, Error};
-use super::seal;
-use crate::backend::{Change, Durability, Expect, StoreError, Write};
+use super::piece::put_text;
+use crate::backend::Durability;
 use crate::record::Key;
 
 /// No run's id begins with this.
@@ -20,7 +20,7 @@ const KEYS: &str = "@keys";
 pub struct Program {
     /// `sha256:…`.
     pub hash: String,
-    pub json: Vec<u8>,
+    pub json: String,
 }
 
 impl Store {
@@ -30,20 +30,23 @@ impl Store {
         if self.backend.get(std::slice::from_ref(&key)).await?[0].is_some() {
             return Ok(());
         }
-        let content = seal::sealed(&key, program.json, None);
-        let write = Write { key, expect: Expect::Absent, change: Change::Put(content) };
-        match self.write(vec![write], Durability::Durable).await {
-            // The same hash is the same program, whoever wrote it.
-            Ok(()) | Err(StoreError::Conflict { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
+        // The same hash is the same program, whoever writes it.
+        if program.json.len() <= self.piece_bytes() {
+            return self.write_once(put_text(key, &program.json), Durability::Durable).await;
         }
+        let piece = |at| self.program_piece(&program.hash, at);
+        self.write_pieces(key, piece, &program.json, Durability::Durable).await
     }
 
     pub async fn program(&self, hash: &str) -> Result<Option<Program>, Error> {
         let key = self.shared_key(PROGRAMS, hash);
         let Some(record) = self.backend.get(&[key]).await?.pop().flatten() else { return Ok(None) };
-        let json = seal::opened(&record)?.to_vec();
+        let json = self.whole_text(&record, |at| self.program_piece(hash, at)).await?;
         Ok(Some(Program { hash: hash.to_owned(), json }))
+    }
+
+    fn program_piece(&self, hash: &str, at: usize) -> Key {
+        self.shared_key(PROGRAMS, &format!("{hash}/{at:06}"))
     }
 
     pub(crate) fn run_key(&self, run: &RunId, id: String) -> Key {

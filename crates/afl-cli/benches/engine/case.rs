@@ -1,0 +1,138 @@
+//! One measurement: a load on a fresh store, with its agent in this process or in another.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::agent;
+use crate::child::{Other, Role};
+use crate::ground::{Ground, ServerSpent};
+use crate::load::{self, Load};
+use crate::place::{Kind, Opened, Spent};
+
+/// Until a driver has looked at everything, as it does when it starts.
+pub(crate) const SETTLE: Duration = Duration::from_millis(100);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AgentAt {
+    Here,
+    Elsewhere,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Case {
+    pub(crate) load: Load,
+    pub(crate) agent: AgentAt,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Measured {
+    pub(crate) kind: Kind,
+    pub(crate) case: Case,
+    pub(crate) wall: Duration,
+    pub(crate) spent: Spent,
+    pub(crate) server: ServerSpent,
+}
+
+impl Case {
+    pub(crate) const fn here(load: Load) -> Self {
+        Self { load, agent: AgentAt::Here }
+    }
+
+    pub(crate) fn name(self) -> String {
+        let elsewhere = match self.agent {
+            AgentAt::Here => "",
+            AgentAt::Elsewhere => ", agent apart",
+        };
+        match self.load {
+            Load::Chain { steps } => format!("chain of {steps} pure steps"),
+            Load::Sequence { events } => format!("sequence of {events} events{elsewhere}"),
+            Load::Fan { events } => format!("foreach of {events} events{elsewhere}"),
+            Load::Singles { runs, in_flight } => {
+                format!("{runs} one-event runs, {in_flight} in flight{elsewhere}")
+            }
+            Load::Wide { steps } => format!("foreach of {steps} pure steps"),
+        }
+    }
+
+    pub(crate) async fn measure(self, kind: Kind, ground: &Ground) -> Measured {
+        let address = ground.fresh(kind).await;
+        let opened = Opened::at(&address).await;
+        let request = load::prepare(&opened.service, self.load).await;
+        let driver = {
+            let service = opened.service.clone();
+            tokio::spawn(async move { service.serve(std::future::pending()).await })
+        };
+        let (here, mut elsewhere) = match self.agent {
+            AgentAt::Here => (Some(tokio::spawn(agent::work(opened.service.clone(), None))), None),
+            AgentAt::Elsewhere => (None, Some(Other::start(Role::Agent, &address, 0).await)),
+        };
+        sleep(SETTLE).await;
+        let server = ground.server_spent(kind).await;
+        let before = spent(&opened, elsewhere.as_mut()).await;
+        let start = Instant::now();
+        load::drive(&opened, self.load, &request).await;
+        let wall = start.elapsed();
+        let spent = spent(&opened, elsewhere.as_mut()).await.since(before);
+        let server = ground.server_spent(kind).await.since(server);
+        driver.abort();
+        here.inspect(tokio::task::JoinHandle::abort);
+        if let Some(other) = elsewhere {
+            other.stop().await;
+        }
+        Measured { kind, case: self, wall, spent, server }
+    }
+}
+
+async fn spent(opened: &Opened, other: Option<&mut Other>) -> Spent {
+    match other {
+        None => opened.spent(),
+        Some(other) => opened.spent().with(other.tell().await.spent),
+    }
+}
+
+impl Measured {
+    pub(crate) fn runs(&self) -> f64 {
+        self.case.load.runs() as f64
+    }
+
+    pub(crate) fn steps(&self) -> f64 {
+        self.case.load.steps() as f64
+    }
+
+    pub(crate) fn rate(&self) -> f64 {
+        self.steps() / self.wall.as_secs_f64()
+    }
+
+    pub(crate) fn cpu_ms(&self) -> f64 {
+        self.spent.cpu.as_secs_f64() * 1e3
+    }
+
+    pub(crate) fn written_bytes(&self) -> f64 {
+        (self.spent.written_bytes + self.server.written_bytes) as f64
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        let Spent { calls, syncs, transactions, .. } = self.spent;
+        json!({
+            "store": self.kind,
+            "case": self.case.name(),
+            "runs": self.case.load.runs(),
+            "steps": self.case.load.steps(),
+            "seconds": self.wall.as_secs_f64(),
+            "stepsPerSecond": self.rate(),
+            "cpuMs": self.cpu_ms(),
+            "cpuMsPerRun": self.cpu_ms() / self.runs(),
+            "cpuMsPerStep": self.cpu_ms() / self.steps(),
+            "serverCpuMs": self.server.cpu.as_secs_f64() * 1e3,
+            "commits": calls.commits,
+            "durableCommits": calls.durable_commits,
+            "takes": calls.takes,
+            "reads": calls.reads,
+            "transactions": transactions,
+            "fsyncs": syncs,
+            "writtenBytes": self.written_bytes(),
+        })
+    }
+}

@@ -1,0 +1,91 @@
+//! Fresh stores for the cases: a directory for files, and a PostgreSQL server of our own.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use afl_testbed::postgres::Server;
+use tempfile::TempDir;
+use tokio_postgres::{Client, NoTls};
+
+use crate::place::{Address, Kind};
+use crate::usage;
+
+pub(crate) struct Ground {
+    directory: TempDir,
+    server: Option<Server>,
+    made: Cell<u32>,
+}
+
+/// What the server of a store has spent, besides the processes that use it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ServerSpent {
+    pub(crate) cpu: Duration,
+    /// Of its write-ahead log.
+    pub(crate) written_bytes: u64,
+}
+
+impl Ground {
+    pub(crate) fn new(kinds: &[Kind]) -> Self {
+        let directory = tempfile::tempdir().expect("a directory for files");
+        let server = kinds.contains(&Kind::Postgres).then(|| Server::start().expect("PostgreSQL starts"));
+        Self { directory, server, made: Cell::new(0) }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    pub(crate) async fn fresh(&self, kind: Kind) -> Address {
+        let number = self.made.get();
+        self.made.set(number + 1);
+        match kind {
+            Kind::Memory => Address::Memory,
+            Kind::Sqlite => Address::Sqlite(self.path().join(format!("{number}.db"))),
+            Kind::Postgres => {
+                let name = format!("bench{number}");
+                let client = connect(&self.url()).await;
+                client.batch_execute(&format!("CREATE DATABASE {name}")).await.expect("a new database");
+                let url = self.url();
+                let (server, _) = url.rsplit_once('/').expect("the URL names a database");
+                Address::Postgres(format!("{server}/{name}"))
+            }
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        self.server.as_ref().expect("started for this kind").url()
+    }
+
+    pub(crate) async fn server_spent(&self, kind: Kind) -> ServerSpent {
+        match kind {
+            Kind::Memory | Kind::Sqlite => ServerSpent::default(),
+            Kind::Postgres => {
+                let client = connect(&self.url()).await;
+                let sql = "SELECT (pg_current_wal_insert_lsn() - '0/0')::float8";
+                let bytes: f64 = client.query_one(sql, &[]).await.expect("the server answers").get(0);
+                ServerSpent { cpu: usage::cpu_of_server(&self.pid_file()), written_bytes: bytes as u64 }
+            }
+        }
+    }
+
+    fn pid_file(&self) -> PathBuf {
+        let server = self.server.as_ref().expect("started for this kind");
+        server.directory().join("data/postmaster.pid")
+    }
+}
+
+pub(crate) async fn connect(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("the server answers");
+    tokio::spawn(async move { drop(connection.await) });
+    client
+}
+
+impl ServerSpent {
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self {
+            cpu: self.cpu.saturating_sub(before.cpu),
+            written_bytes: self.written_bytes - before.written_bytes,
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What durable runs cost on each store, beside what the disk and the database can do at most.
+//!
+//! Prints tables; with `--json` one JSON object, and the tables to stderr. `--store=NAME` chooses a store, `--quick`
+//! makes everything smaller, and a word chooses the cases whose name contains it.
+#![expect(
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "figures for people need no 52 bits, and counts are not negative"
+)]
+
+mod agent;
+mod case;
+mod child;
+mod counted;
+mod ground;
+mod load;
+mod place;
+mod quiet;
+mod raw;
+mod report;
+mod target;
+mod usage;
+
+use std::env;
+use std::time::Duration;
+
+use case::{AgentAt, Case};
+use child::Role;
+use ground::Ground;
+use load::Load;
+use place::{Address, Kind};
+use quiet::{Idle, Large, PickUp};
+use report::Report;
+
+#[derive(Debug)]
+struct Wanted {
+    kinds: Vec<Kind>,
+    /// What sizes are divided by.
+    divisor: usize,
+    filter: Option<String>,
+}
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let role = args.first().and_then(|first| Role::ALL.into_iter().find(|role| role.flag() == *first));
+    if let (Some(role), [_, address, size]) = (role, &args[..]) {
+        child::run(role, &Address::parse(address), size.parse().expect("a number")).await;
+        return;
+    }
+    let has = |flag: &str| args.iter().any(|arg| arg == flag);
+    let store = args.iter().find_map(|arg| arg.strip_prefix("--store="));
+    let wanted = Wanted {
+        kinds: Kind::ALL.into_iter().filter(|kind| store.is_none_or(|store| kind.name() == store)).collect(),
+        divisor: if has("--quick") { 10 } else { 1 },
+        // Cargo adds `--bench`.
+        filter: args.iter().find(|arg| !arg.starts_with("--")).cloned(),
+    };
+    let report = measure(&wanted).await;
+    if has("--json") {
+        eprint!("{report}");
+        println!("{}", report.json());
+    } else {
+        print!("{report}");
+    }
+}
+
+async fn measure(wanted: &Wanted) -> Report {
+    let ground = Ground::new(&wanted.kinds);
+    let mut report = Report {
+        load_before: usage::load_average(),
+        command_ready: quiet::command_ready(),
+        ..Report::default()
+    };
+    for kind in &wanted.kinds {
+        measure_kind(*kind, wanted, &ground, &mut report).await;
+    }
+    report.load_after = usage::load_average();
+    report
+}
+
+async fn measure_kind(kind: Kind, wanted: &Wanted, ground: &Ground, report: &mut Report) {
+    let limits = match kind {
+        Kind::Memory => raw::Limits::default(),
+        Kind::Sqlite => raw::sqlite(ground.path()),
+        Kind::Postgres => raw::postgres(&ground.url(), ground.path()).await,
+    };
+    report.limits.insert(kind, limits);
+    for case in cases(kind, wanted.divisor) {
+        if wanted.wants(&case.name()) {
+            eprintln!("{kind}: {}", case.name());
+            report.cases.push(case.measure(kind, ground).await);
+        }
+    }
+    for agent in agents(kind) {
+        if wanted.wants("pick-up") {
+            report.pick_ups.push(PickUp::measure(kind, *agent, 1_000 / wanted.divisor, ground).await);
+        }
+    }
+    if wanted.wants("idle") && kind != Kind::Memory {
+        report.idle.push(Idle::measure(kind, Duration::from_secs(10), ground).await);
+    }
+    // In memory all of it stays, and that is its use.
+    if wanted.wants("large") && kind != Kind::Memory {
+        eprintln!("{kind}: a large run");
+        report.large.push(Large::measure(kind, 1_000_000 / wanted.divisor, ground).await);
+    }
+}
+
+fn cases(kind: Kind, divisor: usize) -> Vec<Case> {
+    let loads = [1_000, 10_000].map(|steps| Load::Chain { steps });
+    let fans = [1_000, 10_000, 100_000 / divisor].map(|events| Load::Fan { events });
+    let sequence = Load::Sequence { events: 1_000 };
+    let alone = loads.into_iter().chain([sequence]).chain(fans).map(Case::here);
+    let singles = [1, 64].map(|in_flight| Load::Singles { runs: 5_000 / divisor, in_flight });
+    let by_agent = agents(kind).iter().flat_map(|agent| singles.map(|load| Case { load, agent: *agent }));
+    alone.chain(by_agent).collect()
+}
+
+/// Only this process can reach its memory.
+fn agents(kind: Kind) -> &'static [AgentAt] {
+    match kind {
+        Kind::Memory => &[AgentAt::Here],
+        Kind::Sqlite | Kind::Postgres => &[AgentAt::Here, AgentAt::Elsewhere],
+    }
+}
+
+impl Wanted {
+    fn wants(&self, name: &str) -> bool {
+        self.filter.as_ref().is_none_or(|filter| name.contains(filter.as_str()))
+    }
+}

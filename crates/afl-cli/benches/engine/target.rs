@@ -1,0 +1,161 @@
+//! The targets, each beside the figure that it judges.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+
+use crate::case::{AgentAt, Measured};
+use crate::load::Load;
+use crate::place::Kind;
+use crate::quiet::{Idle, Large, PickUp};
+use crate::report::Report;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    what: String,
+    kind: Kind,
+    figure: f64,
+    bound: Bound,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Bound {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+impl Target {
+    fn is_met(&self) -> bool {
+        match self.bound {
+            Bound::AtMost(limit) => self.figure <= limit,
+            Bound::AtLeast(limit) => self.figure >= limit,
+        }
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        let (bound, limit) = match self.bound {
+            Bound::AtMost(limit) => ("atMost", limit),
+            Bound::AtLeast(limit) => ("atLeast", limit),
+        };
+        json!({ "store": self.kind, "what": self.what, "figure": self.figure, bound: limit, "met": self.is_met() })
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (sign, limit) = match self.bound {
+            Bound::AtMost(limit) => ("<=", limit),
+            Bound::AtLeast(limit) => (">=", limit),
+        };
+        let verdict = if self.is_met() { "met" } else { "MISSED" };
+        write!(f, "{:<9} {:<66} {:>9.3} {sign} {limit:<6} {verdict}", self.kind, self.what, self.figure)
+    }
+}
+
+/// All that the figures of a report can be judged by.
+pub(crate) fn judge(report: &Report) -> Vec<Target> {
+    let mut targets: Vec<Target> = report.cases.iter().flat_map(|case| of_case(case, report)).collect();
+    targets.extend(Kind::ALL.into_iter().filter_map(|kind| growth(kind, report)));
+    targets.extend(report.pick_ups.iter().flat_map(of_pick_up));
+    targets.extend(report.idle.iter().flat_map(of_idle));
+    targets.extend(report.large.iter().map(of_large));
+    targets
+}
+
+fn of_case(case: &Measured, report: &Report) -> Vec<Target> {
+    let mut targets = Vec::new();
+    let mut add = |what: &str, figure: f64, bound: Bound| {
+        let what = format!("{}: {what}", case.case.name());
+        targets.push(Target { what, kind: case.kind, figure, bound });
+    };
+    let durable = case.spent.calls.durable_commits as f64;
+    let limits = report.limits.get(&case.kind).copied().unwrap_or_default();
+    match case.case.load {
+        Load::Chain { steps } => {
+            add("durable commits", durable, Bound::AtMost(1.0));
+            if steps == 10_000 {
+                add("CPU ms", case.cpu_ms(), Bound::AtMost(1_000.0));
+            }
+        }
+        Load::Sequence { events } => {
+            add("durable commits a step", (durable - 1.0) / events as f64, Bound::AtMost(1.0));
+            if let (Kind::Sqlite, Some(raw)) = (case.kind, limits.one_writer) {
+                add("of raw", case.rate() / raw, Bound::AtLeast(0.8));
+            }
+        }
+        Load::Fan { events } => {
+            if events == 1_000 {
+                add("CPU ms", case.cpu_ms(), Bound::AtMost(300.0));
+            }
+        }
+        Load::Singles { in_flight: 1, .. } => {
+            add("durable commits a run", durable / case.runs(), Bound::AtMost(2.0));
+            if let (Kind::Sqlite, Some(raw)) = (case.kind, limits.one_writer) {
+                add("of raw", case.rate() / raw, Bound::AtLeast(0.4));
+            }
+        }
+        Load::Singles { .. } => {
+            add("fsyncs a run", case.spent.syncs as f64 / case.runs(), Bound::AtMost(0.15));
+            add("CPU ms a run", case.cpu_ms() / case.runs(), Bound::AtMost(1.0));
+            match (case.kind, limits.one_writer, limits.sixteen_writers) {
+                (Kind::Sqlite, Some(raw), _) => add("of raw", case.rate() / raw, Bound::AtLeast(3.0)),
+                (Kind::Postgres, _, Some(raw)) => {
+                    add("of raw, 16 writers", case.rate() / raw, Bound::AtLeast(0.3));
+                }
+                _ => {}
+            }
+        }
+        Load::Wide { .. } => {}
+    }
+    targets
+}
+
+/// How much more an event step costs in the largest `foreach` than in the smallest.
+fn growth(kind: Kind, report: &Report) -> Option<Target> {
+    let fans =
+        report.cases.iter().filter(|case| case.kind == kind && matches!(case.case.load, Load::Fan { .. }));
+    let (mut first, mut last) = (None, None);
+    for fan in fans {
+        first = first.or(Some(fan));
+        last = Some(fan);
+    }
+    let cost = |case: &Measured| case.cpu_ms() / case.steps();
+    let (first, last) = (first?, last?);
+    let what = format!("CPU of an event step, foreach of {} by {}", last.steps(), first.steps());
+    Some(Target { what, kind, figure: cost(last) / cost(first), bound: Bound::AtMost(1.3) })
+}
+
+fn of_pick_up(pick_up: &PickUp) -> Vec<Target> {
+    let target = |what: &str, percent: usize, limit: f64| Target {
+        what: what.to_owned(),
+        kind: pick_up.kind,
+        figure: pick_up.percentile_ms(percent),
+        bound: Bound::AtMost(limit),
+    };
+    match pick_up.agent {
+        AgentAt::Here => vec![
+            target("idle pick-up in process, p50 ms", 50, 1.0),
+            target("idle pick-up in process, p99 ms", 99, 5.0),
+        ],
+        AgentAt::Elsewhere => vec![target("idle pick-up across processes, p99 ms", 99, 20.0)],
+    }
+}
+
+fn of_idle(idle: &Idle) -> Vec<Target> {
+    let target = |what: &str, figure: f64, limit: f64| Target {
+        what: what.to_owned(),
+        kind: idle.kind,
+        figure,
+        bound: Bound::AtMost(limit),
+    };
+    vec![
+        target("idle server, queries a second", idle.queries_per_second, 1.0),
+        target("idle server, MB", idle.resident_bytes as f64 / 1e6, 20.0),
+        target("server ready, ms", idle.ready_after.as_secs_f64() * 1e3, 100.0),
+    ]
+}
+
+fn of_large(large: &Large) -> Target {
+    let what = format!("a run of {} steps, peak MB", large.steps);
+    Target { what, kind: large.kind, figure: large.peak_bytes as f64 / 1e6, bound: Bound::AtMost(300.0) }
+}

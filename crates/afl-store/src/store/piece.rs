@@ -1,0 +1,93 @@
+//! Texts too large for one record: pieces first, then a manifest in their place, so that a text that is there is whole.
+
+use serde::{Deserialize, Serialize};
+
+use super::error::{Defect, Error};
+use super::{Store, scope, seal};
+use crate::backend::{Change, Durability, Expect, StoreError, Write};
+use crate::record::{Key, Record};
+
+/// What one record holds of a text at most.
+const PIECE_BYTES: usize = 4 << 20;
+
+/// Stands for a text in pieces.
+#[derive(Serialize, Deserialize)]
+struct Manifest {
+    pieces: usize,
+}
+
+/// A text that may stand in pieces is longer than this, which is how a manifest is told from one.
+const MANIFEST_BYTES: usize = 64;
+
+impl Store {
+    pub(crate) fn piece_bytes(&self) -> usize {
+        PIECE_BYTES.min(self.limits().body_bytes)
+    }
+
+    /// Writes a text that depends only on its key. The durability is that of all of it.
+    pub(crate) async fn write_pieces(
+        &self,
+        key: Key,
+        piece_key: impl Fn(usize) -> Key,
+        text: &str,
+        durability: Durability,
+    ) -> Result<(), Error> {
+        let pieces = split(text, self.piece_bytes());
+        for (at, piece) in pieces.iter().enumerate() {
+            self.write_once(put_text(piece_key(at), piece), Durability::Relaxed).await?;
+        }
+        let manifest =
+            serde_json::to_string(&Manifest { pieces: pieces.len() }).expect("a number has a JSON form");
+        self.write_once(put_text(key, &manifest), durability).await
+    }
+
+    /// The text of a record, or of the pieces that it stands for.
+    pub(crate) async fn whole_text(
+        &self,
+        record: &Record,
+        piece_key: impl Fn(usize) -> Key,
+    ) -> Result<String, Error> {
+        let body = text(record)?;
+        if body.len() > MANIFEST_BYTES {
+            return Ok(body.to_owned());
+        }
+        let manifest: Manifest = serde_json::from_str(body)
+            .map_err(|error| Error::unreadable(&record.key, Defect::Body(error.to_string())))?;
+        let mut whole = String::new();
+        for piece in 0..manifest.pieces {
+            let key = piece_key(piece);
+            let found = self.backend.get(std::slice::from_ref(&key)).await?.pop().flatten();
+            whole.push_str(text(&found.ok_or_else(|| scope::missing(&key))?)?);
+        }
+        Ok(whole)
+    }
+
+    /// Writes what depends only on its key, so that finding it there is as good.
+    pub(crate) async fn write_once(&self, write: Write, durability: Durability) -> Result<(), Error> {
+        match self.write(vec![write], durability).await {
+            Ok(()) | Err(StoreError::Conflict { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+pub(crate) fn put_text(key: Key, text: &str) -> Write {
+    let content = seal::sealed(&key, text.as_bytes().to_vec(), None);
+    Write { key, expect: Expect::Absent, change: Change::Put(content) }
+}
+
+fn text(record: &Record) -> Result<&str, Error> {
+    let not_text = |_| Error::unreadable(&record.key, Defect::Body("it is not text".to_owned()));
+    std::str::from_utf8(seal::opened(record)?).map_err(not_text)
+}
+
+fn split(text: &str, bytes: usize) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (piece, behind) = rest.split_at(rest.floor_char_boundary(bytes.max(4)));
+        pieces.push(piece);
+        rest = behind;
+    }
+    pieces
+}
