@@ -3,6 +3,7 @@
 
 mod clock;
 mod faults;
+mod one_run;
 mod runs;
 mod serving;
 mod traps;
