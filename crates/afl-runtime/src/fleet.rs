@@ -166,3 +166,63 @@ impl Fleet {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use afl_engine::id::StepId;
+
+    use super::*;
+    use crate::drive::Standing;
+
+    fn work(run: &str) -> Work {
+        let arrivals = vec![Arrival { step: StepId::root(), event: None }];
+        Work { run: RunId(run.into()), arrivals }
+    }
+
+    fn driven() -> Driven {
+        Driven { standing: Standing::Held, hot: None }
+    }
+
+    #[test]
+    fn what_arrives_during_a_drive_is_driven_after_it_by_the_same_evaluator() {
+        let mut fleet = Fleet::default();
+        fleet.note(work("a"));
+        let (first, _) = fleet.next().expect("a run is ready");
+        fleet.note(work("a"));
+        fleet.note(work("a"));
+        assert!(fleet.next().is_none(), "one evaluator for one run");
+        fleet.done(&first.run, driven());
+        let (second, _) = fleet.next().expect("it goes on");
+        assert_eq!(second.arrivals.len(), 2);
+        fleet.done(&second.run, driven());
+        assert!(fleet.next().is_none() && fleet.slots.is_empty());
+    }
+
+    #[test]
+    fn no_more_runs_are_driven_at_once_than_allowed_and_the_others_wait() {
+        let mut fleet = Fleet::default();
+        let runs: Vec<String> = (0..AT_ONCE + 5).map(|at| at.to_string()).collect();
+        for run in &runs {
+            fleet.note(work(run));
+        }
+        let at_once: Vec<_> = std::iter::from_fn(|| fleet.next()).collect();
+        assert_eq!(at_once.len(), AT_ONCE);
+        for (work, _) in at_once {
+            fleet.done(&work.run, driven());
+        }
+        assert_eq!(std::iter::from_fn(|| fleet.next()).count(), 5);
+    }
+
+    #[test]
+    fn a_quarantined_run_is_left_alone_until_it_is_pardoned() {
+        let mut fleet = Fleet::default();
+        fleet.note(work("a"));
+        let (hurt, _) = fleet.next().expect("a run is ready");
+        fleet.quarantine(&hurt.run, "damaged".to_owned());
+        fleet.note(work("a"));
+        assert!(fleet.next().is_none());
+        fleet.pardon();
+        fleet.note(work("a"));
+        assert!(fleet.next().is_some());
+    }
+}

@@ -4,6 +4,7 @@
 mod clock;
 mod contract;
 mod faults;
+mod one_run;
 mod runs;
 mod serving;
 mod traps;
