@@ -114,13 +114,7 @@ fn version(connection: &Connection, key: &Key) -> Result<Option<u64>, Undone> {
         .map_err(|error| Undone::Refused(StoreError::Damaged { key: key.clone(), reason: error.to_string() }))
 }
 
-fn put(
-    connection: &Connection,
-    sql: &str,
-    key: &Key,
-    version: u64,
-    content: &Content,
-) -> rusqlite::Result<()> {
+fn put(connection: &Connection, sql: &str, key: &Key, version: u64, content: &Content) -> Result<(), Undone> {
     let place = content.place.as_ref();
     let written = connection.prepare_cached(sql)?.execute(params![
         key.tenant.as_str(),
@@ -134,13 +128,22 @@ fn put(
         content.seal.checksum,
         body(&content.body),
     ])?;
-    assert_eq!(written, 1, "the expectation was checked in this transaction");
-    Ok(())
+    one_row(written, key)
 }
 
-fn delete(connection: &Connection, key: &Key) -> rusqlite::Result<()> {
+fn delete(connection: &Connection, key: &Key) -> Result<(), Undone> {
     let values = params![key.tenant.as_str(), key.scope, key.id];
     let deleted = connection.prepare_cached(DELETE)?.execute(values)?;
-    assert_eq!(deleted, 1, "the expectation was checked in this transaction");
-    Ok(())
+    one_row(deleted, key)
+}
+
+/// The expectation was checked in this transaction, so only a damaged file gives another number.
+fn one_row(rows: usize, key: &Key) -> Result<(), Undone> {
+    if rows == 1 {
+        return Ok(());
+    }
+    // Part of the batch may be written, so the transaction must go.
+    let damage = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+    let reason = format!("{rows} rows were written in the place of {} of {}", key.id, key.scope);
+    Err(Undone::Broken(rusqlite::Error::SqliteFailure(damage, Some(reason))))
 }
