@@ -26,10 +26,12 @@ const WAKES: usize = 10_000;
 /// How long the driver trusts its wake-ups before it looks at everything.
 const BACKSTOP: Duration = Duration::from_secs(30);
 /// From one look for others' outcomes to the next: longer the more the last one found, so that many are evaluated
-/// together. What this process settles it is told at once; so a look that found nothing new was not needed.
-const GATHER_EACH: Duration = Duration::from_micros(100);
+/// together. What this process settles it is told at once; so a look that found nothing new was for nothing, and the
+/// next one waits twice as long.
+const GATHER_EACH: Duration = Duration::from_micros(200);
 const GATHER_LEAST: Duration = Duration::from_millis(1);
-const GATHER_MOST: Duration = Duration::from_millis(15);
+const GATHER_NEWS: Duration = Duration::from_millis(15);
+const GATHER_MOST: Duration = Duration::from_millis(60);
 /// When to look again for a run that was being driven at the last look.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// How long to leave a store alone that failed.
@@ -159,7 +161,7 @@ impl Driver {
             driving: HashMap::new(),
             last: None,
             looked: now,
-            gather: GATHER_MOST,
+            gather: GATHER_LEAST,
             next_look: None,
             everything: now,
             health,
@@ -264,9 +266,9 @@ impl Driver {
 
     fn take_found(&mut self, found: Found) {
         self.last = found.last.or(self.last.take());
-        let mut news = 0;
+        let mut news: u32 = 0;
         for work in found.work {
-            let arrivals = work.arrivals.len();
+            let arrivals = work.arrivals.len() as u32;
             match self.fleet.note_found(work) {
                 InHand::No => news += arrivals,
                 InHand::Yes => {
@@ -275,9 +277,9 @@ impl Driver {
                 }
             }
         }
-        self.gather = match u32::try_from(news) {
-            Ok(0) | Err(_) => GATHER_MOST,
-            Ok(news) => GATHER_EACH.saturating_mul(news).clamp(GATHER_LEAST, GATHER_MOST),
+        self.gather = match news {
+            0 => (2 * self.gather).min(GATHER_MOST),
+            news => GATHER_EACH.saturating_mul(news).clamp(GATHER_LEAST, GATHER_NEWS),
         };
     }
 
