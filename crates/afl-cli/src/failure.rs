@@ -45,6 +45,10 @@ pub(crate) enum Failure {
     BadStoreUrl { url: String },
     #[error("there is no store at {path}")]
     NoStore { path: String },
+    #[error("cannot make the folder {folder} for the store here: {}", reason(source, "folder"))]
+    NoFolder { folder: &'static str, source: Error },
+    #[error("standard input cannot be both the program and its inputs")]
+    StdinTwice,
     #[error("`{text}` is no time")]
     BadTime { text: String },
     #[error("run {run} has no iteration {iteration}: it has had {}", crate::report::count(*had, "iteration"))]
@@ -64,9 +68,11 @@ impl Failure {
             | Self::NotText { .. }
             | Self::Unwritable { .. }
             | Self::NoStore { .. }
+            | Self::NoFolder { .. }
             | Self::NoThreads { .. } => Exit::Inaccessible,
             Self::NoSources { .. }
             | Self::StdinNotAlone
+            | Self::StdinTwice
             | Self::NoGraph(_)
             | Self::UnknownCode { .. }
             | Self::NotAPair { .. }
@@ -146,6 +152,10 @@ impl Failure {
             Self::NoStore { .. } => {
                 Some("`afl run` and `afl start` make one; `--store` or AFL_STORE name another".into())
             }
+            Self::NoFolder { .. } => {
+                Some("go to a folder that you may write, or name a store with `--store` or AFL_STORE".into())
+            }
+            Self::StdinTwice => Some("name a file for one of them".into()),
             Self::BadTime { .. } => {
                 Some("write a span, such as 30d or 2h, or a date, such as 2026-01-31".into())
             }

@@ -87,6 +87,14 @@ impl Foreground {
         Ok((Self::new(service, agent, options, store, color), id))
     }
 
+    /// What comes of a call, unless Ctrl-C comes first.
+    pub(crate) async fn unless_stopped<T>(&self, call: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            done = call => Some(done),
+            () = self.stop.asked() => None,
+        }
+    }
+
     /// Drives the run until it rests, then tells what came of it.
     pub(crate) async fn drive(self, run: &RunId) -> Result<Exit, Failure> {
         let (json, store, color) = (self.json, self.store.clone(), self.color);

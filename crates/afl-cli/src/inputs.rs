@@ -42,6 +42,10 @@ impl Options {
         self.pairs.is_empty() && self.file.is_none()
     }
 
+    pub(crate) fn reads_stdin(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| file.as_os_str() == STANDARD)
+    }
+
     pub(crate) fn read(&self, declared: &[Parameter]) -> Result<Given, Failure> {
         let mut given = Given::default();
         if let Some(file) = &self.file {

@@ -17,7 +17,7 @@ use afl_runtime::{Service, StartRequest, Started, pick_workflow};
 use clap::Args;
 
 use crate::failure::Failure;
-use crate::input;
+use crate::input::{self, STANDARD};
 use crate::inputs;
 use crate::mock::Mock;
 use crate::report::{self, Format, Tally};
@@ -64,6 +64,9 @@ pub(crate) enum Shown {
 
 impl Options {
     pub(crate) fn prepare(&self, mock: Option<&Mock>, color: Color, shown: Shown) -> Result<Launch, Failure> {
+        if self.inputs.reads_stdin() && self.files.iter().any(|file| file.as_os_str() == STANDARD) {
+            return Err(Failure::StdinTwice);
+        }
         let program = self.compile(color, shown)?;
         let plan = Arc::new(Plan::new(&program));
         let given = self.workflow.as_deref().or(mock.and_then(|mock| mock.workflow.as_deref()));

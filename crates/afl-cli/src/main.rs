@@ -26,6 +26,7 @@ mod states;
 mod stop;
 mod store;
 mod tree;
+mod unbegun;
 mod when;
 
 use std::process::ExitCode;

@@ -137,6 +137,7 @@ impl Teller<'_> {
 
     fn tell_failed(&self, run: &Run) {
         let Some(failure) = &run.error else { return };
+        let failure = shown::inert(&failure.to_string());
         output::say(&format!("{} {failure}\n", paint("error:", color::ERROR, self.color)));
         match self.store.lifetime() {
             Lifetime::Kept => self.help(&format!(
@@ -187,7 +188,7 @@ const A_WHILE: Millis = Millis(1_000);
 /// What an open end waits for.
 pub(crate) fn sentence(on: &On) -> String {
     let now = Moment::now();
-    match on {
+    let sentence = match on {
         On::Agent { name, list, since } => {
             let waited = now.0.since(*since);
             let waited =
@@ -204,7 +205,8 @@ pub(crate) fn sentence(on: &On) -> String {
         }
         On::Driver => "its answer is there and has not been taken in yet".into(),
         On::Failure(failure) => format!("failed: {}", failure.message),
-    }
+    };
+    shown::inert(&sentence)
 }
 
 pub(crate) fn exit(rest: Rest, status: RunStatus) -> Exit {

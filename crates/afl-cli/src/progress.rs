@@ -59,6 +59,7 @@ impl Progress {
         let attempt = task.attempts + 1;
         let of = task.policy.retry.map(|retry| format!(" of {}", retry.max)).unwrap_or_default();
         let next = Moment(next).from(Moment::now());
+        let error = shown::inert(error);
         self.say(&format!("{}: attempt {attempt}{of} failed: {error}; the next one {next}", task.path));
     }
 

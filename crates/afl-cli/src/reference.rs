@@ -36,10 +36,13 @@ fn the_reference_page_says_what_the_help_says() {
 fn page() -> String {
     let mut root = Cli::command().term_width(100);
     root.build();
-    let commands = root.get_subcommands().filter(|command| command.get_name() != HELP);
-    let sections = commands.map(|command| section(command.clone()));
-    let own = section(root.clone());
-    sections.fold(format!("{INTRODUCTION}{own}"), |page, section| page + &section)
+    format!("{INTRODUCTION}{}", sections(&root))
+}
+
+/// A section for the command and for each command below it.
+fn sections(command: &Command) -> String {
+    let below = command.get_subcommands().filter(|command| command.get_name() != HELP);
+    below.map(sections).fold(section(command.clone()), |page, section| page + &section)
 }
 
 fn section(mut command: Command) -> String {

@@ -27,7 +27,21 @@ pub(crate) fn held(held: &Held) -> String {
 pub(crate) fn pairs(values: &Value) -> String {
     let Value::Object(entries) = values else { return values.to_string() };
     let pairs: Vec<String> = entries.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    pairs.join(" ")
+    inert(&pairs.join(" "))
+}
+
+/// A text of a stranger that cannot steer the terminal: what would is shown as its code.
+pub(crate) fn inert(text: &str) -> String {
+    let steers = |character: char| match character {
+        '\n' | '\t' => false,
+        // Marks that turn the direction of writing.
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        character => character.is_control(),
+    };
+    let show = |character: char| {
+        if steers(character) { character.escape_unicode().to_string() } else { character.to_string() }
+    };
+    text.chars().map(show).collect()
 }
 
 pub(crate) fn cut(text: &str, chars: usize) -> String {
@@ -132,6 +146,11 @@ mod tests {
         assert_eq!(at(0).from(at(61_000)), "1 min 1 s ago");
         assert_eq!(at(2_000).from(at(0)), "in 2.0 s");
         assert_eq!(at(0).from(at(10)), "now");
+    }
+
+    #[test]
+    fn a_text_of_a_stranger_cannot_steer_the_terminal() {
+        assert_eq!(inert("gone\x1b[2J\u{9b}2J\u{202e}!\nnext"), "gone\\u{1b}[2J\\u{9b}2J\\u{202e}!\nnext");
     }
 
     #[test]

@@ -80,8 +80,8 @@ impl Options {
 
     fn address(&self) -> Result<Address, Failure> {
         match self.url.as_deref() {
-            Some(url) => Address::parse(url),
-            None => Ok(Address::Sqlite(Place::Project)),
+            Some(url) if !url.is_empty() => Address::parse(url),
+            Some(_) | None => Ok(Address::Sqlite(Place::Project)),
         }
     }
 }
@@ -141,10 +141,9 @@ fn project_file(missing: Missing) -> Result<PathBuf, Failure> {
     }
     let folder = Path::new(FOLDER);
     if missing == Missing::Create {
-        let unwritable =
-            |source| Failure::Unwritable { name: format!("the folder {}", folder.display()), source };
-        fs::create_dir(folder).map_err(unwritable)?;
-        fs::write(folder.join(IGNORE_FILE), IGNORE_ALL).map_err(unwritable)?;
+        let unmade = |source| Failure::NoFolder { folder: FOLDER, source };
+        fs::create_dir(folder).map_err(unmade)?;
+        fs::write(folder.join(IGNORE_FILE), IGNORE_ALL).map_err(unmade)?;
     }
     Ok(folder.join(FILE))
 }

@@ -81,7 +81,7 @@ fn remark(view: &StepView) -> String {
             values(if is_empty { &attributes.params } else { &attributes.returns })
         }
     };
-    shown::cut(&text.replace('\n', " "), VALUES_CHARS)
+    shown::inert(&shown::cut(&text.replace('\n', " "), VALUES_CHARS))
 }
 
 fn holder(task: &Task) -> String {

@@ -135,3 +135,30 @@ fn a_store_is_found_from_folders_below() {
 fn cases() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance")
 }
+
+// G13: damage is told by name, stops that run and no other, and can be put away.
+#[test]
+fn a_damaged_run_is_named_and_can_be_discarded() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("pay.afl"), PROGRAM.replace("BACKOFF", "1")).unwrap();
+    let start = ["start", "pay.afl", "-i", "item=tea", "--json"];
+    let [hurt, sound] =
+        [(); 2].map(|()| json(&afl(folder.path(), &start))["run"].as_str().unwrap().to_owned());
+    let db = rusqlite::Connection::open(folder.path().join(".afl/store.db")).unwrap();
+    let damage = "UPDATE records SET body = replace(body, 'tea', 'rum') WHERE scope = ?1 AND id = 's/wb0s0'";
+    assert_eq!(db.execute(damage, [&hurt]).unwrap(), 1);
+    drop(db);
+
+    let doctor = afl(folder.path(), &["doctor", "--json"]);
+    assert_eq!(doctor.status.code(), Some(1), "{doctor:?}");
+    let findings = json(&doctor)["findings"].as_array().unwrap().clone();
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert_eq!(findings[0]["run"], hurt.as_str());
+    assert_eq!(afl(folder.path(), &["resume", &hurt]).status.code(), Some(3));
+    assert_eq!(afl(folder.path(), &["resume", &sound]).status.code(), Some(4));
+    assert_eq!(afl(folder.path(), &["doctor", &sound, "--discard"]).status.code(), Some(2));
+    assert_eq!(afl(folder.path(), &["doctor", &hurt, "--discard"]).status.code(), Some(0));
+    assert_eq!(afl(folder.path(), &["doctor"]).status.code(), Some(0));
+    let runs = json(&afl(folder.path(), &["runs", "--json"]));
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 1);
+}

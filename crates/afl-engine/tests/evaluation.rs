@@ -211,6 +211,30 @@ fn t5_a_result_touches_its_own_and_not_its_siblings() {
     assert!(many.2 < few.2 + 20, "the block of a long `foreach` is as small as that of a short one");
 }
 
+#[test]
+fn an_iteration_stays_within_what_one_commit_may_hold() {
+    let text = "event facet Ping(n: Long) => (pong: Long)\n\
+                facet Row(n: Long) => (o: [Long]) andThen foreach x in [1, 2, 3, 4, 5, 6, 7, 8, 9] {\n\
+                  p = Ping(n = x)\n  yield Row(o = p.pong)\n}\n\
+                workflow W(xs: [Long]) => (o: [Long]) andThen foreach x in $.xs {\n\
+                  r = Row(n = x)\n  yield W(o = r.o)\n}";
+    let plan = plan_of("rows.afl", text);
+    let xs: Vec<u32> = (0..200).collect();
+    let inputs = json!({"xs": xs}).as_object().expect("a map").clone();
+    let mut evaluation = start(&plan, "W", inputs, options(50)).expect("the inputs fit");
+    let mut world = World::default();
+    world.drive(&mut evaluation);
+    assert!(world.largest_commit < 100, "a commit of {} records", world.largest_commit);
+    let pending = world.pending();
+    assert_eq!(pending.len(), 1_800);
+    for id in &pending {
+        world.settle(id, Ok(json!({"pong": 1}).as_object().expect("a map").clone()));
+        evaluation.arrive(id.clone());
+    }
+    assert_eq!(world.drive(&mut evaluation), RunStatus::Completed);
+    assert!(world.largest_commit < 100, "a commit of {} records", world.largest_commit);
+}
+
 // covers: RT-9-a, RT-9-b, RT-9-c, EVT-0-d, EVT-1-f, EVT-4-c
 #[test]
 fn nothing_is_written_before_the_end_of_an_iteration_and_each_step_once() {

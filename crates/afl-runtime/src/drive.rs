@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use afl_engine::evaluation::{Advance, Evaluation, Stored, Wants};
 use afl_engine::event::{Event, Reception};
 use afl_engine::id::{RunId, StepId};
-use afl_engine::run::{Control, RunStatus};
+use afl_engine::run::{Control, Run, RunStatus};
 use afl_engine::time::Millis;
 use afl_store::backend::Durability;
 
@@ -17,6 +17,9 @@ use crate::service::{Service, Traced};
 
 /// How often an evaluation is redone because others wrote meanwhile, before it is left for later.
 const REDOS: usize = 16;
+
+/// How long an evaluation may be silent before others go on with it.
+const UNDER_WAY: Millis = Millis(2_000);
 
 /// What the result of one step changes, with room to spare: the step, its event, its block and what follows.
 const WRITES_PER_ARRIVAL: usize = 10;
@@ -51,21 +54,36 @@ pub enum Standing {
     Gone,
     /// An operator holds it.
     Held,
+    /// Another process evaluates it at this moment.
+    Elsewhere,
     /// At a fixed point, or at its end.
     Rests(RunStatus),
+}
+
+/// What to do about a run that another process seems to evaluate. To go on with it is safe, but one of the two
+/// works for nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Others {
+    Ignore,
+    Respect,
 }
 
 impl Service {
     /// Takes in what arrived for a run. It is safe for many to drive the same run at once: one of them commits, the
     /// others see that and look again.
     pub async fn drive_once(&self, work: &Work) -> Result<Driven, Error> {
-        self.drive(work, None).await
+        self.drive(work, None, Others::Ignore).await
     }
 
-    pub(crate) async fn drive(&self, work: &Work, hot: Option<Box<Evaluation>>) -> Result<Driven, Error> {
+    pub(crate) async fn drive(
+        &self,
+        work: &Work,
+        hot: Option<Box<Evaluation>>,
+        others: Others,
+    ) -> Result<Driven, Error> {
         let mut hot = hot;
         for redo in 0..REDOS {
-            match self.attempt(work, hot.take(), redo).await {
+            match self.attempt(work, hot.take(), others, redo).await {
                 Err(error) if error.is_conflict() => {}
                 outcome => return outcome,
             }
@@ -73,11 +91,17 @@ impl Service {
         Err(Error::Busy { run: work.run.clone(), tries: REDOS })
     }
 
-    async fn attempt(&self, work: &Work, hot: Option<Box<Evaluation>>, redo: usize) -> Result<Driven, Error> {
+    async fn attempt(
+        &self,
+        work: &Work,
+        hot: Option<Box<Evaluation>>,
+        others: Others,
+        redo: usize,
+    ) -> Result<Driven, Error> {
         let now = self.store.now().await?;
         let mut evaluation = match hot {
             Some(evaluation) => evaluation,
-            None => match self.cold(&work.run, now).await? {
+            None => match self.cold(&work.run, others, now).await? {
                 Cold::Ready(evaluation) => evaluation,
                 Cold::Stands(standing) => return Ok(Driven { standing, hot: None }),
             },
@@ -104,7 +128,7 @@ impl Service {
     }
 
     /// Begins with what is stored.
-    async fn cold(&self, id: &RunId, now: Millis) -> Result<Cold, Error> {
+    async fn cold(&self, id: &RunId, others: Others, now: Millis) -> Result<Cold, Error> {
         let Some(run) = self.store.run(id).await? else { return Ok(Cold::Stands(Standing::Gone)) };
         if run.item.status.is_terminal() {
             return Ok(Cold::Stands(Standing::Rests(run.item.status)));
@@ -114,6 +138,9 @@ impl Service {
             Control::Cancel => {
                 self.end_canceled(id).await?;
                 Ok(Cold::Stands(Standing::Rests(RunStatus::Canceled)))
+            }
+            Control::Go if others == Others::Respect && is_under_way(&run.item, now) => {
+                Ok(Cold::Stands(Standing::Elsewhere))
             }
             Control::Go => {
                 let plan = self.plan(&run.item.workflow_version).await?;
@@ -210,6 +237,13 @@ impl Service {
             }
         }
     }
+}
+
+/// Whether a commit was made in the midst of an evaluation a moment ago.
+fn is_under_way(run: &Run, now: Millis) -> bool {
+    // A clock that went back must not make a run wait for it.
+    let ago = now.since(run.updated);
+    !run.active.is_empty() && (Millis(0)..UNDER_WAY).contains(&ago)
 }
 
 enum Cold {

@@ -85,13 +85,23 @@ impl Fleet {
         }
     }
 
-    /// Keeps an evaluation that was made elsewhere in this process, unless the run is in hand already.
+    /// Keeps an evaluation that was made elsewhere in this process. Should it be old, its next commit tells.
     pub(crate) fn adopt(&mut self, evaluation: Box<Evaluation>) {
         let run = evaluation.run().id.clone();
-        if evaluation.run().status.is_terminal() || self.slots.contains_key(&run) {
+        if evaluation.run().status.is_terminal() {
             return;
         }
-        self.rest(run, evaluation);
+        match self.slots.get_mut(&run) {
+            Some(slot) => slot.hot = slot.hot.take().or(Some(evaluation)),
+            None => self.rest(run, evaluation),
+        }
+    }
+
+    /// Goes on with an evaluation that was begun elsewhere in this process.
+    pub(crate) fn take_over(&mut self, evaluation: Box<Evaluation>) {
+        let run = evaluation.run().id.clone();
+        self.adopt(evaluation);
+        self.note(Work { run, arrivals: Vec::new() });
     }
 
     /// The next run to drive, if one more may be driven now.
@@ -110,7 +120,8 @@ impl Fleet {
     pub(crate) fn done(&mut self, run: &RunId, driven: Driven) {
         self.busy -= 1;
         let slot = self.slots.get_mut(run).expect("a driven run has a slot");
-        match (slot.state, driven.hot) {
+        let hot = driven.hot.or(slot.hot.take());
+        match (slot.state, hot) {
             (State::BusyAgain, hot) => {
                 slot.hot = hot;
                 slot.state = State::Ready;
@@ -153,5 +164,65 @@ impl Fleet {
         {
             self.slots.remove(&coldest);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use afl_engine::id::StepId;
+
+    use super::*;
+    use crate::drive::Standing;
+
+    fn work(run: &str) -> Work {
+        let arrivals = vec![Arrival { step: StepId::root(), event: None }];
+        Work { run: RunId(run.into()), arrivals }
+    }
+
+    fn driven() -> Driven {
+        Driven { standing: Standing::Held, hot: None }
+    }
+
+    #[test]
+    fn what_arrives_during_a_drive_is_driven_after_it_by_the_same_evaluator() {
+        let mut fleet = Fleet::default();
+        fleet.note(work("a"));
+        let (first, _) = fleet.next().expect("a run is ready");
+        fleet.note(work("a"));
+        fleet.note(work("a"));
+        assert!(fleet.next().is_none(), "one evaluator for one run");
+        fleet.done(&first.run, driven());
+        let (second, _) = fleet.next().expect("it goes on");
+        assert_eq!(second.arrivals.len(), 2);
+        fleet.done(&second.run, driven());
+        assert!(fleet.next().is_none() && fleet.slots.is_empty());
+    }
+
+    #[test]
+    fn no_more_runs_are_driven_at_once_than_allowed_and_the_others_wait() {
+        let mut fleet = Fleet::default();
+        let runs: Vec<String> = (0..AT_ONCE + 5).map(|at| at.to_string()).collect();
+        for run in &runs {
+            fleet.note(work(run));
+        }
+        let at_once: Vec<_> = std::iter::from_fn(|| fleet.next()).collect();
+        assert_eq!(at_once.len(), AT_ONCE);
+        for (work, _) in at_once {
+            fleet.done(&work.run, driven());
+        }
+        assert_eq!(std::iter::from_fn(|| fleet.next()).count(), 5);
+    }
+
+    #[test]
+    fn a_quarantined_run_is_left_alone_until_it_is_pardoned() {
+        let mut fleet = Fleet::default();
+        fleet.note(work("a"));
+        let (hurt, _) = fleet.next().expect("a run is ready");
+        fleet.quarantine(&hurt.run, "damaged".to_owned());
+        fleet.note(work("a"));
+        assert!(fleet.next().is_none());
+        fleet.pardon();
+        fleet.note(work("a"));
+        assert!(fleet.next().is_some());
     }
 }

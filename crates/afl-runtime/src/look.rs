@@ -15,7 +15,7 @@ const PAGE: usize = 1_000;
 const LOOK: usize = 100_000;
 
 /// How far back a look goes behind the last one: processes write at the same time and commit later.
-const OVERLAP_MS: i64 = 10_000;
+const OVERLAP_MS: i64 = 2_000;
 
 /// Where to look.
 #[derive(Clone, PartialEq, Eq, Debug)]

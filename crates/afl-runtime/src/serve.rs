@@ -15,7 +15,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{self, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
-use crate::drive::{Driven, Work};
+use crate::drive::{Driven, Others, Standing, Work};
 use crate::error::Error;
 use crate::fleet::{Fleet, InHand};
 use crate::look::{Found, Where};
@@ -34,6 +34,12 @@ const GATHER_NEWS: Duration = Duration::from_millis(15);
 const GATHER_MOST: Duration = Duration::from_millis(60);
 /// When to look again for a run that was being driven at the last look.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// Looks that are not short take one part in so many of the time, but are not put off for longer than this.
+const LOOK_SHORT: Duration = Duration::from_millis(5);
+const LOOK_SHARE: u32 = 20;
+const LOOK_SLOWEST: Duration = Duration::from_secs(1);
+/// When to see whether another process is done with a run.
+const ELSEWHERE: Duration = Duration::from_secs(1);
 /// How long to leave a store alone that failed.
 const BACKOFF: Duration = Duration::from_millis(500);
 /// The janitor's rounds: at least, when nothing is due, and after something came that may be due soon.
@@ -45,8 +51,10 @@ const SWEEP_CLAIMED: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) enum Wake {
     Arrived(Work),
-    /// A run was evaluated outside the driver; it goes on from there.
+    /// A run was evaluated outside the driver; it goes on from there when something arrives.
     Evaluated(Box<Evaluation>),
+    /// As before, but there is more to do at once.
+    Unfinished(Box<Evaluation>),
     Look,
 }
 
@@ -91,11 +99,16 @@ impl Service {
         Some(self.waker.get()?.health.borrow().clone())
     }
 
+    /// Whether this process drives runs.
+    pub(crate) fn is_driven(&self) -> bool {
+        self.waker.get().is_some_and(|waker| !waker.wakes.is_closed())
+    }
+
     pub(crate) fn wake(&self, wake: Wake) {
         let Some(waker) = self.waker.get() else { return };
         match wake {
             Wake::Look => waker.look.notify_one(),
-            Wake::Arrived(_) | Wake::Evaluated(_) => {
+            Wake::Arrived(_) | Wake::Evaluated(_) | Wake::Unfinished(_) => {
                 // What cannot be told is in the store.
                 if waker.wakes.try_send(wake).is_err() {
                     waker.look.notify_one();
@@ -137,6 +150,7 @@ struct Driver {
     /// Where the last look ended.
     last: Option<Mark>,
     looked: Instant,
+    /// How long to wait from one look to the next.
     gather: Duration,
     /// When to look at what came, and when at everything.
     next_look: Option<Instant>,
@@ -205,6 +219,7 @@ impl Driver {
         match wake {
             Wake::Arrived(work) => self.fleet.note(work),
             Wake::Evaluated(evaluation) => self.fleet.adopt(evaluation),
+            Wake::Unfinished(evaluation) => self.fleet.take_over(evaluation),
             Wake::Look => {}
         }
     }
@@ -215,7 +230,7 @@ impl Driver {
             let service = self.service.clone();
             let run = work.run.clone();
             let job = self.jobs.spawn(async move {
-                let driven = service.drive(&work, hot).await;
+                let driven = service.drive(&work, hot, Others::Respect).await;
                 Done::Drove(work.run, driven)
             });
             self.driving.insert(job.id(), run);
@@ -235,7 +250,12 @@ impl Driver {
         };
         let run = self.driving.remove(&id);
         let trouble = match done {
-            Ok(Done::Drove(run, Ok(driven))) => return self.fleet.done(&run, driven),
+            Ok(Done::Drove(run, Ok(driven))) => {
+                if driven.standing == Standing::Elsewhere {
+                    self.look_at_everything_in(ELSEWHERE);
+                }
+                return self.fleet.done(&run, driven);
+            }
             Ok(Done::Drove(run, Err(error))) if error.is_of_run() => {
                 self.fleet.quarantine(&run, error.to_string());
                 None
@@ -259,12 +279,20 @@ impl Driver {
         };
         if trouble.is_some() {
             // What failed is still in the store.
-            self.everything = self.everything.min(Instant::now() + BACKOFF);
+            self.look_at_everything_in(BACKOFF);
         }
         self.health.send_replace(Health { quarantined: self.fleet.quarantined().clone(), trouble });
     }
 
+    fn look_at_everything_in(&mut self, span: Duration) {
+        self.everything = self.everything.min(Instant::now() + span);
+    }
+
     fn take_found(&mut self, found: Found) {
+        let share = match self.looked.elapsed() {
+            short if short < LOOK_SHORT => Duration::ZERO,
+            long => long.saturating_mul(LOOK_SHARE).min(LOOK_SLOWEST),
+        };
         self.last = found.last.or(self.last.take());
         let mut news: u32 = 0;
         for work in found.work {
@@ -272,15 +300,16 @@ impl Driver {
             match self.fleet.note_found(work) {
                 InHand::No => news += arrivals,
                 InHand::Yes => {
-                    let again = Instant::now() + LOOK_AGAIN;
+                    let again = Instant::now() + LOOK_AGAIN.max(share);
                     self.next_look = Some(self.next_look.map_or(again, |next| next.min(again)));
                 }
             }
         }
-        self.gather = match news {
+        let wanted = match news {
             0 => (2 * self.gather).min(GATHER_MOST),
             news => GATHER_EACH.saturating_mul(news).clamp(GATHER_LEAST, GATHER_NEWS),
         };
+        self.gather = wanted.max(share);
     }
 
     fn gathered(&self) -> Instant {

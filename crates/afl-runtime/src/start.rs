@@ -59,7 +59,8 @@ pub enum Origin {
 }
 
 impl Service {
-    /// Starts a run. When it returns, the run is durable and evaluated to its first fixed point.
+    /// Starts a run. When it returns, the run is durable, and evaluated to its first fixed point if one commit can
+    /// hold that.
     pub async fn start(&self, request: StartRequest) -> Result<Started, Error> {
         let plan = self.plan(&request.program.to_string()).await?;
         let workflow = plans::workflow(&plan, request.workflow.as_deref())?;
@@ -103,13 +104,21 @@ impl Service {
         reservation: Option<&Reservation>,
     ) -> Result<RunStatus, Error> {
         let now = evaluation.run().created;
-        while let Advance::Need(wants) = evaluation.advance(now) {
-            self.supply(&mut evaluation, &wants).await?;
-        }
+        let advance = loop {
+            match evaluation.advance(now) {
+                Advance::Need(wants) => self.supply(&mut evaluation, &wants).await?,
+                advance @ (Advance::Commit | Advance::Rest) => break advance,
+            }
+        };
         let changes = evaluation.take_changes().expect("a new run is a change");
         self.store.commit_start(&changes, reservation).await?;
         evaluation.committed();
         self.tell(&mut evaluation);
+        if advance == Advance::Commit && self.is_driven() {
+            // Two evaluators of one run would only be in each other's way.
+            self.wake(Wake::Unfinished(Box::new(evaluation)));
+            return Ok(RunStatus::Running);
+        }
         if self.evaluate(&mut evaluation, now, Durability::Relaxed).await.is_err() {
             // The run is accepted, and what is left of its beginning is found by every driver.
             self.wake(Wake::Look);

@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 
+use afl_engine::id::RunId;
 use afl_lang::render::Color;
-use afl_runtime::doctor::{Finding, Remedy, Repair, Report};
+use afl_runtime::Service;
+use afl_runtime::doctor::{Finding, Promise, Remedy, Repair, Report};
 use clap::Args;
 
 use crate::color::{self, paint};
@@ -23,6 +25,9 @@ pub(crate) struct Options {
     /// Repair what can be repaired without harm
     #[arg(long)]
     fix: bool,
+    /// Delete the run, which must be damaged, with everything of it
+    #[arg(long, requires = "run", conflicts_with_all = ["fix", "json"])]
+    discard: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -32,9 +37,15 @@ pub(crate) struct Options {
 
 pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
     let service = options.store.open(Missing::Refuse).await?;
+    if let (true, Some(run)) = (options.discard, &options.run) {
+        let run = named(&service, run).await?;
+        service.discard(&run).await?;
+        output::say(&format!("run {run} is deleted\n"));
+        return Ok(Exit::Fine);
+    }
     let remedy = if options.fix { Remedy::Fix } else { Remedy::Tell };
     let report = match &options.run {
-        Some(run) => service.examine(&service.find(run).await?, remedy).await?,
+        Some(run) => service.examine(&named(&service, run).await?, remedy).await?,
         None => service.doctor(remedy).await?,
     };
     if options.json {
@@ -46,12 +57,20 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
     Ok(if report.findings.iter().any(is_open) { Exit::Mistakes } else { Exit::Fine })
 }
 
+/// The run by a part of its id; one that cannot be read is found by its whole id.
+async fn named(service: &Service, run: &str) -> Result<RunId, Failure> {
+    match service.find(run).await {
+        Err(error) if error.is_damage() => Ok(RunId(run.into())),
+        found => Ok(found?),
+    }
+}
+
 fn text(report: &Report, color: Color) -> String {
     let mut text = String::new();
     for finding in &report.findings {
         let Finding { promise, run, path, problem, repair } = finding;
         let mark = paint("broken:", color::ERROR, color);
-        writeln!(text, "{mark} {promise:?} in run {run}, {path}: {problem}")
+        writeln!(text, "{mark} {}; run {run}, {path}: {problem}", words(*promise))
             .expect("a string takes any text");
         writeln!(text, "  {}", advice(*repair)).expect("a string takes any text");
     }
@@ -67,10 +86,25 @@ fn text(report: &Report, color: Color) -> String {
     text
 }
 
+/// The promise, as it should be.
+fn words(promise: Promise) -> &'static str {
+    match promise {
+        Promise::AtomicStep => "each iteration is stored whole",
+        Promise::Acknowledged => "what was acknowledged is there",
+        Promise::OneOutcome => "each step has one outcome",
+        Promise::CrashesCount => "attempts stay within their limits",
+        Promise::Completion => "what has ended has ended whole",
+        Promise::PinnedDefinition => "the program of a run is there",
+        Promise::NoSilentStall => "every run that goes on has something that wakes it",
+        Promise::OneClock => "leases are by one clock",
+        Promise::FailStop => "every record can be read",
+    }
+}
+
 fn advice(repair: Repair) -> &'static str {
     match repair {
         Repair::Possible => "`afl doctor --fix` repairs it",
         Repair::Done => "repaired",
-        Repair::ByHand => "it needs a person: restore the record from a backup, or cancel the run",
+        Repair::ByHand => "a person must decide; `afl doctor RUN --discard` deletes the run",
     }
 }

@@ -9,6 +9,7 @@ use crate::foreground::{self, Foreground};
 use crate::launch::{self, Launch, Shown};
 use crate::mock::Mock;
 use crate::outcome::Outcome;
+use crate::output;
 use crate::store::{self, Missing};
 
 const EXAMPLES: &str = "\
@@ -67,7 +68,12 @@ async fn start(
     let service = options.store.open(Missing::Create).await?;
     let foreground = Foreground::new(service, agent, &options.foreground, &options.store, color);
     let workflow = launch.workflow.clone();
-    let started = launch.start(&foreground.service).await?;
+    let Some(started) = foreground.unless_stopped(launch.start(&foreground.service)).await else {
+        foreground.progress.clear();
+        output::say("stopped while starting; `afl runs` lists the run if it was stored\n");
+        return Ok(Exit::Interrupted);
+    };
+    let started = started?;
     foreground.progress.say(&format!("run {} of {workflow}", started.run));
     foreground.drive(&started.run).await
 }

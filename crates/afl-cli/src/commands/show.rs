@@ -129,10 +129,10 @@ fn heading(run: &Run) -> String {
     )
     .expect(ANY_TEXT);
     if let Some(failure) = &run.error {
-        writeln!(text, "error: {failure}").expect(ANY_TEXT);
+        writeln!(text, "error: {}", shown::inert(&failure.to_string())).expect(ANY_TEXT);
     }
     for (name, value) in &run.labels {
-        writeln!(text, "label {name}={value}").expect(ANY_TEXT);
+        writeln!(text, "label {}", shown::inert(&format!("{name}={value}"))).expect(ANY_TEXT);
     }
     text.push('\n');
     text

@@ -2,19 +2,21 @@
 
 use std::fmt::Write;
 
-use afl_engine::id::StepId;
+use afl_engine::id::{RunId, StepId};
 use afl_lang::render::Color;
-use afl_runtime::{Link, On, Reason, Wait, Why};
+use afl_runtime::{Error, Link, On, Reason, Service, Wait, Why};
 use clap::Args;
+use serde_json::json;
 
 use crate::color::{self, paint};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::outcome::sentence;
 use crate::output;
-use crate::shown::Moment;
+use crate::shown::{self, Moment};
 use crate::states;
 use crate::store::{self, Missing};
+use crate::unbegun::{self, Chain, Unbegun};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -40,7 +42,13 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
     let service = options.store.open(Missing::Refuse).await?;
     let id = service.find(&options.run).await?;
     let within = match &options.step {
-        Some(step) => service.find_step(&id, step).await?,
+        Some(step) => match service.find_step(&id, step).await {
+            Err(error @ Error::UnknownStep { .. }) => {
+                let chain = unbegun::chain(&service, &id, step).await?.ok_or(error)?;
+                return tell_unbegun(options, &service, &id, &chain).await;
+            }
+            found => found?,
+        },
         None => StepId::root(),
     };
     let why = service.why_within(&id, &within).await?;
@@ -49,6 +57,37 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
     } else {
         output::data(&text(&why, &within, &options.store.flag(), color))?;
     }
+    Ok(Exit::Fine)
+}
+
+/// A step that has not begun, then what keeps it from beginning.
+async fn tell_unbegun(
+    options: &Options,
+    service: &Service,
+    id: &RunId,
+    chain: &Chain,
+) -> Result<Exit, Failure> {
+    let mut open = Vec::new();
+    for step in &chain.open {
+        open.push(service.why_within(id, step).await?);
+    }
+    if options.json {
+        output::json(&json!({"run": id, "unbegun": chain.unbegun, "open": open}))?;
+        return Ok(Exit::Fine);
+    }
+    let mut text = String::new();
+    for Unbegun { path, reads } in &chain.unbegun {
+        match &reads[..] {
+            [] => writeln!(text, "{path} has not begun: its block has not come to it"),
+            reads => writeln!(text, "{path} has not begun: it reads {}", reads.join(", ")),
+        }
+        .expect(ANY_TEXT);
+    }
+    let mut above = Vec::new();
+    for wait in open.iter().flat_map(|why| &why.waits) {
+        text.push_str(&open_end(wait, &mut above));
+    }
+    output::data(&text)?;
     Ok(Exit::Fine)
 }
 
@@ -85,7 +124,7 @@ const ANY_TEXT: &str = "a string takes any text";
 fn because(reason: &Reason) -> String {
     match reason {
         Reason::Completed => "is complete, so it waits for nothing".into(),
-        Reason::Failed(failure) => format!("failed: {failure}"),
+        Reason::Failed(failure) => shown::inert(&format!("failed: {failure}")),
         Reason::Canceled => "was canceled".into(),
         Reason::Held => "is held: somebody paused it".into(),
         Reason::Canceling => "is being canceled".into(),
@@ -112,7 +151,7 @@ fn open_end(wait: &Wait, above: &mut Vec<String>) -> String {
     }
     let indent = "  ".repeat(above.len() + 1);
     match &wait.on {
-        On::Failure(failure) => writeln!(text, "{indent}{failure}"),
+        On::Failure(failure) => writeln!(text, "{indent}{}", shown::inert(&failure.to_string())),
         on @ (On::Agent { .. } | On::Holder { .. } | On::Retry { .. } | On::Driver) => {
             writeln!(text, "{indent}{}", sentence(on))
         }

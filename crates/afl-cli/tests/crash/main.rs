@@ -4,6 +4,7 @@
 //! The test starts itself as the process that dies. `std::process::abort` runs no destructor and flushes nothing.
 
 mod scenario;
+mod upkeep;
 
 use std::collections::BTreeSet;
 use std::fs;

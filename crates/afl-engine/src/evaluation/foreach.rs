@@ -1,6 +1,5 @@
 //! `foreach`: one block for each element.
 
-use super::statement::CREATED_AT_ONCE;
 use super::work::Worked;
 use super::{Evaluation, MAX_ELEMENTS};
 use crate::attribute::Attribute;
@@ -39,7 +38,7 @@ impl Evaluation {
             Some(elements) => elements,
             None => self.elements(id, block)?,
         };
-        let end = total.min(first + CREATED_AT_ONCE as u32);
+        let end = total.min(first + self.created_at_once() as u32);
         for at in first..end {
             self.create(id, Segment::Element(at))?;
             let value = std::mem::take(&mut elements[at as usize]);

@@ -55,6 +55,9 @@ const MAX_ID_BYTES: usize = 2_000;
 /// How many elements one `foreach` may have.
 pub const MAX_ELEMENTS: usize = 1_000_000;
 
+/// The least writes that an iteration may come to, however small the budget is.
+const LEAST_ROOM: usize = 24;
+
 /// How many records an evaluation keeps at hand when it rests or has committed.
 const KEPT_RECORDS: usize = 4_096;
 const KEPT_BLOB_BYTES: usize = 64 << 20;
@@ -65,7 +68,7 @@ pub struct Options {
     pub tracing: Tracing,
 }
 
-/// How much may be written at once. An iteration that is over it is still committed whole, so leave some room.
+/// How much may be written at once. The last step of an iteration may go beyond it by half, so leave some room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Budget {
     pub writes: usize,
@@ -183,7 +186,9 @@ impl Evaluation {
                 self.begin_iteration();
             }
             while let Some(id) = self.queue.pop_front() {
-                if let Err(Missing) = self.work(&id) {
+                if self.known.writes() >= self.room() {
+                    self.activate(id);
+                } else if let Err(Missing) = self.work(&id) {
                     self.deferred.push(id);
                 }
             }
@@ -197,6 +202,11 @@ impl Evaluation {
                 return Advance::Commit;
             }
         }
+    }
+
+    /// How many writes an iteration may come to. What is active beyond them has its turn in the next one.
+    fn room(&self) -> usize {
+        self.options.budget.writes.max(LEAST_ROOM)
     }
 
     fn begin_iteration(&mut self) {

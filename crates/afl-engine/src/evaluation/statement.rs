@@ -8,8 +8,8 @@ use crate::id::{Segment, StepId};
 use crate::plan::Node;
 use crate::state::Verdict;
 
-/// How many children are created in one iteration, so that a commit stays small.
-pub(super) const CREATED_AT_ONCE: usize = 1_000;
+/// How many children a parent creates in one iteration, so that a commit stays small.
+const CREATED_AT_ONCE: usize = 1_000;
 
 impl Evaluation {
     pub(super) fn begin_clauses(&mut self, id: &StepId, node: Node) -> Verdict {
@@ -35,16 +35,21 @@ impl Evaluation {
         if waiting == 0 {
             return Ok(());
         }
+        let at_once = self.created_at_once();
         let children = self.children_of(id);
-        let ready: Vec<u32> = children.ready.drain(..waiting.min(CREATED_AT_ONCE)).collect();
+        let ready: Vec<u32> = children.ready.drain(..waiting.min(at_once)).collect();
         children.open += ready.len() as u32;
-        if waiting > CREATED_AT_ONCE {
+        if waiting > at_once {
             self.activate(id.clone());
         }
         for place in ready {
             self.create(id, segment(place))?;
         }
         Ok(())
+    }
+
+    pub(super) fn created_at_once(&self) -> usize {
+        CREATED_AT_ONCE.min(self.room() / 2)
     }
 
     /// On when all children are complete; a failure when all have settled and some have failed.

@@ -33,6 +33,7 @@ pub(crate) struct World {
     pub(crate) blobs: BTreeMap<String, String>,
     pub(crate) commits: usize,
     pub(crate) loads: usize,
+    pub(crate) largest_commit: usize,
     pub(crate) traces: Vec<Trace>,
 }
 
@@ -123,6 +124,8 @@ impl World {
 
     pub(crate) fn commit(&mut self, evaluation: &mut Evaluation) {
         let Some(changes) = evaluation.take_changes() else { return };
+        let records = 1 + changes.steps().len() + changes.events().len() + changes.tasks().len();
+        self.largest_commit = self.largest_commit.max(records);
         self.write(&changes);
         self.traces.extend(evaluation.drain_traces());
         evaluation.committed();

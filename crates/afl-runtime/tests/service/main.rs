@@ -1,7 +1,10 @@
 //! What a service promises, from outside.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod clock;
 mod faults;
 mod runs;
 mod serving;
+mod traps;
+mod verbs;
 mod world;

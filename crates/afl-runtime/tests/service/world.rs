@@ -52,6 +52,12 @@ namespace t {
             yield Risky(n = c.n)
         }
 
+    workflow Retried(n: Long) => (n: Long)
+        andThen {
+            a = Bad(n = $.n) with Retry(max = 3)
+            yield Retried(n = a.n)
+        }
+
     workflow Pure(n: Long) => (n: Long)
         andThen {
             a = Value(v = $.n + 1)
