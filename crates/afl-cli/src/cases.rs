@@ -42,7 +42,7 @@ struct Ran {
     waits_for_script: bool,
 }
 
-// covers: RT-10.2-a, RT-15-a, SDK-3-a
+// covers: RT-10.2-a, RT-15-a, RT-3-b, RT-W14-b
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn every_case_comes_out_as_expected_and_the_same_on_every_store() {
     let folder = tempfile::tempdir().unwrap();

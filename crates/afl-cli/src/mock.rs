@@ -40,29 +40,41 @@ pub(crate) enum Handler {
 /// The handlers of a program's event facets, by whole names.
 pub(crate) type Handlers = BTreeMap<Qualified, Handler>;
 
+/// A whole case, of which the rest is its own business.
 #[derive(Deserialize)]
 struct Case {
-    handlers: BTreeMap<String, Handler>,
+    #[serde(default)]
+    handlers: BTreeMap<String, Value>,
     #[serde(default)]
     workflow: Option<String>,
     #[serde(default)]
     inputs: Option<Map<String, Value>>,
 }
 
-const HANDLERS: &str = "handlers";
+/// Only a case has these.
+const OF_A_CASE: [&str; 3] = ["handlers", "inputs", "expect"];
 
 impl Mock {
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let file = path.display().to_string();
-        let wrong =
-            |error: serde_json::Error| Failure::BadMock { name: file.clone(), reason: error.to_string() };
-        let value: Value = serde_json::from_str(&Input::File(path.to_owned()).read()?).map_err(wrong)?;
-        let case = if value.get(HANDLERS).is_some() {
+        Self::parse(file.clone(), &Input::File(path.to_owned()).read()?)
+            .map_err(|reason| Failure::BadMock { name: file, reason })
+    }
+
+    fn parse(file: String, text: &str) -> Result<Self, String> {
+        let wrong = |error: serde_json::Error| error.to_string();
+        let value: Value = serde_json::from_str(text).map_err(wrong)?;
+        let case = if OF_A_CASE.iter().any(|name| value.get(name).is_some()) {
             serde_json::from_value::<Case>(value).map_err(wrong)?
         } else {
             Case { handlers: serde_json::from_value(value).map_err(wrong)?, workflow: None, inputs: None }
         };
-        Ok(Self { file, handlers: case.handlers, workflow: case.workflow, inputs: case.inputs })
+        let mut handlers = BTreeMap::new();
+        for (name, handler) in case.handlers {
+            let handler = serde_json::from_value(handler).map_err(|error| format!("`{name}`: {error}"))?;
+            handlers.insert(name, handler);
+        }
+        Ok(Self { file, handlers, workflow: case.workflow, inputs: case.inputs })
     }
 
     /// Which facets of a program are answered. A short name stands for a facet that no other shares it with.
@@ -164,6 +176,17 @@ mod tests {
         assert_eq!(check(&table, 0), Ok(json!({"a": "two"})));
         let sequence = json!({"sequence": [{"error": "no"}, {"returns": {}}]});
         assert_eq!([0, 1, 5].map(|failed| check(&sequence, failed).is_ok()), [false, true, true]);
+    }
+
+    #[test]
+    fn a_file_holds_handlers_or_a_whole_case() {
+        let parse = |value: Value| Mock::parse("mock.json".into(), &value.to_string());
+        let handlers = parse(json!({"Ask": {"error": "no"}})).unwrap();
+        assert_eq!((handlers.handlers.len(), handlers.workflow, handlers.inputs), (1, None, None));
+        let case = parse(json!({"workflow": "W", "inputs": {"n": 1}, "expect": {}})).unwrap();
+        assert_eq!((case.handlers.len(), case.workflow.as_deref()), (0, Some("W")));
+        assert!(parse(json!({"Ask": {"answers": {}}})).unwrap_err().starts_with("`Ask`: unknown variant"));
+        assert!(parse(json!([1])).is_err());
     }
 
     #[test]

@@ -5,5 +5,5 @@
 // covers: RT-W1-a
 #[test]
 fn commands_print_what_the_cases_say() {
-    trycmd::TestCases::new().case("tests/cmd/*.md").case("tests/cmd/*.toml").env("AFL_STORE", "");
+    trycmd::TestCases::new().case("tests/cmd/*.md").case("tests/cmd/*.toml");
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use afl_engine::eval::{Root, Scope, eval, holds};
+use afl_engine::value::MAX_VALUES_BYTES;
 use afl_engine::value::Map;
 use afl_engine::{EvalError, Value};
 use afl_lang::limits::MAX_EXPRESSION_HEIGHT;
@@ -61,6 +62,15 @@ fn a_value_may_not_nest_beyond_what_can_be_read_back() {
     assert_eq!(serde_json::from_str::<Value>(&fine.to_string()).expect("it is read back"), fine);
     let error = eval(&wrap, &Readable(serde_json::json!({"a": deep(100)})));
     assert_eq!(error, Err(EvalError::TooDeep { expr: "[$.a]".to_owned() }));
+}
+
+#[test]
+fn a_text_that_grows_beyond_all_bounds_is_refused_before_it_is_made() {
+    let readable = Readable(serde_json::json!({"a": "x".repeat(MAX_VALUES_BYTES / 2)}));
+    for doubling in ["$.a ++ $.a", "$.a + $.a", "[$.a] + [$.a]"] {
+        let error = eval(&compiled(doubling), &readable).expect_err("twice the half and more");
+        assert!(error.to_string().contains("is the limit"), "{error}");
+    }
 }
 
 #[test]

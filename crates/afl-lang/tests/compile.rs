@@ -122,3 +122,18 @@ fn short_and_qualified_names_find_the_same_declaration() {
     assert_eq!(targets(&document["namespaces"][1]["workflows"][0]), ["4.a.F", "4.a.F"]);
     assert_eq!(targets(&document["workflows"][0]), ["4.a.F"]);
 }
+
+// covers: RT-11.1-b
+#[test]
+fn a_facet_is_found_by_its_whole_name_or_by_a_short_one_that_only_it_has() {
+    let text = "namespace a { facet F(x: Long) event facet Once() }
+        namespace b { facet F() workflow W() andThen { s = Once() } }";
+    let program =
+        compile(&Sources::one("names.afl", text), Validation::Require).program.expect("it compiles");
+    let found = |name: &str| program.facet(name).map(|facet| facet.id.to_string());
+    assert_eq!(found("a.F").as_deref(), Some("a.F"));
+    assert_eq!(found("Once").as_deref(), Some("a.Once"));
+    assert_eq!(found("F"), None);
+    assert_eq!(found("c.F"), None);
+    assert_eq!(program.facet("a.F").expect("it is declared").params.len(), 1);
+}

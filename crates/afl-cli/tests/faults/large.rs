@@ -1,6 +1,7 @@
 //! F14: values, programs and runs of a size that nobody wants. They work or are refused by name, and operators can
 //! still do their work.
 
+use std::fmt::Write as _;
 use std::fs;
 
 use afl_engine::run::RunStatus;
@@ -26,8 +27,14 @@ fn peak_bytes() -> usize {
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
 }
 
+/// One after the other, because they measure the memory of the process.
 #[tokio::test]
-async fn f14_a_hundred_megabytes_go_through_an_event_step_in_bounded_memory() {
+async fn f14_a_hundred_megabytes_go_through_an_event_step_and_a_gigabyte_is_refused_in_bounded_memory() {
+    send_a_hundred_megabytes().await;
+    offer_a_gigabyte().await;
+}
+
+async fn send_a_hundred_megabytes() {
     const SIZE: usize = 100 << 20;
     const COPIES: usize = 8;
     let site = Site::new(Kind::Sqlite);
@@ -49,8 +56,7 @@ async fn f14_a_hundred_megabytes_go_through_an_event_step_in_bounded_memory() {
     examine(&service).await;
 }
 
-#[tokio::test]
-async fn f14_a_gigabyte_is_refused_before_it_is_copied() {
+async fn offer_a_gigabyte() {
     const SIZE: usize = 1 << 30;
     let site = Site::new(Kind::Memory);
     let service = site.service().await;
@@ -136,7 +142,7 @@ async fn f14_a_source_of_ten_megabytes_compiles_and_runs() {
     let comment = "// All that a generator had to say about the facet below, on one line.\n".repeat(20);
     let mut nth = 0;
     while source.len() < SIZE {
-        source += &format!("{comment}facet F{nth}(a: Long, b: String = \"{nth}\") => (c: Long)\n");
+        writeln!(source, "{comment}facet F{nth}(a: Long, b: String = \"{nth}\") => (c: Long)").unwrap();
         nth += 1;
     }
     let site = Site::new(Kind::Sqlite);

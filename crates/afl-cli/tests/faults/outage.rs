@@ -160,3 +160,37 @@ async fn f9_a_server_without_connections_or_without_the_right_to_write_is_used_a
     assert_eq!(output(&service, &run).await, json!({"n": 3}));
     examine(&service).await;
 }
+
+/// All of a migration is one transaction, so one that is cut off leaves the schema as it was.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f3_a_migration_that_is_cut_off_is_done_by_the_next_who_connects() {
+    let server = Server::start().unwrap();
+    let url = server.url();
+    let run = start(&service(&url, 2).await, "Two", json!({"n": 1})).await;
+    let admin = client(&url).await;
+    let older = "DROP VIEW afl.runs, afl.steps, afl.tasks, afl.events; DROP FUNCTION afl.shown, afl.moment;
+        DELETE FROM afl.migrations WHERE number = 2";
+    admin.batch_execute(older).await.unwrap();
+
+    // The views need the table, so the migration stops in its middle.
+    admin.batch_execute("BEGIN; LOCK TABLE afl.records").await.unwrap();
+    let connecting = tokio::spawn({
+        let url = url.clone();
+        async move { Postgres::connect(&url, 2).await.map(drop) }
+    });
+    let watching = client(&url).await;
+    becomes_true(&watching, "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock'").await;
+    let end =
+        "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    watching.query(end, &[]).await.unwrap();
+    timeout(PATIENCE, connecting).await.expect("it does not hang").unwrap().unwrap_err();
+    admin.batch_execute("COMMIT").await.unwrap();
+    let applied = "SELECT count(*) = 1 FROM afl.migrations";
+    assert!(admin.query_one(applied, &[]).await.unwrap().get::<_, bool>(0));
+
+    let service = service(&url, 2).await;
+    finish(&service).await;
+    assert_eq!(output(&service, &run).await, json!({"n": 3}));
+    becomes_true(&admin, "SELECT count(*) = 1 FROM afl.runs WHERE status = 'completed'").await;
+    examine(&service).await;
+}

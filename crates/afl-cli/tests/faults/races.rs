@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use crate::site::Site;
 use crate::work::{claim, ended, examine, finish, output, request, result, start};
 
+// covers: SDK-10.7-a
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn f6_fifty_starts_at_once_with_one_key_are_one_run_on_every_store() {
     const STARTS: usize = 50;
@@ -111,5 +112,26 @@ async fn f7_a_thousand_elements_that_finish_together_are_all_counted_on_every_st
         claimed.dedup();
         assert_eq!(claimed.len(), claims, "{:?}: a task had two holders", site.kind);
         examine(&services[0]).await;
+    }
+}
+
+// covers: SDK-10.3-a, SDK-10.3-b, SDK-10.3-c
+#[tokio::test]
+async fn what_was_read_or_written_is_the_callers_own_on_every_store() {
+    for site in Site::all() {
+        let service = site.service().await;
+        let run = start(&service, "Two", json!({"n": 1})).await;
+        let stored = service.run(&run).await.unwrap();
+        let mut read = stored.clone();
+        read.labels.insert("changed".to_owned(), "here only".to_owned());
+        read.active.clear();
+        assert_eq!(service.run(&run).await.unwrap(), stored, "{:?}", site.kind);
+        let mut given = claim(&service, 1).await.remove(0);
+        let mut told = result(&given);
+        service.complete(&given.ticket, &told).await.unwrap();
+        told.insert("n".to_owned(), json!(70));
+        given.payload.clear();
+        finish(&service).await;
+        assert_eq!(output(&service, &run).await, json!({"n": 3}), "{:?}", site.kind);
     }
 }

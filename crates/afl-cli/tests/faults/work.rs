@@ -5,6 +5,7 @@ use std::time::Duration;
 use afl_engine::event::EventError;
 use afl_engine::id::RunId;
 use afl_engine::run::RunStatus;
+use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 use afl_runtime::agent::{Claim, Names, Refusal, Request, Settled};
 use afl_runtime::doctor::Remedy;
@@ -50,6 +51,9 @@ namespace t {
 
 /// Longer than anything takes, on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+
+/// A claim whose answer was lost comes back after it.
+const LEASE: Millis = Millis(5_000);
 
 pub(crate) async fn request(service: &Service, workflow: &str, inputs: Value) -> StartRequest {
     let hash = service.publish(&compile("t.afl", PROGRAM).unwrap()).await.unwrap();
@@ -128,10 +132,10 @@ impl Process {
 async fn live(service: Service) {
     let mut tasks = service.watch_tasks("default");
     loop {
-        let request = Request { max: 64, ..Request::new(Names::All, "agent") };
+        let request = Request { max: 64, lease: LEASE, ..Request::new(Names::All, "agent") };
         match service.claim(&request).await {
             Ok(claims) if claims.is_empty() => {
-                drop(tokio::time::timeout(PATIENCE / 60, tasks.changed()).await)
+                drop(tokio::time::timeout(PATIENCE / 60, tasks.changed()).await);
             }
             Ok(claims) => {
                 for claim in claims {

@@ -2,7 +2,7 @@
 
 use afl_lang::program::{BinaryOp, Expr, shortened};
 
-use crate::value::{ArithmeticError, Kind, MAX_VALUE_DEPTH, Value};
+use crate::value::{ArithmeticError, Kind, MAX_VALUE_DEPTH, MAX_VALUES_BYTES, Value};
 
 /// Texts are parts of the program, shortened; values appear only by their kind, since they may be
 /// anything and of any size.
@@ -26,6 +26,8 @@ pub enum EvalError {
     NotIndexed { base: String, found: Kind },
     #[error("the index of `{base}` must be {wanted}, but `{index}` is {found}")]
     WrongIndex { base: String, wanted: Kind, index: String, found: Kind },
+    #[error("`{expr}` comes to {bytes} bytes, and {MAX_VALUES_BYTES} is the limit")]
+    TooLarge { bytes: usize, expr: String },
     #[error("`{expr}` nests lists and maps deeper than {MAX_VALUE_DEPTH} levels")]
     TooDeep { expr: String },
 }

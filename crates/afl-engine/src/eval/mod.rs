@@ -13,11 +13,17 @@ pub use error::EvalError;
 pub use scope::{NoScope, Root, Scope};
 
 use self::error::{named, operand};
-use crate::value::{ArithmeticError, Kind, MAX_VALUE_DEPTH, Map, Number, Value, is_within_depth, push_text};
+use crate::value::{
+    ArithmeticError, Kind, MAX_VALUE_DEPTH, MAX_VALUES_BYTES, Map, Number, Value, bytes, is_within_depth,
+    push_text,
+};
 
 /// The value of an expression.
 pub fn eval(expr: &Expr, scope: &dyn Scope) -> Result<Value, EvalError> {
     let value = value_of(expr, scope)?;
+    if let Cow::Owned(value) = &value {
+        check_bytes(bytes(value), expr)?;
+    }
     // Once is enough: what is passed on the way is only higher by the height of the expression.
     if is_within_depth(&value, MAX_VALUE_DEPTH) {
         Ok(value.into_owned())
@@ -53,7 +59,7 @@ fn value_of<'v>(expr: &'v Expr, scope: &'v dyn Scope) -> Result<Cow<'v, Value>, 
         ExprKind::Input(input) => return reference::input(input, scope),
         ExprKind::Step(step) => return reference::step(step, scope),
         ExprKind::Index(parts) => return reference::index(parts, scope),
-        ExprKind::Concat(operands) => concat(operands, scope)?,
+        ExprKind::Concat(operands) => concat(expr, operands, scope)?,
         ExprKind::Unary(op, operand) => unary(expr, *op, operand, scope)?,
         ExprKind::Binary(op @ BinaryOp::And, sides) => {
             Value::Bool(is_true(*op, &sides[0], scope)? && is_true(*op, &sides[1], scope)?)
@@ -64,16 +70,26 @@ fn value_of<'v>(expr: &'v Expr, scope: &'v dyn Scope) -> Result<Cow<'v, Value>, 
         ExprKind::Binary(op, operands) => {
             let [left, right] = &**operands;
             let (left, right) = (value_of(left, scope)?, value_of(right, scope)?);
+            if *op == BinaryOp::Add {
+                check_bytes(bytes(&left).saturating_add(bytes(&right)), expr)?;
+            }
             operator::apply(expr, *op, left, &right)?
         }
     };
     Ok(Cow::Owned(value))
 }
 
-fn concat(operands: &[Expr], scope: &dyn Scope) -> Result<Value, EvalError> {
+/// A few steps that double a text would otherwise fill all memory.
+fn check_bytes(bytes: usize, expr: &Expr) -> Result<(), EvalError> {
+    if bytes > MAX_VALUES_BYTES { Err(EvalError::TooLarge { bytes, expr: named(expr) }) } else { Ok(()) }
+}
+
+fn concat(expr: &Expr, operands: &[Expr], scope: &dyn Scope) -> Result<Value, EvalError> {
     let mut text = String::new();
     for operand in operands {
-        push_text(&mut text, &*value_of(operand, scope)?);
+        let value = value_of(operand, scope)?;
+        check_bytes(text.len().saturating_add(bytes(&value)), expr)?;
+        push_text(&mut text, &value);
     }
     Ok(Value::String(text))
 }

@@ -10,6 +10,7 @@ pub use compare::{equal, order};
 pub use number::ArithmeticError;
 pub(crate) use number::Number;
 pub use serde_json::{Map, Value};
+pub(crate) use size::bytes;
 pub use size::{MAX_VALUES_BYTES, Oversize, check_size};
 
 /// How deep lists and maps may nest in a value. JSON readers stop at 128 levels, and what a value is

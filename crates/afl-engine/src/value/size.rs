@@ -2,7 +2,7 @@
 
 use super::{MAX_VALUE_DEPTH, Map, Value, is_within_depth};
 
-/// All the inputs of a run, or all that one result holds.
+/// All the inputs of a run, all that one result holds, or what an expression comes to.
 pub const MAX_VALUES_BYTES: usize = 512 << 20;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -23,7 +23,7 @@ pub fn check_size(values: &Map<String, Value>) -> Result<(), Oversize> {
 }
 
 /// About as many as its JSON has.
-fn bytes(value: &Value) -> usize {
+pub(crate) fn bytes(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 4,
         Value::String(text) => text.len() + 2,

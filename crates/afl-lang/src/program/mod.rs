@@ -6,6 +6,7 @@
 
 mod emit;
 mod expr;
+mod find;
 mod hash;
 mod load;
 mod node;

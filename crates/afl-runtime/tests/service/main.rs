@@ -2,7 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod clock;
+mod contract;
 mod faults;
+mod one_run;
 mod runs;
 mod serving;
 mod traps;

@@ -100,13 +100,12 @@ impl Agent {
                     *self.log.borrow_mut().accepted.entry(key.to_owned()).or_default() += 1;
                     return;
                 }
-                Ok(Settled::Repeated) => return,
                 Err(Refusal::Store(_)) => {
                     // Accepted or not, nobody knows: an honest agent asks again.
                     self.log.borrow_mut().unknown += 1;
                     turn().await;
                 }
-                Err(_) => return,
+                Ok(Settled::Repeated) | Err(_) => return,
             }
         }
     }

@@ -29,6 +29,8 @@ const DRIVERS: usize = 2;
 const AGENTS: usize = 3;
 /// Turns in which everything may go wrong, and turns after which a run that is not at its end is stuck.
 const BAD_TURNS: usize = 1_500;
+/// How many outcomes agents may have told that were killed before they heard of it.
+const KILLED: usize = BAD_TURNS / 100;
 const GOOD_TURNS: usize = 60_000;
 /// Every so many turns the doctor looks, if anything was written.
 const DOCTOR_EVERY: usize = 40;
@@ -237,12 +239,7 @@ impl World {
             assert!(done >= *wanted, "seed {}: {key} was done {done} times of {wanted}", self.seed);
         }
         let lost = log.unknown;
-        assert!(missing <= lost + self.killed(), "seed {}: {missing} outcomes came from nowhere", self.seed);
-    }
-
-    /// Agents that were killed may have settled without being told.
-    fn killed(&self) -> usize {
-        BAD_TURNS / 100
+        assert!(missing <= lost + KILLED, "seed {}: {missing} outcomes came from nowhere", self.seed);
     }
 }
 

@@ -1,0 +1,284 @@
+//! The rules of documents 002 and 003 about states, phases and blocks, checked on all that every case does.
+
+#[expect(dead_code, reason = "each test file uses a part of it")]
+mod world;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use afl_engine::evaluation::Advance;
+use afl_engine::event::{Event, EventState};
+use afl_engine::plan::Plan;
+use afl_engine::run::RunStatus;
+use afl_engine::task::{Task, TaskState};
+use afl_engine::time::Millis;
+use afl_engine::trace::Trace;
+use afl_engine::{ObjectType, State, Value};
+use serde_json::json;
+use world::{Case, World, answer, cases, options, plan_of, start};
+
+/// A case from its start to its end, or as far as its handlers take it.
+fn live(case: &Case) -> Option<(World, Arc<Plan>)> {
+    let status = case.data["expect"]["status"].as_str()?;
+    if status == "rejected" {
+        return None;
+    }
+    let plan = plan_of(&case.name, &case.text);
+    let named = case.data["workflow"].as_str().map(str::to_owned);
+    let workflow = named.or_else(|| plan.workflows().last().map(str::to_owned))?;
+    let full = plan.workflows().find(|name| name.ends_with(&*workflow))?.to_owned();
+    let inputs = case.data["inputs"].as_object().cloned().unwrap_or_default();
+    let mut evaluation = start(&plan, &full, inputs, options(1_000)).ok()?;
+    let mut world = World::default();
+    let mut attempts: BTreeMap<String, usize> = BTreeMap::new();
+    while world.drive(&mut evaluation) == RunStatus::Paused {
+        let mut answered = 0;
+        for id in world.pending() {
+            let name = world.task(&id).name.to_string();
+            let handlers = &case.data["handlers"];
+            let short = name.rsplit('.').next().unwrap_or(&name);
+            let handler = handlers.get(&name).or_else(|| handlers.get(short));
+            let Some(handler) = handler else { continue };
+            let attempt = attempts.entry(id.to_string()).or_default();
+            let outcome = answer(handler, &world.payload(&id), *attempt);
+            *attempt += 1;
+            world.settle(&id, outcome);
+            evaluation.arrive(id);
+            answered += 1;
+        }
+        if answered == 0 {
+            break;
+        }
+    }
+    Some((world, plan))
+}
+
+type Moves = Vec<(usize, State, State, u64)>;
+
+/// By step: when, from where, to where, in which iteration.
+fn moves(world: &World) -> BTreeMap<String, Moves> {
+    let mut moves: BTreeMap<String, Moves> = BTreeMap::new();
+    for (at, trace) in world.traces.iter().enumerate() {
+        if let Trace::Transition { step, from, to, iteration } = trace {
+            moves.entry(step.to_string()).or_default().push((at, *from, *to, *iteration));
+        }
+    }
+    moves
+}
+
+fn one(name: &str) -> World {
+    let case = cases().into_iter().find(|case| case.name == name).expect("the case is there");
+    live(&case).expect("the case runs").0
+}
+
+/// When a step came into a state.
+fn when(world: &World, step: &str, state: State) -> usize {
+    let moves = moves(world);
+    let into = |(_, _, to, _): &&(usize, State, State, u64)| *to == state;
+    moves[step].iter().find(into).unwrap_or_else(|| panic!("{step} never was in {state}")).0
+}
+
+fn created_in(world: &World, step: &str) -> u64 {
+    moves(world)[step][0].3
+}
+
+// covers: RT-W2-a, RT-W4-a, RT-W4-b, RT-W4-c, RT-11-d, RT-4-c, RT-4-d, RT-11-c
+#[test]
+fn every_step_of_every_case_goes_the_way_of_its_object_type_and_no_other() {
+    let mut kinds = BTreeSet::new();
+    for case in cases() {
+        let Some((world, _)) = live(&case) else { continue };
+        for (step, moves) in moves(&world) {
+            let stored = world.step(&step);
+            let path = stored.object_type.path();
+            kinds.insert(stored.object_type);
+            let mut at = State::Created;
+            for (_, from, to, _) in moves {
+                assert_eq!(from, at, "{}: {step}", case.name);
+                let is_next = from.next(path) == Some(to);
+                // A `catch`, which the documents do not have, runs as a block of the step that failed.
+                let is_caught = to == State::StatementBlocksContinue && stored.caught.is_some();
+                assert!(
+                    is_next || is_caught || to == State::Error,
+                    "{}: {step} went from {from} to {to}",
+                    case.name
+                );
+                at = to;
+            }
+            assert_eq!(stored.state, at, "{}: {step} is stored where it stopped", case.name);
+        }
+    }
+    let expected = [
+        ObjectType::VariableAssignment,
+        ObjectType::SchemaInstantiation,
+        ObjectType::Workflow,
+        ObjectType::AndThen,
+        ObjectType::AndMap,
+        ObjectType::AndMatch,
+        ObjectType::Facet,
+    ];
+    assert!(expected.iter().all(|kind| kinds.contains(kind)), "{kinds:?}");
+}
+
+// covers: RT-8-d, RT-W9-a, RT-W9-b, RT-W10-b, XR-7
+#[test]
+fn mixins_end_before_the_event_is_sent_and_blocks_begin_after_it_was_answered() {
+    let world = one("mixin_with_a_block_runs_before_the_event");
+    let sent = when(&world, "wb0s0", State::EventTransmit);
+    assert!(when(&world, "wb0s0m0", State::Complete) < sent);
+    assert!(when(&world, "wb0s0m0b0", State::Complete) < sent);
+    assert_eq!(world.step("wb0s0m0").object_type, ObjectType::Facet);
+    assert_eq!(world.value(&world.step("w").attributes.returns["twice"].held), json!(42));
+    let world = one("unaliased_mixin_gives_its_parameters_and_results");
+    assert_eq!(world.value(&world.step("w").attributes.returns["seal"].held), json!("mixed@7"));
+
+    let world = one("event_facet_with_followup_block");
+    let (parent, blocks): (Vec<_>, Vec<_>) = moves(&world)
+        .into_keys()
+        .filter(|step| world.step(step).object_type == ObjectType::AndThen)
+        .map(|block| (block.rsplit_once('b').expect("a block's id").0.to_owned(), block))
+        .unzip();
+    let of_events = parent.iter().zip(&blocks).filter(|(parent, _)| {
+        world
+            .traces
+            .iter()
+            .any(|trace| matches!(trace, Trace::Published { step, .. } if step.to_string() == **parent))
+    });
+    let mut checked = 0;
+    for (parent, block) in of_events {
+        assert!(moves(&world)[block][0].0 > when(&world, parent, State::StatementBlocksBegin));
+        checked += 1;
+    }
+    assert!(checked > 0, "no event facet of the case has a block");
+}
+
+// covers: RT-7-d, RT-7-e, RT-5-c, RT-W8-a, RT-W8-b, RT-W7-a, EVT-4-a
+#[test]
+fn a_step_is_made_when_all_that_it_reads_is_complete_and_not_before() {
+    let text = "facet V(v: Long)
+        workflow W() => (o: Long) andThen {
+            d = V(v = b.v + c.v)
+            b = V(v = a.v + 1)
+            c = V(v = a.v + 2)
+            a = V(v = 1)
+            yield W(o = d.v)
+        }";
+    let case = Case {
+        name: "diamond".to_owned(),
+        text: text.to_owned(),
+        data: json!({"expect": {"status": "completed"}}),
+    };
+    let (world, plan) = live(&case).expect("it runs");
+    assert_eq!(world.outputs(&plan)["o"], json!(5));
+    let [d, b, c, a] = ["wb0s0", "wb0s1", "wb0s2", "wb0s3"];
+    let begun = |step: &str| moves(&world)[step][0].0;
+    for (reader, read) in [(d, b), (d, c), (b, a), (c, a)] {
+        assert!(
+            begun(reader) > when(&world, read, State::Complete),
+            "{reader} began before {read} was complete"
+        );
+        assert!(created_in(&world, reader) > created_in(&world, read));
+    }
+    assert_eq!(created_in(&world, b), created_in(&world, c), "what waits for nobody else runs together");
+}
+
+// covers: RT-8-b, RT-21.3-a
+#[test]
+fn blocks_of_one_step_run_side_by_side() {
+    let world = one("spec_21_3");
+    let blocks = ["wb0", "wb1", "wb2"].map(|block| created_in(&world, block));
+    assert!(blocks.iter().all(|iteration| *iteration == blocks[0]), "{blocks:?}");
+}
+
+// covers: RT-W10-a, RT-22.2.1-b
+#[test]
+fn what_is_captured_and_what_a_schema_holds_are_typed_returns() {
+    let world = one("schema_fields_have_defaults");
+    let returns = |step: &str| {
+        let returns = world.step(step).attributes.returns;
+        let shown = |(name, attribute): (String, afl_engine::attribute::Attribute)| {
+            format!("{name}: {} = {}", attribute.type_hint, world.value(&attribute.held))
+        };
+        returns.into_iter().map(shown).collect::<Vec<_>>()
+    };
+    assert_eq!(returns("wb0s0"), ["name: String = \"a\"", "qty: Long = 1"]);
+    let captured = returns("w");
+    assert!(captured.contains(&"q: Long = 1".to_owned()), "{captured:?}");
+    let skipped = [State::EventTransmit, State::StatementBlocksBegin, State::FacetScriptsBegin];
+    assert!(moves(&world)["wb0s0"].iter().all(|(_, _, to, _)| !skipped.contains(to)));
+}
+
+// covers: EVT-5-g
+#[test]
+fn an_argument_without_a_value_fails_its_step_where_arguments_are_computed() {
+    let world = one("division_by_zero");
+    let failed: Vec<_> = moves(&world)
+        .into_iter()
+        .filter_map(|(step, moves)| Some((step, moves.last().filter(|(_, _, to, _)| *to == State::Error)?.1)))
+        .collect();
+    assert!(failed.iter().any(|(_, from)| *from == State::InitBegin), "{failed:?}");
+    // The root has its inputs already and goes on.
+    assert!(when(&world, "w", State::InitEnd) < when(&world, "w", State::Error));
+}
+
+// covers: EVT-2-b, EVT-2-e, SDK-3.2-a, SDK-3.1-d, EVT-9-d
+#[test]
+fn events_and_tasks_have_the_documents_states_and_a_list_does_not_change_an_event() {
+    let names: Vec<&str> = EventState::ALL.iter().map(|state| state.name()).collect();
+    let documented =
+        ["event.Created", "event.Dispatched", "event.Processing", "event.Completed", "event.Error"];
+    assert_eq!(names, documented);
+    let terminal: Vec<&str> =
+        EventState::ALL.iter().filter(|state| state.next().is_none()).map(|state| state.name()).collect();
+    assert_eq!(terminal, ["event.Completed", "event.Error"]);
+    // 000 has six; the seventh is that of 001, which counts as running.
+    let tasks: Vec<&str> = TaskState::ALL.iter().map(|state| state.name()).collect();
+    let sdk = ["pending", "running", "completed", "failed", "ignored", "canceled"];
+    assert!(sdk.iter().all(|name| tasks.contains(name)));
+    assert_eq!(
+        tasks.into_iter().filter(|name| !sdk.contains(name)).collect::<Vec<_>>(),
+        ["awaiting_response"]
+    );
+
+    let event_of = |policy: &str| {
+        let text = format!(
+            "event facet Ping(n: Long) => (pong: Long)\nworkflow W() => (o: Long) andThen {{\n  p = Ping(n = 1){policy}\n  yield W(o = p.pong)\n}}"
+        );
+        let data = json!({"expect": {"status": "completed"}});
+        let (world, _) = live(&Case { name: "ping".to_owned(), text, data }).expect("it runs");
+        let task = world.get::<Task>("t/wb0s0").expect("stored").item;
+        assert_eq!(task.created, world.step("wb0s0").created);
+        let event: Value =
+            serde_json::to_value(world.get::<Event>("e/wb0s0").expect("stored").item).expect("JSON");
+        (event, task.task_list_name.to_string())
+    };
+    let (plain, list) = event_of("");
+    let (routed, other) = event_of(" with TaskList(name = \"gpu\") with Priority(level = 9)");
+    assert_eq!((list.as_str(), other.as_str()), ("default", "gpu"));
+    assert_eq!(plain, routed);
+}
+
+// covers: EVT-4-d, RT-8.3-d, RT-11.1-a
+#[test]
+fn one_change_set_holds_all_that_is_new_and_names_are_found_in_the_whole_program() {
+    let text = "namespace a { event facet Ping(n: Long) => (pong: Long) }
+        namespace b { facet Twice(n: Long) => (m: Long) andThen { p = a.Ping(n = $.n) yield Twice(m = p.pong * 2) } }
+        namespace c { use b
+            workflow W() => (o: Long) andThen { t = Twice(n = 4) yield W(o = t.m) } }";
+    let plan = plan_of("three.afl", text);
+    for (facet, parameters) in [("a.Ping", 1), ("b.Twice", 1), ("c.W", 0)] {
+        assert_eq!(plan.parameters(facet).map(<[_]>::len), Some(parameters), "{facet}");
+    }
+    let mut evaluation =
+        start(&plan, "c.W", afl_engine::value::Map::new(), options(1_000)).expect("it starts");
+    while let Advance::Need(wants) = evaluation.advance(Millis(2)) {
+        panic!("a new run needs nothing that is stored: {wants:?}");
+    }
+    let changes = evaluation.take_changes().expect("a new run is a change");
+    assert!(changes.steps().iter().all(|put| put.version.is_none()));
+    let ids: BTreeSet<_> = changes.steps().iter().map(|put| put.item.id.clone()).collect();
+    assert_eq!(ids.len(), changes.steps().len(), "each step once");
+    let events: Vec<_> = changes.events().iter().map(|put| put.item.step_id.to_string()).collect();
+    let tasks: Vec<_> = changes.tasks().iter().map(|put| put.item.step_id.to_string()).collect();
+    assert_eq!((events, tasks), (vec!["wb0s0b0s0".to_owned()], vec!["wb0s0b0s0".to_owned()]));
+}

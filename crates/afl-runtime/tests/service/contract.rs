@@ -1,0 +1,100 @@
+//! What the documents ask of a runtime's interface: who may do what, and what each call gives.
+
+use afl_engine::run::RunStatus;
+use afl_engine::task::TaskState;
+use afl_runtime::agent::{Names, Request};
+use afl_runtime::{Arrival, Standing, Work};
+use afl_store::backend::{Backend, Scan};
+use afl_store::record::{Record, Tenant};
+use serde_json::json;
+
+use crate::world::{World, inc};
+
+async fn records(world: &World, run: &afl_engine::id::RunId, prefix: &str) -> Vec<Record> {
+    let scan = Scan::Scope {
+        tenant: Tenant::new(Tenant::LOCAL).unwrap(),
+        scope: run.0.clone(),
+        prefix: prefix.to_owned(),
+        after: None,
+        limit: 1_000,
+    };
+    world.memory.scan(&scan).await.unwrap()
+}
+
+// covers: SDK-6.4-a, SDK-6.4-b, RT-10.1-b, RT-2-b, SDK-10.2-a, SDK-10.2-b
+#[tokio::test]
+async fn driving_goes_to_the_next_fixed_point_and_says_where_that_is() {
+    let world = World::new();
+    let run = world.start("Two", json!({"n": 1})).await;
+    for (expected, outputs) in [(RunStatus::Paused, json!({})), (RunStatus::Completed, json!({"n": 3}))] {
+        // What waits is visible to agents at the pause.
+        let held = world.claim(1).await.remove(0);
+        world.service.complete(&held.ticket, &inc(&held)).await.unwrap();
+        let arrivals = vec![Arrival { step: held.ticket.step.clone(), event: None }];
+        let work = Work { run: run.clone(), arrivals };
+        // Two processes that know nothing but the store; what one did the other finds done.
+        for process in [world.restarted(), world.restarted()] {
+            let driven = process.service.drive_once(&work).await.unwrap();
+            assert_eq!(driven.standing, Standing::Rests(expected));
+        }
+        assert_eq!(world.outputs(&run).await, outputs);
+    }
+    assert_eq!(world.run(&run).await.iterations_per_run.len(), 3);
+    world.examine().await;
+}
+
+// covers: RT-16-a, RT-16-b, RT-16-c, RT-3-a
+#[tokio::test]
+async fn an_agent_changes_its_event_and_its_task_and_never_a_step() {
+    let world = World::new();
+    let run = world.start("Fan", json!({"items": [1, 2]})).await;
+    let (steps, tasks, events) = (
+        records(&world, &run, "s/").await,
+        records(&world, &run, "t/").await,
+        records(&world, &run, "e/").await,
+    );
+    let held = world.claim(1).await.remove(0);
+    let seen = world.service.steps(&run, Some(&held.ticket.step), None, 9).await.unwrap().steps;
+    assert_eq!(seen[0].step.attributes.params.len(), held.payload.len());
+
+    let mut result = inc(&held);
+    result.insert("steps".to_owned(), json!([{"id": "wb0e9", "state": "state.statement.Complete"}]));
+    world.service.complete(&held.ticket, &result).await.unwrap();
+    assert_eq!(records(&world, &run, "s/").await, steps);
+    let changed = |before: &[Record], after: &[Record]| {
+        assert_eq!(before.len(), after.len());
+        let changed = before.iter().zip(after).filter(|(before, after)| before != after);
+        changed.map(|(before, _)| before.key.id.clone()).collect::<Vec<_>>()
+    };
+    let own = &held.ticket.step;
+    assert_eq!(changed(&tasks, &records(&world, &run, "t/").await), [format!("t/{own}")]);
+    assert_eq!(changed(&events, &records(&world, &run, "e/").await), [format!("e/{own}")]);
+    world.service.turn().await.unwrap();
+    // The evaluator takes what the facet declares, and nothing else.
+    let returns =
+        world.service.steps(&run, Some(own), None, 1).await.unwrap().steps.remove(0).step.attributes.returns;
+    assert_eq!(returns.keys().collect::<Vec<_>>(), ["n"]);
+}
+
+// covers: SDK-3.2-b, EVT-4-h
+#[tokio::test]
+async fn a_step_has_one_task_that_runs_once_at_a_time_and_is_free_again_when_it_ends() {
+    let world = World::new();
+    let run = world.start("Retried", json!({"n": 1})).await;
+    let step = world.step(&run, "Retried.a").await;
+    let state = async || {
+        let steps = world.service.steps(&run, Some(&step), None, 1).await.unwrap().steps;
+        steps[0].task.as_ref().unwrap().state
+    };
+    for attempt in 1..=3 {
+        world.clock.advance(afl_engine::time::Millis(60_000));
+        world.service.sweep_once().await.unwrap();
+        assert_eq!(state().await, TaskState::Pending, "attempt {attempt}");
+        let held = world.claim(9).await;
+        assert_eq!((held.len(), state().await), (1, TaskState::Running), "attempt {attempt}");
+        let others = Request { max: 9, ..Request::new(Names::All, "another") };
+        assert!(world.service.claim(&others).await.unwrap().is_empty());
+        world.service.fail(&held[0].ticket, &crate::world::broken()).await.unwrap();
+    }
+    assert_eq!(state().await, TaskState::Failed);
+}

@@ -1,0 +1,34 @@
+//! An agent that serves one run.
+
+use afl_engine::id::StepId;
+use afl_engine::time::Millis;
+use serde_json::json;
+
+use crate::world::World;
+
+const LEASE: Millis = Millis(60_000);
+
+// covers: SDK-3.3-b, SDK-3.3-c, SDK-3.3-d
+#[tokio::test]
+async fn a_step_is_claimed_by_one_agent_and_not_while_its_run_is_held() {
+    let world = World::new();
+    let [run, other] = [world.start("One", json!({"n": 1})).await, world.start("One", json!({"n": 5})).await];
+    let step: StepId = "wb0s0".parse().unwrap();
+    let claim = async |owner| world.service.claim_step(&run, &step, owner, LEASE).await.unwrap();
+
+    world.service.pause(&run).await.unwrap();
+    assert!(claim("early").await.is_none());
+    world.service.resume(&run).await.unwrap();
+    let claimed = claim("first").await.unwrap();
+    assert_eq!(claimed.payload["n"], 1);
+    assert!(claim("second").await.is_none());
+
+    // The tasks of others are where they were.
+    let rest = world.service.stats().await.unwrap().pending;
+    assert_eq!(rest.values().sum::<usize>(), 1);
+    let result = json!({"n": 2}).as_object().unwrap().clone();
+    world.service.complete(&claimed.ticket, &result).await.unwrap();
+    world.service.turn().await.unwrap();
+    assert_eq!(world.outputs(&run).await, json!({"n": 2}));
+    assert_eq!(world.outputs(&other).await, json!({}));
+}
