@@ -166,11 +166,13 @@ impl Segment {
 
 /// One digit as it is; longer numbers behind a capital for their length, so that texts sort as numbers.
 fn push_number(text: &mut String, number: u32) {
-    let digits = number.to_string();
-    if digits.len() > 1 {
-        text.push(char::from(b'A' + (digits.len() - 2) as u8));
+    let highest = number.checked_ilog10().unwrap_or(0);
+    if highest > 0 {
+        text.push(char::from(b'A' + (highest - 1) as u8));
     }
-    text.push_str(&digits);
+    for place in (0..=highest).rev() {
+        text.push(char::from(b'0' + (number / 10_u32.pow(place) % 10) as u8));
+    }
 }
 
 #[cfg(test)]

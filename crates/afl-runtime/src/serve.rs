@@ -26,13 +26,16 @@ const WAKES: usize = 10_000;
 /// How long the driver trusts its wake-ups before it looks at everything.
 const BACKSTOP: Duration = Duration::from_secs(30);
 /// From one look for others' outcomes to the next: longer the more the last one found, so that many are evaluated
-/// together. What this process settles it is told at once; so a look that found nothing new was not needed.
-const GATHER_EACH: Duration = Duration::from_micros(100);
+/// together. What this process settles it is told at once; so a look that found nothing new was for nothing, and the
+/// next one waits twice as long.
+const GATHER_EACH: Duration = Duration::from_micros(200);
 const GATHER_LEAST: Duration = Duration::from_millis(1);
-const GATHER_MOST: Duration = Duration::from_millis(15);
+const GATHER_NEWS: Duration = Duration::from_millis(15);
+const GATHER_MOST: Duration = Duration::from_millis(60);
 /// When to look again for a run that was being driven at the last look.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// Looking takes one part in so many of the time, but is not put off for longer than this.
+/// Looks that are not short take one part in so many of the time, but are not put off for longer than this.
+const LOOK_SHORT: Duration = Duration::from_millis(5);
 const LOOK_SHARE: u32 = 20;
 const LOOK_SLOWEST: Duration = Duration::from_secs(1);
 /// When to see whether another process is done with a run.
@@ -172,7 +175,7 @@ impl Driver {
             driving: HashMap::new(),
             last: None,
             looked: now,
-            gather: GATHER_MOST,
+            gather: GATHER_LEAST,
             next_look: None,
             everything: now,
             health,
@@ -286,11 +289,14 @@ impl Driver {
     }
 
     fn take_found(&mut self, found: Found) {
-        let share = self.looked.elapsed().saturating_mul(LOOK_SHARE).min(LOOK_SLOWEST);
+        let share = match self.looked.elapsed() {
+            short if short < LOOK_SHORT => Duration::ZERO,
+            long => long.saturating_mul(LOOK_SHARE).min(LOOK_SLOWEST),
+        };
         self.last = found.last.or(self.last.take());
-        let mut news = 0;
+        let mut news: u32 = 0;
         for work in found.work {
-            let arrivals = work.arrivals.len();
+            let arrivals = work.arrivals.len() as u32;
             match self.fleet.note_found(work) {
                 InHand::No => news += arrivals,
                 InHand::Yes => {
@@ -299,9 +305,9 @@ impl Driver {
                 }
             }
         }
-        let wanted = match u32::try_from(news) {
-            Ok(0) | Err(_) => GATHER_MOST,
-            Ok(news) => GATHER_EACH.saturating_mul(news).clamp(GATHER_LEAST, GATHER_MOST),
+        let wanted = match news {
+            0 => (2 * self.gather).min(GATHER_MOST),
+            news => GATHER_EACH.saturating_mul(news).clamp(GATHER_LEAST, GATHER_NEWS),
         };
         self.gather = wanted.max(share);
     }

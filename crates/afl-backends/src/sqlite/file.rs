@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use afl_store::backend::StoreError;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::failure::explain;
@@ -47,6 +48,8 @@ fn open(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
         be_patient(&mut connection)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         connection.pragma_update(None, "temp_store", "memory")?;
+        // Else a statement that uses a partial index is compiled anew whenever a value is bound.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         Ok(connection)
     };
     Connection::open_with_flags(path, flags).and_then(set).map_err(|error| explain(path, &error))

@@ -88,8 +88,8 @@ impl Readers {
                 // One statement has a snapshot of its own.
                 return Ok(vec![get(connection, key)?]);
             }
-            let snapshot = connection.unchecked_transaction()?;
-            keys.iter().map(|key| get(&snapshot, key)).collect()
+            let snapshot = Snapshot::begin(connection)?;
+            keys.iter().map(|key| get(snapshot.0, key)).collect()
         })
     }
 
@@ -135,12 +135,12 @@ impl Readers {
     /// From one bucket to the next by the index, whatever they hold.
     pub(super) fn buckets(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<String>, StoreError> {
         self.read(|connection| {
-            let snapshot = connection.unchecked_transaction()?;
+            let snapshot = Snapshot::begin(connection)?;
             let mut buckets: Vec<String> = Vec::new();
             loop {
                 let (sql, from) =
                     buckets.last().map_or((FIRST_BUCKET, prefix), |last| (NEXT_BUCKET, last.as_str()));
-                let mut statement = snapshot.prepare_cached(sql)?;
+                let mut statement = snapshot.0.prepare_cached(sql)?;
                 let found: Option<String> =
                     statement.query_row(params![tenant.as_str(), from], |row| row.get(0)).optional()?;
                 match found {
@@ -178,6 +178,24 @@ impl Readers {
             }
         }
         at(0).lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What several reads see together. A transaction of `rusqlite` compiles its statements anew each time.
+struct Snapshot<'c>(&'c Connection);
+
+impl<'c> Snapshot<'c> {
+    fn begin(connection: &'c Connection) -> rusqlite::Result<Self> {
+        connection.prepare_cached("BEGIN")?.execute([])?;
+        Ok(Self(connection))
+    }
+}
+
+impl Drop for Snapshot<'_> {
+    fn drop(&mut self) {
+        let ended = self.0.prepare_cached("COMMIT").and_then(|mut statement| statement.execute([]));
+        // One that cannot be ended has been ended by an error before.
+        ended.map(drop).unwrap_or_default();
     }
 }
 

@@ -10,6 +10,7 @@ use crate::child::{Other, Role};
 use crate::ground::{Ground, ServerSpent};
 use crate::load::{self, Load};
 use crate::place::{Kind, Opened, Spent};
+use crate::raw::Limits;
 
 /// Until a driver has looked at everything, as it does when it starts.
 pub(crate) const SETTLE: Duration = Duration::from_millis(100);
@@ -33,6 +34,8 @@ pub(crate) struct Measured {
     pub(crate) wall: Duration,
     pub(crate) spent: Spent,
     pub(crate) server: ServerSpent,
+    /// What the disk and the database could do at that time.
+    pub(crate) limits: Limits,
 }
 
 impl Case {
@@ -57,6 +60,12 @@ impl Case {
     }
 
     pub(crate) async fn measure(self, kind: Kind, ground: &Ground) -> Measured {
+        let before = ground.limits(kind).await;
+        let measured = self.measure_alone(kind, ground).await;
+        Measured { limits: before.mean(ground.limits(kind).await), ..measured }
+    }
+
+    async fn measure_alone(self, kind: Kind, ground: &Ground) -> Measured {
         let address = ground.fresh(kind).await;
         let opened = Opened::at(&address).await;
         let request = load::prepare(&opened.service, self.load).await;
@@ -81,7 +90,7 @@ impl Case {
         if let Some(other) = elsewhere {
             other.stop().await;
         }
-        Measured { kind, case: self, wall, spent, server }
+        Measured { kind, case: self, wall, spent, server, limits: Limits::default() }
     }
 }
 
@@ -133,6 +142,7 @@ impl Measured {
             "transactions": transactions,
             "fsyncs": syncs,
             "writtenBytes": self.written_bytes(),
+            "limitsPerSecond": self.limits,
         })
     }
 }

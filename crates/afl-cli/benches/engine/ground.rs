@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls};
 
 use crate::place::{Address, Kind};
+use crate::raw::{self, Limits};
 use crate::usage;
 
 pub(crate) struct Ground {
@@ -32,7 +33,7 @@ impl Ground {
         Self { directory, server, made: Cell::new(0) }
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    fn path(&self) -> &Path {
         self.directory.path()
     }
 
@@ -53,8 +54,17 @@ impl Ground {
         }
     }
 
-    pub(crate) fn url(&self) -> String {
+    fn url(&self) -> String {
         self.server.as_ref().expect("started for this kind").url()
+    }
+
+    /// What the disk and the database can do now.
+    pub(crate) async fn limits(&self, kind: Kind) -> Limits {
+        match kind {
+            Kind::Memory => Limits::default(),
+            Kind::Sqlite => raw::sqlite(self.path()),
+            Kind::Postgres => raw::postgres(&self.url(), self.path()).await,
+        }
     }
 
     pub(crate) async fn server_spent(&self, kind: Kind) -> ServerSpent {

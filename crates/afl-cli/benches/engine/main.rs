@@ -80,12 +80,6 @@ async fn measure(wanted: &Wanted) -> Report {
 }
 
 async fn measure_kind(kind: Kind, wanted: &Wanted, ground: &Ground, report: &mut Report) {
-    let limits = match kind {
-        Kind::Memory => raw::Limits::default(),
-        Kind::Sqlite => raw::sqlite(ground.path()),
-        Kind::Postgres => raw::postgres(&ground.url(), ground.path()).await,
-    };
-    report.limits.insert(kind, limits);
     for case in cases(kind, wanted.divisor) {
         if wanted.wants(&case.name()) {
             eprintln!("{kind}: {}", case.name());

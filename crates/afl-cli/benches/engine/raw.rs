@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::ground::connect;
 
-const SPAN: Duration = Duration::from_secs(2);
+const SPAN: Duration = Duration::from_millis(700);
 const BODY: &str = r#"{"state":"state.statement.Complete","outputs":{"total":42},"waits":[]}"#;
 const WRITERS: usize = 16;
 
@@ -22,6 +22,18 @@ pub(crate) struct Limits {
     pub(crate) syncs: Option<f64>,
     pub(crate) one_writer: Option<f64>,
     pub(crate) sixteen_writers: Option<f64>,
+}
+
+impl Limits {
+    /// Of two measurements around a case, because the disk of a machine is not the same all the time.
+    pub(crate) fn mean(self, other: Self) -> Self {
+        let mean = |one: Option<f64>, other: Option<f64>| Some(f64::midpoint(one?, other?));
+        Self {
+            syncs: mean(self.syncs, other.syncs),
+            one_writer: mean(self.one_writer, other.one_writer),
+            sixteen_writers: mean(self.sixteen_writers, other.sixteen_writers),
+        }
+    }
 }
 
 /// Of appending a page and waiting for the disk.

@@ -1,6 +1,5 @@
 //! The results, as tables and as JSON.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -9,14 +8,12 @@ use serde_json::{Value, json};
 use crate::case::{AgentAt, Measured};
 use crate::place::Kind;
 use crate::quiet::{Idle, Large, PickUp};
-use crate::raw::Limits;
 use crate::target::judge;
 
 #[derive(Default)]
 pub(crate) struct Report {
     pub(crate) load_before: String,
     pub(crate) load_after: String,
-    pub(crate) limits: BTreeMap<Kind, Limits>,
     pub(crate) cases: Vec<Measured>,
     pub(crate) pick_ups: Vec<PickUp>,
     pub(crate) idle: Vec<Idle>,
@@ -26,11 +23,8 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn json(&self) -> Value {
-        let limits: serde_json::Map<String, Value> =
-            self.limits.iter().map(|(kind, limits)| (kind.to_string(), json!(limits))).collect();
         json!({
             "loadAverage": { "before": self.load_before, "after": self.load_after },
-            "limitsPerSecond": limits,
             "cases": self.cases.iter().map(Measured::json).collect::<Vec<_>>(),
             "pickUp": self.pick_ups.iter().map(PickUp::json).collect::<Vec<_>>(),
             "idle": self.idle.iter().map(Idle::json).collect::<Vec<_>>(),
@@ -42,11 +36,15 @@ impl Report {
 
     fn limit_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "load average {} before, {} after", self.load_before, self.load_after)?;
-        writeln!(f, "{:<9} {:>12} {:>14} {:>14}", "limits/s", "fdatasync", "1 writer", "16 writers")?;
-        for (kind, limits) in &self.limits {
+        writeln!(f, "what the disk and the database did in a second, around each case:")?;
+        let (syncs, one, sixteen) = ("fdatasync", "1 writer", "16 writers");
+        writeln!(f, "{:<9} {:<48} {syncs:>10} {one:>10} {sixteen:>10}", "store", "case")?;
+        for case in self.cases.iter().filter(|case| case.kind != Kind::Memory) {
             let show = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.0}"));
+            let limits = case.limits;
             let [syncs, one, sixteen] = [limits.syncs, limits.one_writer, limits.sixteen_writers].map(show);
-            writeln!(f, "{kind:<9} {syncs:>12} {one:>14} {sixteen:>14}")?;
+            let name = case.case.name();
+            writeln!(f, "{:<9} {name:<48} {syncs:>10} {one:>10} {sixteen:>10}", case.kind)?;
         }
         writeln!(f)
     }

@@ -54,7 +54,7 @@ impl fmt::Display for Target {
 
 /// All that the figures of a report can be judged by.
 pub(crate) fn judge(report: &Report) -> Vec<Target> {
-    let mut targets: Vec<Target> = report.cases.iter().flat_map(|case| of_case(case, report)).collect();
+    let mut targets: Vec<Target> = report.cases.iter().flat_map(of_case).collect();
     targets.extend(Kind::ALL.into_iter().filter_map(|kind| growth(kind, report)));
     targets.extend(report.pick_ups.iter().flat_map(of_pick_up));
     targets.extend(report.idle.iter().flat_map(of_idle));
@@ -62,14 +62,14 @@ pub(crate) fn judge(report: &Report) -> Vec<Target> {
     targets
 }
 
-fn of_case(case: &Measured, report: &Report) -> Vec<Target> {
+fn of_case(case: &Measured) -> Vec<Target> {
     let mut targets = Vec::new();
     let mut add = |what: &str, figure: f64, bound: Bound| {
         let what = format!("{}: {what}", case.case.name());
         targets.push(Target { what, kind: case.kind, figure, bound });
     };
     let durable = case.spent.calls.durable_commits as f64;
-    let limits = report.limits.get(&case.kind).copied().unwrap_or_default();
+    let limits = case.limits;
     match case.case.load {
         Load::Chain { steps } => {
             add("durable commits", durable, Bound::AtMost(1.0));
