@@ -4,6 +4,7 @@
 mod clock;
 mod faults;
 mod one_run;
+mod retrying;
 mod runs;
 mod serving;
 mod traps;
