@@ -72,6 +72,12 @@ impl StepId {
         self.split().map(|(parent, _)| parent)
     }
 
+    /// The steps above this one, without those in whose `catch` it stands: their failure ends at such a `catch`.
+    pub fn outside_catches(&self) -> impl Iterator<Item = Self> + use<> {
+        let above = std::iter::successors(self.split(), |(parent, _)| parent.split());
+        above.filter(|(_, segment)| *segment != Segment::Catch).map(|(parent, _)| parent)
+    }
+
     /// From the level below the root to this step.
     pub fn segments(&self) -> impl Iterator<Item = Segment> + '_ {
         let mut rest = &self.0[ROOT.len()..];

@@ -104,6 +104,14 @@ impl Step {
     pub fn is_terminal(&self) -> bool {
         self.state.is_terminal()
     }
+
+    /// Whether its failure began here, and not in one of its children.
+    pub fn failed_itself(&self) -> bool {
+        let is_own = self.error.as_ref().is_some_and(|failure| failure.step == self.id);
+        // A parent whose children fail in greater number than it keeps has no failure of theirs to name.
+        let of_children = self.children.as_ref().is_some_and(|children| children.failed > 0);
+        self.state == State::Error && is_own && (self.event != Transmission::None || !of_children)
+    }
 }
 
 impl Attributes {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use afl_engine::evaluation::Evaluation;
 use afl_engine::id::RunId;
+use afl_engine::run::Control;
 
 use crate::drive::{Arrival, Driven, Work};
 
@@ -88,7 +89,8 @@ impl Fleet {
     /// Keeps an evaluation that was made elsewhere in this process. Should it be old, its next commit tells.
     pub(crate) fn adopt(&mut self, evaluation: Box<Evaluation>) {
         let run = evaluation.run().id.clone();
-        if evaluation.run().status.is_terminal() {
+        // A held run is evaluated by nobody, and one that goes on again begins with what is stored.
+        if evaluation.run().status.is_terminal() || evaluation.run().control != Control::Go {
             return;
         }
         match self.slots.get_mut(&run) {

@@ -1,9 +1,10 @@
 //! Tries failed steps again, keeping all that is complete.
 
-use afl_engine::evaluation::{Evaluation, Stored};
+use std::collections::BTreeSet;
+
+use afl_engine::evaluation::{Evaluation, Stored, Wants};
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::{Control, RunStatus};
-use afl_engine::state::State;
 use afl_engine::step::Step;
 use afl_store::backend::Durability;
 
@@ -67,15 +68,25 @@ impl Service {
         Ok(ids)
     }
 
-    /// The steps where failures began.
+    /// The steps where failures began that no `catch` has dealt with.
     async fn failed_within(&self, run: &RunId, within: &StepId) -> Result<Vec<Stored<Step>>, Error> {
         let mut failed = Vec::new();
+        let mut caught = self.caught_above(run, within).await?;
         let mut after: Option<StepId> = None;
         let mut seen = 0;
         loop {
             let page = self.store.steps_within(run, within, after.as_ref(), PAGE).await?;
             seen += page.items.len();
-            failed.extend(page.items.into_iter().filter(|step| began_here(&step.item)));
+            for step in page.items {
+                // A step comes before all that is within it.
+                if step.item.caught.is_some() {
+                    caught.insert(step.item.id.clone());
+                }
+                if step.item.failed_itself() && !step.item.id.outside_catches().any(|it| caught.contains(&it))
+                {
+                    failed.push(step);
+                }
+            }
             match page.next {
                 Some(next) => after = Some(next),
                 None => break,
@@ -83,8 +94,15 @@ impl Service {
         }
         if seen == 0 { Err(Error::no_step(run, within)) } else { Ok(failed) }
     }
-}
 
-fn began_here(step: &Step) -> bool {
-    step.state == State::Error && step.error.as_ref().is_some_and(|failure| failure.step == step.id)
+    async fn caught_above(&self, run: &RunId, step: &StepId) -> Result<BTreeSet<StepId>, Error> {
+        let steps = std::iter::successors(step.parent(), StepId::parent).collect();
+        let above = self.store.load(run, &Wants { steps, ..Wants::default() }).await?.steps;
+        let is_caught = |step: &Stored<Step>| step.item.caught.is_some();
+        Ok(above
+            .into_iter()
+            .filter(|(_, step)| step.as_ref().is_some_and(is_caught))
+            .map(|(id, _)| id)
+            .collect())
+    }
 }

@@ -49,6 +49,13 @@ impl Evaluation {
         if blocks.is_empty() {
             return Ok(Verdict::Advance);
         }
+        let aliased: Vec<Held> = plan
+            .mixins(node)
+            .filter_map(|(mixin, _)| self.step(id).attributes.params.get(mixin.alias.as_ref()?))
+            .map(|attribute| attribute.held.clone())
+            .collect();
+        let needs: Vec<_> = aliased.iter().map(|held| self.need_value(held)).collect();
+        all(needs)?;
         let mut fold = self.folds.remove(id).unwrap_or_default();
         let done = self.fold(node, &blocks, &mut fold);
         if let Err(stop) = done {
@@ -62,7 +69,8 @@ impl Evaluation {
                     Attribute { held: self.known.hold(Value::Array(values)), type_hint: hint.into() }
                 }
                 Captured::Mixin(record) => {
-                    Attribute { held: self.known.hold(Value::Object(record)), type_hint: "Json".into() }
+                    let whole = Value::Object(self.changed_mixin(id, &name, record));
+                    Attribute { held: self.known.hold(whole), type_hint: "Json".into() }
                 }
             };
             self.change(id).attributes.returns.insert(name, attribute);
@@ -174,6 +182,17 @@ impl Evaluation {
                 }
             }
         }
+    }
+
+    /// The attributes of a mixin with those that were yielded in their places.
+    fn changed_mixin(&self, id: &StepId, alias: &str, yielded: Map<String, Value>) -> Map<String, Value> {
+        let before = self.step(id).attributes.params.get(alias);
+        let mut record = match before.and_then(|attribute| self.known.value(&attribute.held)) {
+            Some(Value::Object(entries)) => entries.clone(),
+            Some(_) | None => Map::new(),
+        };
+        record.extend(yielded);
+        record
     }
 
     /// A `T` is appended to a `[T]`, a list of them spliced.

@@ -1,14 +1,14 @@
 //! What an operator asks of a run: a failed step tried again, all of it canceled.
 
 use super::wants::{Missing, all};
-use super::{Evaluation, Phase};
+use super::{Evaluation, Phase, SCRIPT_EVENT};
 use crate::attribute::Attributes;
 use crate::event::{EventError, EventState, Reception};
 use crate::failure::FailureKind;
 use crate::id::{Segment, StepId};
 use crate::run::RunStatus;
 use crate::state::State;
-use crate::step::{Rest, Transmission};
+use crate::step::{Rest, Step, Transmission};
 use crate::task::TaskState;
 
 /// Something asked of a run from outside its data flow, done before the next iteration.
@@ -59,10 +59,11 @@ impl Evaluation {
         let needs: Vec<_> = ancestors.map(|ancestor| self.need_step(&ancestor)).collect();
         let own = [self.need_step(id), self.need_event(id), self.need_task(id)];
         all(needs.into_iter().chain(own))?;
-        let failed_here = |step: &&crate::step::Step| {
-            step.state == State::Error && step.error.as_ref().is_some_and(|failure| failure.step == *id)
-        };
-        let Some(step) = self.known.step(id).filter(failed_here) else { return Ok(()) };
+        self.need_mixed_events(id)?;
+        let Some(step) = self.known.step(id).filter(|step| step.failed_itself()) else { return Ok(()) };
+        if id.outside_catches().any(|above| self.known.step(&above).is_some_and(|it| it.caught.is_some())) {
+            return Ok(());
+        }
         if step.event == Transmission::None {
             let is_root = id.parent().is_none();
             let step = self.change(id);
@@ -86,12 +87,25 @@ impl Evaluation {
         Ok(())
     }
 
+    /// Of those above that failed by their own event, beside a mixin.
+    fn need_mixed_events(&mut self, id: &StepId) -> Result<(), Missing> {
+        let above: Vec<StepId> = std::iter::successors(id.parent(), StepId::parent)
+            .filter(|above| self.known.step(above).is_some_and(failed_by_event))
+            .collect();
+        let needs: Vec<_> = above.iter().flat_map(|it| [self.need_event(it), self.need_task(it)]).collect();
+        all(needs)
+    }
+
     /// Event and task are asked for anew, together with their step.
     fn send_again(&mut self, id: &StepId) {
         let now = self.now;
+        let is_script = self.known.events.get(id).is_some_and(|event| &*event.event_type == SCRIPT_EVENT);
         let step = self.change(id);
-        step.state =
-            if step.object_type.is_block() { State::BlockExecutionContinue } else { State::EventTransmit };
+        step.state = match (step.object_type.is_block(), is_script) {
+            (true, _) => State::BlockExecutionContinue,
+            (false, true) => State::FacetScriptsBegin,
+            (false, false) => State::EventTransmit,
+        };
         step.event = Transmission::Sent;
         step.attributes.returns.clear();
         let event = self.known.events.change(id);
@@ -126,6 +140,10 @@ impl Evaluation {
                 }
                 Segment::Mixin(_) => State::MixinBlocksContinue,
             };
+            if failed_by_event(self.step(&parent)) {
+                // Its own event failed beside that of its mixin: one without the other would not end it well.
+                self.send_again(&parent);
+            }
             let step = self.change(&parent);
             step.state = state;
             step.error = None;
@@ -176,6 +194,10 @@ impl Evaluation {
         self.run_is_dirty = true;
         Ok(())
     }
+}
+
+fn failed_by_event(step: &Step) -> bool {
+    step.event != Transmission::None && step.failed_itself()
 }
 
 fn is_transmitting(rest: &Rest) -> bool {

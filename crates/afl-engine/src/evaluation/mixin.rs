@@ -30,6 +30,9 @@ impl Evaluation {
             let place = Self::place_of_mixin(id, scope);
             self.need_reads(&mixin.reads, &place)?;
             let values = self.values_of(id, &mixin.args, &mixin.reads, &place)?;
+            if is_overridden(&plan, node, mixin, scope) {
+                continue;
+            }
             match mixin.kind {
                 MixinKind::Policy(kind) => {
                     let mut policy = self.step(id).policy.clone();
@@ -142,6 +145,16 @@ impl Evaluation {
         }
         Ok(())
     }
+}
+
+/// What a call says goes before what the signature says under the same name.
+fn is_overridden(plan: &Plan, node: Node, mixin: &Mixin, scope: MixinScope) -> bool {
+    let is_same = |other: &Mixin| match mixin.kind {
+        MixinKind::Policy(_) => other.kind == mixin.kind,
+        MixinKind::Facet(_) => other.kind == mixin.kind && other.alias == mixin.alias,
+    };
+    scope == MixinScope::Signature
+        && plan.mixins(node).any(|(other, scope)| scope == MixinScope::Call && is_same(other))
 }
 
 fn working(plan: &Plan, node: Node, phase: Phase) -> Vec<u32> {

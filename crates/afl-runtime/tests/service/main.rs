@@ -5,6 +5,7 @@ mod clock;
 mod contract;
 mod faults;
 mod one_run;
+mod retrying;
 mod runs;
 mod serving;
 mod traps;

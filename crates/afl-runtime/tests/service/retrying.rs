@@ -1,0 +1,142 @@
+//! What a retry opens again, and what it leaves alone.
+
+use afl_engine::id::RunId;
+use afl_engine::run::RunStatus;
+use afl_runtime::agent::Claim;
+use afl_runtime::{Again, StartRequest, compile};
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+const PROGRAM: &str = r#"
+namespace t {
+    event facet Inc(n: Long) => (n: Long)
+    event facet Bad(n: Long) => (n: Long)
+    event facet SideBad(n: Long) => (k: Long)
+    event facet Prepared(n: Long) => (m: Long) script python "result['k'] = 1"
+
+    facet Saved(n: Long) => (n: Long)
+        andThen {
+            inner = Bad(n = $.n)
+            yield Saved(n = inner.n)
+        }
+        catch {
+            instead = Inc(n = 1)
+            yield Saved(n = instead.n)
+        }
+
+    workflow AfterACatch(n: Long) => (n: Long)
+        andThen {
+            a = Saved(n = $.n)
+            b = Bad(n = a.n)
+            yield AfterACatch(n = b.n)
+        }
+
+    workflow Many(items: [Long]) => (sum: [Long])
+        andThen foreach item in $.items {
+            a = Bad(n = $.item)
+            yield Many(sum = a.n)
+        }
+
+    workflow Mixed(n: Long) => (k: Long)
+        andThen {
+            a = Bad(n = $.n) with SideBad(n = $.n) as side
+            yield Mixed(k = a.side.k)
+        }
+
+    workflow Scripted(n: Long) => (m: Long)
+        andThen {
+            a = Prepared(n = $.n)
+            yield Scripted(m = a.m)
+        }
+}
+"#;
+
+async fn start(world: &World, workflow: &str, inputs: Value) -> RunId {
+    let hash = world.service.publish(&compile("t.afl", PROGRAM).unwrap()).await.unwrap();
+    let inputs = inputs.as_object().unwrap().clone();
+    let request = StartRequest { workflow: Some(workflow.to_owned()), inputs, ..StartRequest::new(hash) };
+    world.service.start(request).await.unwrap().run
+}
+
+async fn complete(world: &World, claims: &[Claim], result: Value) {
+    for claim in claims {
+        world.service.complete(&claim.ticket, result.as_object().unwrap()).await.unwrap();
+    }
+    world.service.turn().await.unwrap();
+    world.examine().await;
+}
+
+#[tokio::test]
+async fn what_a_catch_has_dealt_with_is_not_tried_again() {
+    let world = World::new();
+    let run = start(&world, "AfterACatch", json!({ "n": 1 })).await;
+    world.finish().await;
+    let failed = world.step(&run, "b").await;
+    assert_eq!(world.service.retry(&run, &Again::Run).await.unwrap(), [failed]);
+    complete(&world, &world.claim(10).await, json!({ "n": 5 })).await;
+    assert_eq!(world.outputs(&run).await, json!({ "n": 5 }));
+}
+
+#[tokio::test]
+async fn nothing_is_tried_again_while_a_catch_deals_with_it() {
+    let world = World::new();
+    let run = start(&world, "AfterACatch", json!({ "n": 1 })).await;
+    for claim in world.claim(10).await {
+        world.service.fail(&claim.ticket, &crate::world::broken()).await.unwrap();
+    }
+    world.service.turn().await.unwrap();
+    let inner = world.step(&run, "a.inner").await;
+    for again in [Again::Run, Again::Step(inner)] {
+        let error = world.service.retry(&run, &again).await.unwrap_err().to_string();
+        assert!(error.contains("nothing to retry"), "{error}");
+    }
+    world.examine().await;
+}
+
+#[tokio::test]
+async fn more_failures_than_a_parent_keeps_are_tried_again_some_by_some() {
+    let world = World::new();
+    let run = start(&world, "Many", json!({ "items": (0..20).collect::<Vec<_>>() })).await;
+    world.finish().await;
+    for element in 0..8 {
+        let step = world.step(&run, &format!("Many[{element}].a")).await;
+        world.service.retry(&run, &Again::Step(step)).await.unwrap();
+        complete(&world, &world.claim(10).await, json!({ "n": 5 })).await;
+    }
+    assert_eq!(world.status(&run).await, RunStatus::Failed);
+    assert_eq!(world.service.retry(&run, &Again::Run).await.unwrap().len(), 12);
+    complete(&world, &world.claim(100).await, json!({ "n": 5 })).await;
+    assert_eq!(world.outputs(&run).await, json!({ "sum": vec![5; 20] }));
+}
+
+#[tokio::test]
+async fn a_mixin_that_failed_beside_its_step_is_tried_again_with_it() {
+    let world = World::new();
+    let run = start(&world, "Mixed", json!({ "n": 1 })).await;
+    world.finish().await;
+    let mixin = world.step(&run, "Mixed.a with SideBad").await;
+    world.service.retry(&run, &Again::Step(mixin)).await.unwrap();
+    let claims = world.claim(10).await;
+    assert_eq!(claims.len(), 2, "neither is worth anything without the other");
+    complete(&world, &claims, json!({ "n": 5, "k": 6 })).await;
+    assert_eq!(world.outputs(&run).await, json!({ "k": 6 }));
+}
+
+#[tokio::test]
+async fn a_script_that_is_tried_again_is_followed_by_the_event() {
+    let world = World::new();
+    let run = start(&world, "Scripted", json!({ "n": 1 })).await;
+    for claim in world.claim(10).await {
+        world.service.fail(&claim.ticket, &crate::world::broken()).await.unwrap();
+    }
+    world.service.turn().await.unwrap();
+    assert_eq!(world.status(&run).await, RunStatus::Failed);
+    world.service.retry(&run, &Again::Run).await.unwrap();
+    complete(&world, &world.claim(10).await, json!({ "k": 1 })).await;
+    let claims = world.claim(10).await;
+    assert_eq!(claims.iter().map(|claim| &*claim.task.name).collect::<Vec<_>>(), ["t.Prepared"]);
+    assert_eq!(claims[0].payload["k"], 1);
+    complete(&world, &claims, json!({ "m": 2 })).await;
+    assert_eq!(world.outputs(&run).await, json!({ "m": 2 }));
+}
