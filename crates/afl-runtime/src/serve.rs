@@ -44,6 +44,7 @@ const ELSEWHERE: Duration = Duration::from_secs(1);
 const BACKOFF: Duration = Duration::from_millis(500);
 /// The janitor's rounds: at least, when nothing is due, and after something came that may be due soon.
 const SWEEP_LEAST: Duration = Duration::from_millis(20);
+const SWEEP_OVERDUE: Duration = Duration::from_millis(250);
 const SWEEP_IDLE: Duration = Duration::from_secs(15);
 const SWEEP_CLAIMED: Duration = Duration::from_secs(1);
 
@@ -136,8 +137,11 @@ impl Service {
     async fn sweep_wait(&self) -> Duration {
         let (Ok(swept), Ok(now)) = (self.sweep_once().await, self.store.now().await) else { return BACKOFF };
         let Some(next) = swept.next else { return SWEEP_IDLE };
-        let wait = u64::try_from(next.since(now).0).unwrap_or(0);
-        Duration::from_millis(wait).clamp(SWEEP_LEAST, SWEEP_IDLE)
+        match u64::try_from(next.since(now).0) {
+            Ok(wait) => Duration::from_millis(wait).clamp(SWEEP_LEAST, SWEEP_IDLE),
+            // It is due and was not done, so perhaps it cannot be.
+            Err(_) => SWEEP_OVERDUE,
+        }
     }
 }
 

@@ -17,9 +17,11 @@ impl Evaluation {
         match (node, &block.content) {
             (Node::Element(_), _) | (_, Content::Steps) => {
                 let all = 0..block.statements.len() as u32;
+                self.check_depth(id, Segment::Statement(all.end))?;
                 self.change(id).children = Some(first_children(&plan, block, all));
             }
             (_, Content::When(cases)) => {
+                self.check_depth(id, Segment::Statement(block.statements.len() as u32))?;
                 let case = self.take_case(id, cases)?;
                 let step = self.change(id);
                 step.case = case;

@@ -8,9 +8,9 @@ use afl_lang::types::TypeRef;
 use super::Evaluation;
 use super::wants::all;
 use super::work::Worked;
-use crate::attribute::{Attribute, Fields, Held};
+use crate::attribute::{Attribute, Held};
 use crate::id::{Segment, StepId};
-use crate::plan::{Act, Block, Content, Facet, Node, Plan};
+use crate::plan::{Act, Block, Content, Node, Plan};
 use crate::state::Verdict;
 use crate::types::fits;
 use crate::value::{Map, Value};
@@ -24,7 +24,8 @@ pub(super) struct Fold {
     /// The block it is at, and the element there.
     block: usize,
     element: u32,
-    returns: BTreeMap<String, Captured>,
+    /// By the alias of a mixin, if the yield went to one, and by name.
+    returns: BTreeMap<(Option<String>, String), Captured>,
 }
 
 #[derive(Debug)]
@@ -32,8 +33,6 @@ enum Captured {
     One(Attribute),
     /// What the elements of a `foreach` yielded, in their order.
     Many(Vec<Value>, String),
-    /// Attributes of a mixin under its alias.
-    Mixin(Map<String, Value>),
 }
 
 impl Evaluation {
@@ -57,50 +56,63 @@ impl Evaluation {
         let needs: Vec<_> = aliased.iter().map(|held| self.need_value(held)).collect();
         all(needs)?;
         let mut fold = self.folds.remove(id).unwrap_or_default();
-        let done = self.fold(node, &blocks, &mut fold);
+        let done = self.fold(&blocks, &mut fold);
         if let Err(stop) = done {
             self.folds.insert(id.clone(), fold);
             return Err(stop);
         }
-        for (name, captured) in fold.returns {
-            let attribute = match captured {
-                Captured::One(attribute) => attribute,
-                Captured::Many(values, hint) => {
-                    Attribute { held: self.known.hold(Value::Array(values)), type_hint: hint.into() }
+        let mut mixins: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
+        for ((alias, name), captured) in fold.returns {
+            match (alias, captured) {
+                (Some(alias), captured) => {
+                    let value = match captured {
+                        Captured::Many(values, _) => Some(Value::Array(values)),
+                        Captured::One(attribute) => self.known.value(&attribute.held).cloned(),
+                    };
+                    mixins.entry(alias).or_default().extend(value.map(|value| (name, value)));
                 }
-                Captured::Mixin(record) => {
-                    let whole = Value::Object(self.changed_mixin(id, &name, record));
-                    Attribute { held: self.known.hold(whole), type_hint: "Json".into() }
+                (None, Captured::One(attribute)) => {
+                    self.change(id).attributes.returns.insert(name, attribute);
                 }
-            };
-            self.change(id).attributes.returns.insert(name, attribute);
+                (None, Captured::Many(values, hint)) => {
+                    self.keep_return(id, name, Value::Array(values), &hint);
+                }
+            }
+        }
+        for (alias, yielded) in mixins {
+            let whole = Value::Object(self.changed_mixin(id, &alias, yielded));
+            self.keep_return(id, alias, whole, "Json");
         }
         Ok(Verdict::Advance)
     }
 
-    fn fold(&mut self, node: Node, blocks: &[(StepId, &Block)], fold: &mut Fold) -> Worked<()> {
+    fn keep_return(&mut self, id: &StepId, name: String, value: Value, type_hint: &str) {
+        let attribute = Attribute { held: self.known.hold(value), type_hint: type_hint.into() };
+        self.change(id).attributes.returns.insert(name, attribute);
+    }
+
+    fn fold(&mut self, blocks: &[(StepId, &Block)], fold: &mut Fold) -> Worked<()> {
         let plan = self.plan.clone();
-        let facet = plan.facet_of(node).expect("a step with blocks calls a facet");
         while let Some((block_id, block)) = blocks.get(fold.block) {
             self.need_step(block_id)?;
             match &block.content {
                 Content::Script(_) => {
                     for (name, attribute) in self.step(block_id).attributes.returns.clone() {
-                        fold.returns.insert(name, Captured::One(attribute));
+                        fold.returns.insert((None, name), Captured::One(attribute));
                     }
                 }
                 Content::Steps | Content::When(_) => {
                     let yields = self.yields_of(block_id, block, &plan);
                     self.need_yields(&yields)?;
                     for yielded in &yields {
-                        self.capture_yield(yielded, facet, fold, Collecting::No);
+                        self.capture_yield(yielded, fold, Collecting::No);
                     }
                 }
                 Content::Foreach { .. } => {
                     if fold.element == 0 {
-                        begin_collecting(&plan, block, facet, fold);
+                        begin_collecting(&plan, block, fold);
                     }
-                    self.fold_elements(block_id, block, facet, fold)?;
+                    self.fold_elements(block_id, block, fold)?;
                 }
             }
             fold.block += 1;
@@ -109,7 +121,7 @@ impl Evaluation {
         Ok(())
     }
 
-    fn fold_elements(&mut self, map: &StepId, block: &Block, facet: &Facet, fold: &mut Fold) -> Worked<()> {
+    fn fold_elements(&mut self, map: &StepId, block: &Block, fold: &mut Fold) -> Worked<()> {
         let plan = self.plan.clone();
         let total = self.step(map).children.as_ref().map_or(0, |children| children.total);
         let places: Vec<u32> = yield_places(&plan, block).collect();
@@ -121,7 +133,7 @@ impl Evaluation {
                 .collect();
             self.need_yields(&yields)?;
             for yielded in &yields {
-                self.capture_yield(yielded, facet, fold, Collecting::Yes);
+                self.capture_yield(yielded, fold, Collecting::Yes);
             }
             for yielded in &yields {
                 self.known.steps.forget(yielded);
@@ -147,38 +159,22 @@ impl Evaluation {
         Ok(all(needs)?)
     }
 
-    fn capture_yield(&self, yielded: &StepId, facet: &Facet, fold: &mut Fold, how: Collecting) {
+    fn capture_yield(&self, yielded: &StepId, fold: &mut Fold, how: Collecting) {
         let step = self.step(yielded);
         let node = self.known.steps.get(yielded).expect("a yield that is captured has been read").node;
         let Some(Act::Yield { target, alias, .. }) = self.plan.statement_of(node).map(|it| &it.act) else {
             unreachable!("only yields are captured")
         };
-        if let Some(alias) = alias {
-            self.capture_mixin(alias, &step.attributes.params, fold);
-            return;
-        }
         for (name, attribute) in &step.attributes.params {
+            let key = (alias.clone(), name.clone());
+            let parameter = declared(&self.plan, target, name);
             let value = self.known.value(&attribute.held);
-            let is_own = *target == facet.id;
-            let parameter = facet.returns.iter().find(|parameter| parameter.name == *name && is_own);
-            match (how, parameter, fold.returns.get_mut(name), value) {
+            match (how, parameter, fold.returns.get_mut(&key), value) {
                 (Collecting::Yes, Some(parameter), Some(Captured::Many(values, _)), Some(value)) => {
                     self.collect(values, value, &parameter.ty);
                 }
                 _ => {
-                    fold.returns.insert(name.clone(), Captured::One(attribute.clone()));
-                }
-            }
-        }
-    }
-
-    /// A yield to an aliased mixin changes single attributes of it.
-    fn capture_mixin(&self, alias: &str, params: &Fields, fold: &mut Fold) {
-        let captured = fold.returns.entry(alias.to_owned()).or_insert_with(|| Captured::Mixin(Map::new()));
-        if let Captured::Mixin(record) = captured {
-            for (name, attribute) in params {
-                if let Some(value) = self.known.value(&attribute.held) {
-                    record.insert(name.clone(), value.clone());
+                    fold.returns.insert(key, Captured::One(attribute.clone()));
                 }
             }
         }
@@ -221,21 +217,23 @@ fn yield_places<'p>(plan: &'p Plan, block: &'p Block) -> impl Iterator<Item = u3
     yields.map(|(place, _)| place)
 }
 
+/// The attribute that a yield goes to.
+fn declared<'p>(plan: &'p Plan, target: &str, name: &str) -> Option<&'p Parameter> {
+    let facet = plan.facet_named(target)?;
+    facet.returns.iter().chain(&facet.params).find(|parameter| parameter.name == name)
+}
+
 /// Lists start empty, so that no element gives an empty one.
-fn begin_collecting(plan: &Plan, block: &Block, facet: &Facet, fold: &mut Fold) {
+fn begin_collecting(plan: &Plan, block: &Block, fold: &mut Fold) {
     for place in yield_places(plan, block) {
-        let Act::Yield { target, alias: None, args } = &plan.statement(block.statements[place as usize]).act
-        else {
+        let Act::Yield { target, alias, args } = &plan.statement(block.statements[place as usize]).act else {
             continue;
         };
-        let is_list = |parameter: &&Parameter| {
-            matches!(parameter.ty, TypeRef::Json) || element_of(&parameter.ty).is_some()
-        };
-        for arg in args.iter().filter(|_| *target == facet.id) {
-            let parameter = facet.returns.iter().find(|parameter| parameter.name == arg.name);
-            if let Some(parameter) = parameter.filter(is_list) {
+        for arg in args {
+            let Some(parameter) = declared(plan, target, &arg.name) else { continue };
+            if matches!(parameter.ty, TypeRef::Json) || element_of(&parameter.ty).is_some() {
                 let captured = Captured::Many(Vec::new(), parameter.ty.to_string());
-                fold.returns.insert(arg.name.clone(), captured);
+                fold.returns.insert((alias.clone(), arg.name.clone()), captured);
             }
         }
     }

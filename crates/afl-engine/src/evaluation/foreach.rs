@@ -14,6 +14,7 @@ impl Evaluation {
     pub(super) fn begin_map(&mut self, id: &StepId, block: &Block) -> Worked<()> {
         let elements = self.elements(id, block)?;
         let total = elements.len() as u32;
+        self.check_depth(id, Segment::Element(total))?;
         self.elements.insert(id.clone(), elements);
         self.change(id).children = Some(Children::of(total));
         Ok(())

@@ -129,13 +129,8 @@ impl Evaluation {
 
     /// Creates a child and works on it in this iteration.
     pub(super) fn create(&mut self, parent: &StepId, segment: Segment) -> Worked<()> {
+        self.check_depth(parent, segment)?;
         let id = parent.child(segment);
-        if id.depth() > MAX_DEPTH || id.as_str().len() > MAX_ID_BYTES {
-            let message = format!(
-                "the run nests deeper than {MAX_DEPTH} levels: end the recursion earlier, or go on in another run"
-            );
-            return Err(self.failed(parent, FailureKind::Limit, message));
-        }
         let node = self.known.steps.get(parent).expect("a parent at work has been read").node;
         let node = self.plan.child(node, segment).expect("children are those of the program");
         let (object_type, statement_id, facet_name) = self.identity(node);
@@ -151,6 +146,19 @@ impl Evaluation {
         self.run.counts.steps += 1;
         self.queue.push_back(id);
         Ok(())
+    }
+
+    /// Whether a child may stand so deep. A parent asks for its last child before it creates the first, because a
+    /// larger number makes a longer id.
+    pub(super) fn check_depth(&self, parent: &StepId, segment: Segment) -> Worked<()> {
+        let id = parent.child(segment);
+        if id.depth() <= MAX_DEPTH && id.as_str().len() <= MAX_ID_BYTES {
+            return Ok(());
+        }
+        let message = format!(
+            "the run nests deeper than {MAX_DEPTH} levels: end the recursion earlier, or go on in another run"
+        );
+        Err(self.failed(parent, FailureKind::Limit, message))
     }
 
     fn identity(&self, node: Node) -> (ObjectType, Arc<str>, Arc<str>) {
