@@ -127,11 +127,11 @@ fn collect(declarations: &[Decl], facets: &mut Vec<Qualified>) {
 }
 
 impl Handler {
-    /// The answer to an attempt; `failed` is how many failed before.
+    /// The answer to an attempt; `before` is how many were answered before it.
     pub(crate) fn answer(
         &self,
         payload: &Map<String, Value>,
-        failed: u32,
+        before: usize,
     ) -> Result<Map<String, Value>, String> {
         let parameter = |name: &String| {
             payload.get(name).ok_or_else(|| format!("the mock reads `{name}`, which is no parameter"))
@@ -148,8 +148,8 @@ impl Handler {
                 rows.get(&text).cloned().ok_or_else(|| format!("the mock has no row for `{text}`"))
             }
             Self::Sequence(handlers) => {
-                let handler = handlers.get(failed as usize).or(handlers.last());
-                handler.ok_or("the mock's sequence is empty")?.answer(payload, failed)
+                let handler = handlers.get(before).or(handlers.last());
+                handler.ok_or("the mock's sequence is empty")?.answer(payload, before)
             }
         }
     }
@@ -161,10 +161,10 @@ mod tests {
 
     use super::*;
 
-    fn check(handler: &Value, failed: u32) -> Result<Value, String> {
+    fn check(handler: &Value, before: usize) -> Result<Value, String> {
         let handler: Handler = serde_json::from_value(handler.clone()).unwrap();
         let payload = json!({"n": 2, "who": "Ada"});
-        handler.answer(payload.as_object().unwrap(), failed).map(Value::Object)
+        handler.answer(payload.as_object().unwrap(), before).map(Value::Object)
     }
 
     #[test]
@@ -175,7 +175,7 @@ mod tests {
         let table = json!({"table": {"key": "n", "rows": {"2": {"a": "two"}}}});
         assert_eq!(check(&table, 0), Ok(json!({"a": "two"})));
         let sequence = json!({"sequence": [{"error": "no"}, {"returns": {}}]});
-        assert_eq!([0, 1, 5].map(|failed| check(&sequence, failed).is_ok()), [false, true, true]);
+        assert_eq!([0, 1, 5].map(|before| check(&sequence, before).is_ok()), [false, true, true]);
     }
 
     #[test]
