@@ -63,7 +63,10 @@ impl Mock {
 
     fn parse(file: String, text: &str) -> Result<Self, String> {
         let wrong = |error: serde_json::Error| error.to_string();
-        let value: Value = serde_json::from_str(text).map_err(wrong)?;
+        let value: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON ({error})"))?;
+        if !value.is_object() {
+            return Err("it is JSON, but no object".into());
+        }
         let case = if OF_A_CASE.iter().any(|name| value.get(name).is_some()) {
             serde_json::from_value::<Case>(value).map_err(wrong)?
         } else {
@@ -186,7 +189,7 @@ mod tests {
         let case = parse(json!({"workflow": "W", "inputs": {"n": 1}, "expect": {}})).unwrap();
         assert_eq!((case.handlers.len(), case.workflow.as_deref()), (0, Some("W")));
         assert!(parse(json!({"Ask": {"answers": {}}})).unwrap_err().starts_with("`Ask`: unknown variant"));
-        assert!(parse(json!([1])).is_err());
+        assert_eq!(parse(json!([1])), Err("it is JSON, but no object".into()));
     }
 
     #[test]
