@@ -204,7 +204,9 @@ fn service_help(error: &afl_runtime::Error) -> Option<String> {
             Some("declare a `workflow`; a facet cannot be started".into())
         }
         Error::WhichWorkflow(_) => Some("name it with `--workflow`".into()),
-        Error::NothingFailed { .. } => Some("`afl why` tells what a run waits for".into()),
+        Error::NothingFailed { run, .. } => Some(format!(
+            "`afl why {run}` tells how it stands; if it waits, `afl resume {run}` goes on with it"
+        )),
         Error::Store(StoredError::Unreadable { .. }) => Some("`afl doctor` tells what is damaged".into()),
         Error::Store(_)
         | Error::AmbiguousRun { .. }
