@@ -134,7 +134,9 @@ async fn attempt(service: &Service, task: &Task, handler: &Handler) -> Result<At
 }
 
 async fn settle(service: &Service, claim: &Claim, handler: &Handler) -> Result<Attempt, Failure> {
-    let answer = handler.answer(&claim.payload, claim.task.attempts);
+    // An operator's retry sets the attempts back to none, but not the tokens; a claim that ended in silence is no answer.
+    let answered = claim.task.token.saturating_sub(claim.task.deliveries.into());
+    let answer = handler.answer(&claim.payload, usize::try_from(answered).unwrap_or(usize::MAX));
     let settled = match &answer {
         Ok(result) => service.complete(&claim.ticket, result).await,
         Err(message) => {

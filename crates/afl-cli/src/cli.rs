@@ -10,11 +10,12 @@ use crate::commands::{
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  all is well
-  1  the program has mistakes, or a run failed or was canceled
-  2  the command line is wrong, or inputs are refused
-  3  a file or the store cannot be read or written
-  4  a run waits, and nobody here can answer";
+  0    all is well
+  1    the program has mistakes, or a run failed or was canceled
+  2    the command line is wrong, or inputs are refused
+  3    a file or the store cannot be read or written
+  4    a run waits, and nobody here can answer
+  130  Ctrl-C stopped it";
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())

@@ -43,6 +43,8 @@ pub(crate) enum Failure {
     AmbiguousMock { file: String, name: String, facets: Vec<String> },
     #[error("`{url}` is no address of a store")]
     BadStoreUrl { url: String },
+    #[error("a run that is only started, in a store in memory, is gone at once")]
+    StartedInMemory,
     #[error("there is no store at {path}")]
     NoStore { path: String },
     #[error("cannot make the folder {folder} for the store here: {}", reason(source, "folder"))]
@@ -81,6 +83,7 @@ impl Failure {
             | Self::BadMock { .. }
             | Self::AmbiguousMock { .. }
             | Self::BadStoreUrl { .. }
+            | Self::StartedInMemory
             | Self::BadTime { .. }
             | Self::NoIteration { .. }
             | Self::Refused(_) => Exit::WrongUse,
@@ -146,9 +149,12 @@ impl Failure {
                     .into(),
             ),
             Self::AmbiguousMock { .. } => Some("write the whole name".into()),
-            Self::BadStoreUrl { .. } => {
-                Some("write sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE or memory:".into())
-            }
+            Self::BadStoreUrl { .. } =>
+                Some(
+                "write sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE (an `@` in a password as %40) or memory:"
+                    .into(),
+            ),
+            Self::StartedInMemory => Some("use `afl run`, or name a store that stays".into()),
             Self::NoStore { .. } => {
                 Some("`afl run` and `afl start` make one; `--store` or AFL_STORE name another".into())
             }
@@ -198,7 +204,9 @@ fn service_help(error: &afl_runtime::Error) -> Option<String> {
             Some("declare a `workflow`; a facet cannot be started".into())
         }
         Error::WhichWorkflow(_) => Some("name it with `--workflow`".into()),
-        Error::NothingFailed { .. } => Some("`afl why` tells what a run waits for".into()),
+        Error::NothingFailed { run, .. } => Some(format!(
+            "`afl why {run}` tells how it stands; if it waits, `afl resume {run}` goes on with it"
+        )),
         Error::Store(StoredError::Unreadable { .. }) => Some("`afl doctor` tells what is damaged".into()),
         Error::Store(_)
         | Error::AmbiguousRun { .. }

@@ -1,6 +1,8 @@
 //! What `run`, `resume` and `retry` share: a run is driven here until it rests, and what came of it is told.
 
 use std::path::PathBuf;
+use std::pin::pin;
+use std::time::Duration;
 
 use afl_engine::id::RunId;
 use afl_engine::run::Run;
@@ -8,6 +10,7 @@ use afl_lang::program::Program;
 use afl_lang::render::Color;
 use afl_runtime::Service;
 use clap::Args;
+use tokio::time::timeout;
 
 use crate::agent::Agent;
 use crate::color::{self, paint};
@@ -37,6 +40,9 @@ impl Options {
         self.mock.as_deref().map(Mock::read).transpose()
     }
 }
+
+/// How long a start may take after Ctrl-C: who knows the id of the run can be told how to resume it.
+const GRACE: Duration = Duration::from_secs(3);
 
 /// A service and all that is around it while it drives one run.
 pub(crate) struct Foreground {
@@ -87,11 +93,12 @@ impl Foreground {
         Ok((Self::new(service, agent, options, store, color), id))
     }
 
-    /// What comes of a call, unless Ctrl-C comes first.
+    /// What comes of a call, unless Ctrl-C comes and it takes long even then.
     pub(crate) async fn unless_stopped<T>(&self, call: impl Future<Output = T>) -> Option<T> {
+        let mut call = pin!(call);
         tokio::select! {
-            done = call => Some(done),
-            () = self.stop.asked() => None,
+            done = &mut call => Some(done),
+            () = self.stop.asked() => timeout(GRACE, call).await.ok(),
         }
     }
 

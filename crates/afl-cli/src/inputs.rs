@@ -1,6 +1,8 @@
 //! The inputs of a run, from what a person types.
 
+use std::collections::HashSet;
 use std::fs;
+use std::num::IntErrorKind;
 use std::path::{Path, PathBuf};
 
 use afl_engine::evaluation::InputProblem;
@@ -51,11 +53,17 @@ impl Options {
         if let Some(file) = &self.file {
             given.values = object(file)?;
         }
+        let mut names = HashSet::new();
         for pair in &self.pairs {
             let Some((name, text)) = pair.split_once('=').filter(|(name, _)| !name.is_empty()) else {
                 return Err(Failure::NotAPair { text: pair.clone() });
             };
             let ty = declared.iter().find(|parameter| parameter.name == name).map(|parameter| &parameter.ty);
+            if !names.insert(name) {
+                let text = format!("the input `{name}` is given twice");
+                given.problems.push(Problem { name: name.to_owned(), text });
+                continue;
+            }
             match value(text, ty)? {
                 Ok(value) => {
                     given.values.insert(name.to_owned(), value);
@@ -122,7 +130,12 @@ fn typed(text: &str, ty: Option<&TypeRef>) -> Result<Value, String> {
         TypeRef::String => Ok(Value::String(text.into())),
         TypeRef::Long | TypeRef::Int => {
             let number = text.trim().parse::<i64>();
-            number.map(Value::from).map_err(|_| format!("takes an integer, not `{}`", short(text)))
+            number.map(Value::from).map_err(|error| match error.kind() {
+                IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => {
+                    format!("takes an integer of 64 bits, and `{}` needs more", short(text))
+                }
+                _ => format!("takes an integer, not `{}`", short(text)),
+            })
         }
         TypeRef::Double => {
             let number = serde_json::from_str::<serde_json::Number>(text.trim());

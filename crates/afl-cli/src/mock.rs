@@ -63,7 +63,10 @@ impl Mock {
 
     fn parse(file: String, text: &str) -> Result<Self, String> {
         let wrong = |error: serde_json::Error| error.to_string();
-        let value: Value = serde_json::from_str(text).map_err(wrong)?;
+        let value: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON ({error})"))?;
+        if !value.is_object() {
+            return Err("it is JSON, but no object".into());
+        }
         let case = if OF_A_CASE.iter().any(|name| value.get(name).is_some()) {
             serde_json::from_value::<Case>(value).map_err(wrong)?
         } else {
@@ -127,11 +130,11 @@ fn collect(declarations: &[Decl], facets: &mut Vec<Qualified>) {
 }
 
 impl Handler {
-    /// The answer to an attempt; `failed` is how many failed before.
+    /// The answer to an attempt; `before` is how many were answered before it.
     pub(crate) fn answer(
         &self,
         payload: &Map<String, Value>,
-        failed: u32,
+        before: usize,
     ) -> Result<Map<String, Value>, String> {
         let parameter = |name: &String| {
             payload.get(name).ok_or_else(|| format!("the mock reads `{name}`, which is no parameter"))
@@ -148,8 +151,8 @@ impl Handler {
                 rows.get(&text).cloned().ok_or_else(|| format!("the mock has no row for `{text}`"))
             }
             Self::Sequence(handlers) => {
-                let handler = handlers.get(failed as usize).or(handlers.last());
-                handler.ok_or("the mock's sequence is empty")?.answer(payload, failed)
+                let handler = handlers.get(before).or(handlers.last());
+                handler.ok_or("the mock's sequence is empty")?.answer(payload, before)
             }
         }
     }
@@ -161,10 +164,10 @@ mod tests {
 
     use super::*;
 
-    fn check(handler: &Value, failed: u32) -> Result<Value, String> {
+    fn check(handler: &Value, before: usize) -> Result<Value, String> {
         let handler: Handler = serde_json::from_value(handler.clone()).unwrap();
         let payload = json!({"n": 2, "who": "Ada"});
-        handler.answer(payload.as_object().unwrap(), failed).map(Value::Object)
+        handler.answer(payload.as_object().unwrap(), before).map(Value::Object)
     }
 
     #[test]
@@ -175,7 +178,7 @@ mod tests {
         let table = json!({"table": {"key": "n", "rows": {"2": {"a": "two"}}}});
         assert_eq!(check(&table, 0), Ok(json!({"a": "two"})));
         let sequence = json!({"sequence": [{"error": "no"}, {"returns": {}}]});
-        assert_eq!([0, 1, 5].map(|failed| check(&sequence, failed).is_ok()), [false, true, true]);
+        assert_eq!([0, 1, 5].map(|before| check(&sequence, before).is_ok()), [false, true, true]);
     }
 
     #[test]
@@ -186,7 +189,7 @@ mod tests {
         let case = parse(json!({"workflow": "W", "inputs": {"n": 1}, "expect": {}})).unwrap();
         assert_eq!((case.handlers.len(), case.workflow.as_deref()), (0, Some("W")));
         assert!(parse(json!({"Ask": {"answers": {}}})).unwrap_err().starts_with("`Ask`: unknown variant"));
-        assert!(parse(json!([1])).is_err());
+        assert_eq!(parse(json!([1])), Err("it is JSON, but no object".into()));
     }
 
     #[test]

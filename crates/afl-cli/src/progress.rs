@@ -125,8 +125,9 @@ async fn show(Told(mut told): Told, progress: Progress) {
                 let place = path.strip_suffix(LOG_STATEMENT).unwrap_or(&path);
                 progress.print(&format!("{place}: {}", shown::pairs(&values)));
             }
-            Trace::Undeclared { step, key } => {
-                progress.say(&format!("{step}: the result has `{key}`, which its facet does not declare"));
+            Trace::Undeclared { path, key, .. } => {
+                let key = shown::inert(&key);
+                progress.say(&format!("{path}: the result has `{key}`, which its facet does not declare"));
             }
             Trace::IterationBegan { .. }
             | Trace::IterationEnded { .. }

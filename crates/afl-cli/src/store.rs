@@ -109,7 +109,10 @@ impl Address {
         match url.split_once(':') {
             Some(("memory", "" | "//")) => Ok(Self::Memory),
             Some(("sqlite", rest)) => Ok(Self::Sqlite(path(rest))),
-            Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => {
+            // The driver ends a login at its first `@`, and would take the rest of a password for the host.
+            Some(("postgres" | "postgresql", rest))
+                if rest.starts_with("//") && rest.matches('@').count() < 2 =>
+            {
                 Ok(Self::Postgres(url.to_owned()))
             }
             Some(_) | None => Err(Failure::BadStoreUrl { url: without_password(url) }),
@@ -155,15 +158,24 @@ fn shown_from(here: &Path, file: PathBuf) -> PathBuf {
 
 /// Addresses end up in messages, and messages in logs.
 fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    match rest.rsplit_once('@') {
-        Some((login, host)) => {
+    let login_only = match url.split_once("://").map(|(scheme, rest)| (scheme, rest.rsplit_once('@'))) {
+        Some((scheme, Some((login, host)))) => {
             let user = login.split(':').next().unwrap_or_default();
             format!("{scheme}://{user}@{host}")
         }
-        None => url.to_owned(),
+        Some((_, None)) | None => url.to_owned(),
+    };
+    match login_only.split_once(PASSWORD) {
+        Some((before, after)) => {
+            let end = after.find(['&', ' ']).unwrap_or(after.len());
+            format!("{before}{PASSWORD}…{}", &after[end..])
+        }
+        None => login_only,
     }
 }
+
+/// How a password is given among other settings.
+const PASSWORD: &str = "password=";
 
 #[cfg(test)]
 mod tests {
@@ -177,7 +189,7 @@ mod tests {
         assert_eq!(Address::parse("sqlite:a/b.db").unwrap(), file("a/b.db"));
         assert_eq!(Address::parse("sqlite:/a/b.db").unwrap(), file("/a/b.db"));
         assert_eq!(Address::parse("sqlite:///a/b.db").unwrap(), file("/a/b.db"));
-        for wrong in ["a.db", "mysql://x", "memory:x", "postgres:x", ""] {
+        for wrong in ["a.db", "mysql://x", "memory:x", "postgres:x", "postgres://me:se@cret@host/db", ""] {
             assert!(Address::parse(wrong).is_err(), "{wrong}");
         }
     }
@@ -187,5 +199,10 @@ mod tests {
         assert_eq!(without_password("postgres://me:se@cret@host/db"), "postgres://me@host/db");
         assert_eq!(without_password("postgres://host/db"), "postgres://host/db");
         assert_eq!(without_password("sqlite:a.db"), "sqlite:a.db");
+        assert_eq!(
+            without_password("postgres://host/db?password=x&a=b"),
+            "postgres://host/db?password=…&a=b"
+        );
+        assert_eq!(without_password("host=h password=secret"), "host=h password=…");
     }
 }

@@ -96,6 +96,23 @@ fn a_killed_run_goes_on_where_it_was() {
 }
 
 #[test]
+fn a_sequence_goes_on_over_the_retries_of_an_operator() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(
+        folder.path().join("pay.afl"),
+        PROGRAM.replace(" with Retry(max = 2, backoff_ms = BACKOFF)", ""),
+    )
+    .unwrap();
+    fs::write(folder.path().join("mock.json"), MOCK).unwrap();
+    let options = ["--mock", "mock.json", "--json"];
+    let failed = json(&afl(folder.path(), &[&["run", "pay.afl", "-i", "item=tea"], &options[..]].concat()));
+    assert_eq!(failed["error"]["message"], "Pay.charge: the line is busy");
+    let run = failed["run"].as_str().unwrap();
+    let again = json(&afl(folder.path(), &[&["retry", run], &options[..]].concat()));
+    assert_eq!(again["outputs"]["receipt"], "r1", "{again}");
+}
+
+#[test]
 fn some_cases_come_out_as_expected_through_the_binary() {
     let folder = tempfile::tempdir().unwrap();
     let sqlite = format!("sqlite:{}", folder.path().join("store.db").display());

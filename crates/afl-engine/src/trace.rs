@@ -37,6 +37,7 @@ pub enum Trace {
     /// A result held a key that its facet does not declare; it is left out.
     Undeclared {
         step: StepId,
+        path: String,
         key: String,
     },
     /// `sys.log`.

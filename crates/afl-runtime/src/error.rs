@@ -35,8 +35,8 @@ pub enum Error {
     Ended { run: RunId, status: RunStatus, verb: &'static str },
     #[error("run {run} has no step `{given}`")]
     UnknownStep { run: RunId, given: String },
-    #[error("nothing of `{path}` failed, so there is nothing to retry")]
-    NothingFailed { path: String },
+    #[error("nothing of `{path}` in run {run} failed, so there is nothing to retry")]
+    NothingFailed { run: RunId, path: String },
     #[error("run {run} is being canceled; start it anew")]
     Canceling { run: RunId },
     #[error("run {run} is busy: others changed it {tries} times meanwhile; try again")]

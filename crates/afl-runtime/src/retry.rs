@@ -53,7 +53,7 @@ impl Service {
         let ids: Vec<StepId> = failed.iter().map(|step| step.item.id.clone()).collect();
         if failed.is_empty() {
             let path = plan.readable(&run.item.workflow, &within);
-            return Err(Error::NothingFailed { path });
+            return Err(Error::NothingFailed { run: id.clone(), path });
         }
         let now = self.store.now().await?;
         let mut evaluation = Evaluation::resume(plan, run, now, self.options);

@@ -190,12 +190,12 @@ impl On {
     pub fn advice(&self) -> String {
         match self {
             Self::Agent { name, list, .. } => {
-                format!("start an agent for `{name}` on the task list `{list}`, or continue the step by hand")
+                format!("start an agent for `{name}` on the task list `{list}`")
             }
             Self::Holder { owner, .. } => {
                 format!("wait for {owner}; if it is gone, another agent gets the task")
             }
-            Self::Retry { .. } => "wait for the next attempt, or continue the step by hand".to_owned(),
+            Self::Retry { .. } => "wait for the next attempt".to_owned(),
             Self::Driver => "make sure that a server or `afl run` drives this store".to_owned(),
             Self::Failure(_) => "repair the cause, then retry the step".to_owned(),
         }

@@ -1,5 +1,6 @@
 //! `afl start`: starts a workflow and leaves it to others.
 
+use afl_engine::run::RunStatus;
 use afl_lang::render::Color;
 use afl_runtime::Origin;
 use clap::Args;
@@ -9,7 +10,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::launch::{self, Shown};
 use crate::output;
-use crate::store::{self, Missing};
+use crate::store::{self, Lifetime, Missing};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -33,6 +34,10 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
+    match options.store.lifetime() {
+        Lifetime::Kept => {}
+        Lifetime::ThisCommand => return Err(Failure::StartedInMemory),
+    }
     let shown = if options.json { Shown::Errors } else { Shown::All };
     let launch = options.launch.prepare(None, color, shown)?;
     let service = options.store.open(Missing::Create).await?;
@@ -45,7 +50,15 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
         output::json(&json!({"run": started.run, "status": started.status, "new": is_new}))?;
     } else {
         let before = if is_new { "started" } else { "was started before with this key" };
-        output::say(&format!("{before}; it is {}\n", started.status));
+        let (run, flag) = (&started.run, options.store.flag());
+        let now = match started.status {
+            RunStatus::Paused => format!("it waits, and `afl why {run}{flag}` tells for what"),
+            RunStatus::Running => format!("it can go on, and `afl resume {run}{flag}` goes on with it"),
+            RunStatus::Failed => format!("it failed, and `afl why {run}{flag}` tells of what"),
+            RunStatus::Completed => "it is complete".into(),
+            RunStatus::Canceled => "it was canceled".into(),
+        };
+        output::say(&format!("{before}; {now}\n"));
         output::data(&format!("{}\n", started.run))?;
     }
     Ok(Exit::Fine)

@@ -151,7 +151,10 @@ fn open_end(wait: &Wait, above: &mut Vec<String>) -> String {
     }
     let indent = "  ".repeat(above.len() + 1);
     match &wait.on {
-        On::Failure(failure) => writeln!(text, "{indent}{}", shown::inert(&failure.to_string())),
+        On::Failure(failure) => {
+            let failure = shown::inert(&failure.to_string()).replace('\n', &format!("\n{indent}  "));
+            writeln!(text, "{indent}{failure}")
+        }
         on @ (On::Agent { .. } | On::Holder { .. } | On::Retry { .. } | On::Driver) => {
             writeln!(text, "{indent}{}", sentence(on))
         }

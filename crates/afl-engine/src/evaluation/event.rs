@@ -102,7 +102,8 @@ impl Evaluation {
             // A facet that declares no returns answers in its parameters.
             let declared = if facet.returns.is_empty() { &facet.params } else { &facet.returns };
             let Some(parameter) = declared.iter().find(|parameter| parameter.name == name) else {
-                self.traces.push(Trace::Undeclared { step: id.clone(), key: name });
+                let path = self.plan.readable(&self.run.workflow, id);
+                self.traces.push(Trace::Undeclared { step: id.clone(), path, key: name });
                 continue;
             };
             let value = self.known.value(&attribute.held).expect("taken with its values").clone();

@@ -109,7 +109,8 @@ async fn t10_a_retry_resets_step_and_task_together_and_keeps_what_is_complete() 
     assert_eq!(world.status(&run).await, RunStatus::Completed);
     assert_eq!(world.outputs(&run).await, json!({"n": 4}));
     let error = world.service.retry(&run, &Again::Run).await.unwrap_err();
-    assert_eq!(error.to_string(), "nothing of `Risky` failed, so there is nothing to retry");
+    let message = format!("nothing of `Risky` in run {run} failed, so there is nothing to retry");
+    assert_eq!(error.to_string(), message);
 }
 
 #[tokio::test]
@@ -216,7 +217,7 @@ async fn why_tells_the_chain_and_what_to_do() {
     );
     assert!(matches!(&why.waits[0].on, On::Holder { owner, .. } if owner == "agent"));
     let advice = why.waits[1].on.advice();
-    assert_eq!(advice, "start an agent for `t.Inc` on the task list `default`, or continue the step by hand");
+    assert_eq!(advice, "start an agent for `t.Inc` on the task list `default`");
     assert!(why.next.is_some());
 }
 
