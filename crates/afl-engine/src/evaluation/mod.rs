@@ -112,6 +112,8 @@ pub struct Evaluation {
     deferred: Vec<StepId>,
     /// Active in the next iteration.
     next: Vec<StepId>,
+    /// Before those, because they had no room in this iteration.
+    postponed: Vec<StepId>,
     is_next: FxHashSet<StepId>,
     wants: Wants,
     folds: FxHashMap<StepId, Fold>,
@@ -153,6 +155,7 @@ impl Evaluation {
             queue: VecDeque::new(),
             deferred: Vec::new(),
             next: Vec::new(),
+            postponed: Vec::new(),
             is_next: FxHashSet::default(),
             wants: Wants::default(),
             folds: FxHashMap::default(),
@@ -187,7 +190,7 @@ impl Evaluation {
             }
             while let Some(id) = self.queue.pop_front() {
                 if self.known.writes() >= self.room() {
-                    self.activate(id);
+                    self.postpone(id);
                 } else if let Err(Missing) = self.work(&id) {
                     self.deferred.push(id);
                 }
@@ -204,7 +207,8 @@ impl Evaluation {
         }
     }
 
-    /// How many writes an iteration may come to. What is active beyond them has its turn in the next one.
+    /// How many writes an iteration may come to. What is active beyond them is the first in the next one: a `foreach`
+    /// that created more meanwhile would make the run's list of active steps longer and longer.
     fn room(&self) -> usize {
         self.options.budget.writes.max(LEAST_ROOM)
     }
@@ -222,6 +226,8 @@ impl Evaluation {
 
     fn end_iteration(&mut self) {
         self.phase = Phase::Between;
+        let later = std::mem::replace(&mut self.next, std::mem::take(&mut self.postponed));
+        self.next.extend(later);
         let changed = self.known.writes();
         self.trace(|run| Trace::IterationEnded { iteration: run.iterations, changed });
     }
@@ -239,6 +245,12 @@ impl Evaluation {
         if self.run.status == RunStatus::Running {
             self.run.status = RunStatus::Paused;
             self.run_is_dirty = true;
+        }
+    }
+
+    fn postpone(&mut self, id: StepId) {
+        if self.is_next.insert(id.clone()) {
+            self.postponed.push(id);
         }
     }
 
