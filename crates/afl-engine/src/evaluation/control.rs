@@ -34,6 +34,7 @@ impl Evaluation {
     pub fn finish_canceled(&mut self) {
         self.next.clear();
         self.is_next.clear();
+        self.held_back.clear();
         self.run.status = RunStatus::Canceled;
         self.run.ended = Some(self.now);
         self.run.iterations_now = 0;

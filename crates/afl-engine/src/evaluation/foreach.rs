@@ -24,7 +24,9 @@ impl Evaluation {
         let children = self.step(id).children.as_ref().expect("a `foreach` counts its elements");
         let (first, total) = (children.created, children.total);
         if first < total {
-            self.create_elements(id, block, first, total)?;
+            if !self.hold_back(id) {
+                self.create_elements(id, block, first, total)?;
+            }
             return Ok(Verdict::Wait);
         }
         self.elements.remove(id);

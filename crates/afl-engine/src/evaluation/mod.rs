@@ -21,7 +21,7 @@ mod statement;
 mod wants;
 mod work;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -112,7 +112,11 @@ pub struct Evaluation {
     deferred: Vec<StepId>,
     /// Active in the next iteration.
     next: Vec<StepId>,
+    /// Before those, because they had no room in this iteration.
+    postponed: Vec<StepId>,
     is_next: FxHashSet<StepId>,
+    /// Active, but with children to create, for which there are too many active steps.
+    held_back: BTreeSet<StepId>,
     wants: Wants,
     folds: FxHashMap<StepId, Fold>,
     /// Of each `foreach` that is creating its blocks. Evaluated again when they are not here.
@@ -153,7 +157,9 @@ impl Evaluation {
             queue: VecDeque::new(),
             deferred: Vec::new(),
             next: Vec::new(),
+            postponed: Vec::new(),
             is_next: FxHashSet::default(),
+            held_back: BTreeSet::new(),
             wants: Wants::default(),
             folds: FxHashMap::default(),
             elements: FxHashMap::default(),
@@ -187,7 +193,7 @@ impl Evaluation {
             }
             while let Some(id) = self.queue.pop_front() {
                 if self.known.writes() >= self.room() {
-                    self.activate(id);
+                    self.postpone(id);
                 } else if let Err(Missing) = self.work(&id) {
                     self.deferred.push(id);
                 }
@@ -204,7 +210,7 @@ impl Evaluation {
         }
     }
 
-    /// How many writes an iteration may come to. What is active beyond them has its turn in the next one.
+    /// How many writes an iteration may come to. What is active beyond them is the first in the next one.
     fn room(&self) -> usize {
         self.options.budget.writes.max(LEAST_ROOM)
     }
@@ -222,6 +228,11 @@ impl Evaluation {
 
     fn end_iteration(&mut self) {
         self.phase = Phase::Between;
+        let later = std::mem::replace(&mut self.next, std::mem::take(&mut self.postponed));
+        self.next.extend(later);
+        if self.next.len() <= self.created_at_once() {
+            std::mem::take(&mut self.held_back).into_iter().for_each(|id| self.activate(id));
+        }
         let changed = self.known.writes();
         self.trace(|run| Trace::IterationEnded { iteration: run.iterations, changed });
     }
@@ -242,6 +253,24 @@ impl Evaluation {
         }
     }
 
+    /// Whether a parent must wait before it creates more children; then it is active again when there are fewer
+    /// active steps. Otherwise a `foreach` would create faster than its elements get their turn, and each iteration
+    /// would read all of them.
+    fn hold_back(&mut self, parent: &StepId) -> bool {
+        let active = self.queue.len() + self.deferred.len() + self.postponed.len() + self.next.len();
+        let is_crowded = active > self.created_at_once();
+        if is_crowded {
+            self.held_back.insert(parent.clone());
+        }
+        is_crowded
+    }
+
+    fn postpone(&mut self, id: StepId) {
+        if self.is_next.insert(id.clone()) {
+            self.postponed.push(id);
+        }
+    }
+
     /// Wakes a step in the next iteration.
     fn activate(&mut self, id: StepId) {
         if self.is_next.insert(id.clone()) {
@@ -258,6 +287,7 @@ impl Evaluation {
         self.run_is_dirty = false;
         self.run.updated = self.now;
         self.run.active.clone_from(&self.next);
+        self.run.active.extend(self.held_back.iter().cloned());
         Some(Changes {
             run: Put { item: Arc::new(self.run.clone()), version: self.run_version },
             steps: self.known.steps.take(|entry: &StepEntry| entry.step.clone()),

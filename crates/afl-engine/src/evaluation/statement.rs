@@ -32,7 +32,7 @@ impl Evaluation {
     /// Creates the children whose turn it is; the rest of many in the next iteration.
     pub(super) fn create_ready(&mut self, id: &StepId, segment: fn(u32) -> Segment) -> Worked<()> {
         let waiting = self.step(id).children.as_ref().map_or(0, |children| children.ready.len());
-        if waiting == 0 {
+        if waiting == 0 || (waiting > CREATED_AT_ONCE && self.hold_back(id)) {
             return Ok(());
         }
         let at_once = self.created_at_once();
