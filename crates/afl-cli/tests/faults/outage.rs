@@ -81,10 +81,9 @@ async fn f9_a_crash_in_the_middle_of_a_transaction_takes_nothing_half() {
     server.resume().unwrap();
 
     match timeout(PATIENCE, telling).await.expect("it does not hang").unwrap() {
-        Ok(Settled::Arrived(_) | Settled::Repeated) => {}
-        Err(Refusal::Store(error)) if error.is_uncertain() => {}
         // A claim is not durable: the crash may have taken it back.
-        Err(Refusal::LeaseLost { .. }) => {}
+        Ok(Settled::Arrived(_) | Settled::Repeated) | Err(Refusal::LeaseLost { .. }) => {}
+        Err(Refusal::Store(error)) if error.is_uncertain() => {}
         other => panic!("{other:?}"),
     }
     match service.complete(&held.ticket, &result(&held)).await {
