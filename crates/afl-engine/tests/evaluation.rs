@@ -212,6 +212,20 @@ fn t5_a_result_touches_its_own_and_not_its_siblings() {
 }
 
 #[test]
+fn a_foreach_creates_no_faster_than_its_elements_get_their_turn() {
+    let text = "facet Value(n: Long)\n\
+                workflow W(xs: [Long]) => (o: [Long]) andThen foreach x in $.xs {\n\
+                  v = Value(n = x)\n  yield W(o = v.n)\n}";
+    let plan = plan_of("wide.afl", text);
+    let xs: Vec<u32> = (0..2_000).collect();
+    let inputs = json!({"xs": xs}).as_object().expect("a map").clone();
+    let mut evaluation = start(&plan, "W", inputs, options(50)).expect("the inputs fit");
+    let mut world = World::default();
+    assert_eq!(world.drive(&mut evaluation), RunStatus::Completed);
+    assert!(world.longest_active < 100, "{} active steps", world.longest_active);
+}
+
+#[test]
 fn an_iteration_stays_within_what_one_commit_may_hold() {
     let text = "event facet Ping(n: Long) => (pong: Long)\n\
                 facet Row(n: Long) => (o: [Long]) andThen foreach x in [1, 2, 3, 4, 5, 6, 7, 8, 9] {\n\

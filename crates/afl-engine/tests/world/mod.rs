@@ -34,6 +34,7 @@ pub(crate) struct World {
     pub(crate) commits: usize,
     pub(crate) loads: usize,
     pub(crate) largest_commit: usize,
+    pub(crate) longest_active: usize,
     pub(crate) traces: Vec<Trace>,
 }
 
@@ -126,6 +127,7 @@ impl World {
         let Some(changes) = evaluation.take_changes() else { return };
         let records = 1 + changes.steps().len() + changes.events().len() + changes.tasks().len();
         self.largest_commit = self.largest_commit.max(records);
+        self.longest_active = self.longest_active.max(changes.run().item.active.len());
         self.write(&changes);
         self.traces.extend(evaluation.drain_traces());
         evaluation.committed();
