@@ -231,7 +231,9 @@ impl Evaluation {
         let later = std::mem::replace(&mut self.next, std::mem::take(&mut self.postponed));
         self.next.extend(later);
         if self.next.len() <= self.created_at_once() {
-            std::mem::take(&mut self.held_back).into_iter().for_each(|id| self.activate(id));
+            for id in std::mem::take(&mut self.held_back) {
+                self.activate(id);
+            }
         }
         let changed = self.known.writes();
         self.trace(|run| Trace::IterationEnded { iteration: run.iterations, changed });
