@@ -14,7 +14,11 @@ use crate::service::Service;
 impl Service {
     /// Hands out up to `max` tasks, the most urgent first.
     pub async fn claim(&self, request: &Request) -> Result<Vec<Claim>, Error> {
-        Ok(self.queue.claim(request).await?)
+        let claims = self.queue.claim(request).await?;
+        if !claims.is_empty() {
+            self.wake(Wake::Claimed);
+        }
+        Ok(claims)
     }
 
     /// The holder is alive; it keeps the task until the returned time.

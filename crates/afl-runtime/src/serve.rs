@@ -57,12 +57,15 @@ pub(crate) enum Wake {
     /// As before, but there is more to do at once.
     Unfinished(Box<Evaluation>),
     Look,
+    /// Tasks were handed out, so that a lease may end soon.
+    Claimed,
 }
 
 #[derive(Debug)]
 pub(crate) struct Waker {
     wakes: mpsc::Sender<Wake>,
     look: Arc<Notify>,
+    claimed: Arc<Notify>,
     health: watch::Receiver<Health>,
 }
 
@@ -82,8 +85,8 @@ impl Service {
     pub async fn serve(&self, until: impl Future<Output = ()> + Send) -> Result<(), Error> {
         let (sender, inbox) = mpsc::channel(WAKES);
         let (told, health) = watch::channel(Health::default());
-        let look = Arc::new(Notify::new());
-        let waker = Waker { wakes: sender, look: Arc::clone(&look), health };
+        let (look, claimed) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let waker = Waker { wakes: sender, look: Arc::clone(&look), claimed: Arc::clone(&claimed), health };
         self.waker.set(waker).map_err(|_| Error::DrivenAlready)?;
         let driver = Driver::new(self.clone(), told);
         let stop = Notify::new();
@@ -91,7 +94,7 @@ impl Service {
             driver.run(inbox, &look, until).await;
             stop.notify_one();
         };
-        tokio::join!(drive, self.keep_house(&stop));
+        tokio::join!(drive, self.keep_house(&claimed, &stop));
         Ok(())
     }
 
@@ -109,6 +112,7 @@ impl Service {
         let Some(waker) = self.waker.get() else { return };
         match wake {
             Wake::Look => waker.look.notify_one(),
+            Wake::Claimed => waker.claimed.notify_one(),
             Wake::Arrived(_) | Wake::Evaluated(_) | Wake::Unfinished(_) => {
                 // What cannot be told is in the store.
                 if waker.wakes.try_send(wake).is_err() {
@@ -118,17 +122,17 @@ impl Service {
         }
     }
 
-    /// The janitor: a round whenever something may be due.
-    async fn keep_house(&self, stop: &Notify) {
+    /// The janitor: a round whenever something may be due. Claims of other processes are found by its slow rounds:
+    /// they come by the thousand, and hearing of each would cost more than the claim.
+    async fn keep_house(&self, claimed: &Notify, stop: &Notify) {
         let mut timers = self.store.watch(bucket::TIMERS);
-        let mut claimed = self.store.watch(bucket::RUNNING);
         let mut due = Instant::now();
         loop {
             tokio::select! {
                 () = stop.notified() => return,
                 () = sleep_until(due) => due = Instant::now() + self.sweep_wait().await,
                 () = timers.changed() => due = due.min(Instant::now() + SWEEP_LEAST),
-                () = claimed.changed() => due = due.min(Instant::now() + SWEEP_CLAIMED),
+                () = claimed.notified() => due = due.min(Instant::now() + SWEEP_CLAIMED),
             }
         }
     }
@@ -224,7 +228,7 @@ impl Driver {
             Wake::Arrived(work) => self.fleet.note(work),
             Wake::Evaluated(evaluation) => self.fleet.adopt(evaluation),
             Wake::Unfinished(evaluation) => self.fleet.take_over(evaluation),
-            Wake::Look => {}
+            Wake::Look | Wake::Claimed => {}
         }
     }
 

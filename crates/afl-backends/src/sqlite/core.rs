@@ -1,5 +1,6 @@
 //! What writes: the connection with all that belongs to it, used by the writer's thread or by a caller in its place.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use super::failure::explain;
 use super::file;
 use super::group::{self, Job, Outcome, Writes};
 use super::log::Log;
-use super::notice::Bell;
+use super::notice::{Bells, family};
 use super::stats::{Counters, add};
 
 #[derive(Debug)]
@@ -23,7 +24,7 @@ pub(super) struct Core {
     clock: Clock,
     watchers: Arc<Watchers>,
     counters: Arc<Counters>,
-    bell: Bell,
+    bells: Bells,
     log: Log,
     used: Instant,
     /// What the connection is set to.
@@ -49,7 +50,7 @@ impl Core {
             clock,
             watchers,
             counters,
-            bell: Bell::new(path),
+            bells: Bells::new(path),
             log,
             used: Instant::now(),
             durability: None,
@@ -137,7 +138,7 @@ impl Core {
     }
 
     fn settle(&mut self, jobs: Vec<Job>, outcomes: Vec<Outcome>) {
-        let mut rings = false;
+        let mut families = BTreeSet::new();
         for (job, outcome) in jobs.iter().zip(&outcomes) {
             if outcome.is_refused() {
                 add(&self.counters.refused, 1);
@@ -149,13 +150,11 @@ impl Core {
                 add(&self.counters.body_bytes, content.body.len());
                 if let Some(place) = &content.place {
                     self.watchers.wake(tenant, place);
-                    rings = true;
+                    families.insert(family(&place.bucket));
                 }
             }
         }
-        if rings {
-            self.bell.ring();
-        }
+        self.bells.ring(families);
         for (job, outcome) in jobs.into_iter().zip(outcomes) {
             job.answer(outcome);
         }

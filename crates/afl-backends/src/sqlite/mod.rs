@@ -115,7 +115,7 @@ impl Backend for Sqlite {
     }
 
     fn watch(&self, tenant: &Tenant, prefix: &str) -> Watch {
-        self.notice.begin();
+        self.notice.begin(prefix);
         self.watchers.watch(tenant, prefix)
     }
 }

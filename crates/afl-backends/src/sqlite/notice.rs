@@ -1,28 +1,48 @@
 //! Noticing what other processes write to the file.
 //!
-//! Whoever wrote into a bucket rings: it writes a byte to a file beside the store, on which all processes have a watch.
-//! The write-ahead log itself tells too early, before its commit can be seen. Where there is no ring, because the file
-//! cannot be watched or its writer died before it rang, the writer's own slow look finds the change.
+//! Whoever wrote into a bucket rings the bell of its family, which is the name up to the first `/`: it writes a byte to a
+//! file in a folder beside the store. Those who wait for that family have a watch on the file, and nobody else is
+//! disturbed. The write-ahead log itself tells too early, before its commit can be seen. Where there is no ring, because
+//! the file cannot be watched or its writer died before it rang, the writer's own slow look finds the change.
 
-use std::fs::{File, OpenOptions};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+#[expect(
+    clippy::disallowed_types,
+    reason = "a watch is made in any thread, and is there when the call returns"
+)]
+use std::sync::Mutex;
+use std::sync::PoisonError;
 use std::thread;
 use std::time::Duration;
 
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
-/// Rings that come this close count as one, also our own: a busy store looks a thousand times a second at most.
-const COALESCE: Duration = Duration::from_millis(1);
+/// Rings that come this close count as one, also our own: a busy store looks a few thousand times a second at most.
+const COALESCE: Duration = Duration::from_micros(300);
 
 /// Hears the ring of others.
 #[derive(Debug)]
 pub(super) struct Notice {
-    path: PathBuf,
+    bells: PathBuf,
     look: Look,
-    /// Begun with the first watch; nothing when files cannot be watched here.
-    watcher: OnceLock<Option<RecommendedWatcher>>,
+    /// The lock is held while a watch is made.
+    #[expect(
+        clippy::disallowed_types,
+        reason = "a watch is made in any thread, and is there when the call returns"
+    )]
+    heard: Mutex<Heard>,
+}
+
+#[derive(Debug, Default)]
+struct Heard {
+    /// Begun with the first watch.
+    watcher: Option<RecommendedWatcher>,
+    /// The families whose bells were tried; those that cannot be watched are left to the slow look.
+    families: BTreeSet<String>,
 }
 
 /// Asks the writer to look.
@@ -31,51 +51,91 @@ pub(super) struct Look(pub(super) std::sync::mpsc::Sender<super::writer::Request
 
 impl Notice {
     pub(super) fn new(store: &Path, look: Look) -> Self {
-        Self { path: bell_path(store), look, watcher: OnceLock::new() }
+        Self { bells: bells_path(store), look, heard: Heard::default().into() }
     }
 
-    /// From here on, changes are noticed.
-    pub(super) fn begin(&self) {
-        self.watcher.get_or_init(|| watch(&self.path, self.look.clone()).ok());
+    /// From here on, changes of these buckets are noticed.
+    pub(super) fn begin(&self, prefix: &str) {
+        // What is done under the lock leaves a family unheard at worst.
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let family = family(prefix);
+        if !heard.families.insert(family.to_owned()) {
+            return;
+        }
+        if heard.watcher.is_none() {
+            heard.watcher = watcher(self.look.clone()).ok();
+        }
+        if let Some(watcher) = &mut heard.watcher
+            && let Ok(bell) = hang(&self.bells, family)
+            && watcher.watch(&bell, RecursiveMode::NonRecursive).is_err()
+        {
+            // A bell that rings for nobody costs each writer a moment.
+            fs::remove_file(bell).unwrap_or_default();
+        }
     }
 }
 
-fn watch(path: &Path, look: Look) -> notify::Result<RecommendedWatcher> {
-    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+/// Makes the file, so that writers ring.
+fn hang(bells: &Path, family: &str) -> io::Result<PathBuf> {
+    fs::create_dir_all(bells)?;
+    let bell = bells.join(family);
+    OpenOptions::new().create(true).truncate(false).write(true).open(&bell)?;
+    Ok(bell)
+}
+
+fn watcher(look: Look) -> notify::Result<RecommendedWatcher> {
+    notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
         let rang = event.map_or(true, |event| matches!(event.kind, EventKind::Modify(_)));
         // A writer that is gone has nobody to wake.
         if rang && look.0.send(super::writer::Request::Look).is_ok() {
             thread::sleep(COALESCE);
         }
-    })?;
-    watcher.watch(path, RecursiveMode::NonRecursive)?;
-    Ok(watcher)
+    })
 }
 
 /// Rings for others.
 #[derive(Debug)]
-pub(super) struct Bell(Option<File>);
+pub(super) struct Bells {
+    path: PathBuf,
+    open: BTreeMap<String, File>,
+}
 
-impl Bell {
+impl Bells {
     pub(super) fn new(store: &Path) -> Self {
-        Self(OpenOptions::new().create(true).truncate(false).write(true).open(bell_path(store)).ok())
+        Self { path: bells_path(store), open: BTreeMap::new() }
     }
 
-    pub(super) fn ring(&mut self) {
-        if let Some(file) = &mut self.0 {
-            // Without this ring, the others find the change with their next slow look.
-            ring(file).unwrap_or_default();
+    /// For the families of buckets that were written to.
+    pub(super) fn ring(&mut self, families: BTreeSet<&str>) {
+        for family in families {
+            let bell = match self.open.entry(family.to_owned()) {
+                Entry::Occupied(open) => open.into_mut(),
+                Entry::Vacant(vacant) => match OpenOptions::new().write(true).open(self.path.join(family)) {
+                    Ok(bell) => vacant.insert(bell),
+                    // Nobody has ever waited for it.
+                    Err(_) => continue,
+                },
+            };
+            if ring(bell).is_err() {
+                // The others find the change with their next slow look, and the next ring finds a bell that works.
+                self.open.remove(family);
+            }
         }
     }
 }
 
-fn ring(file: &mut File) -> io::Result<()> {
-    file.seek(SeekFrom::Start(0))?;
-    file.write_all(b"!")
+fn ring(bell: &mut File) -> io::Result<()> {
+    bell.seek(SeekFrom::Start(0))?;
+    bell.write_all(b"!")
 }
 
-fn bell_path(store: &Path) -> PathBuf {
+/// The part of a bucket's name, or of a prefix of such names, that has a bell.
+pub(super) fn family(bucket: &str) -> &str {
+    bucket.split_once('/').map_or(bucket, |(family, _)| family)
+}
+
+fn bells_path(store: &Path) -> PathBuf {
     let mut path = store.as_os_str().to_owned();
-    path.push("-bell");
+    path.push("-bells");
     path.into()
 }
