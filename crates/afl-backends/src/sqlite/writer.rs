@@ -11,7 +11,7 @@ use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use afl_store::backend::{Batch, StoreError, Take};
+use afl_store::backend::{Batch, Durability, StoreError, Take};
 use afl_store::clock::Clock;
 use afl_store::record::Record;
 use afl_store::watch::Watchers;
@@ -29,6 +29,10 @@ const QUEUE: usize = 4_096;
 /// A group ends here, so that the first of it does not wait too long for the last.
 const GROUP_JOBS: usize = 1_024;
 const GROUP_BYTES: usize = 64 << 20;
+
+/// How long a group waits for one more when the last one had several: those who came together come together again,
+/// and a sync for each would cost them more.
+const GATHER: Duration = Duration::from_micros(50);
 
 /// How often to look for changes of other processes that nobody rang for. An idle process asks nothing more often.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -172,6 +176,12 @@ impl Turn {
         }
     }
 
+    /// How long to wait for one more; `crowd` came together the last time.
+    fn patience(&self, crowd: usize) -> Duration {
+        let is_durable = self.jobs.iter().any(|job| job.durability() == Durability::Durable);
+        if crowd > 1 && is_durable { GATHER } else { Duration::ZERO }
+    }
+
     fn is_full(&self) -> bool {
         self.jobs.len() >= GROUP_JOBS || self.jobs.iter().map(Job::bytes).sum::<usize>() >= GROUP_BYTES
     }
@@ -185,6 +195,7 @@ struct Thread {
 
 impl Thread {
     fn run(self) {
+        let mut crowd = 0;
         loop {
             let wait = lock(&self.core).log().patience();
             let mut turn = Turn::default();
@@ -194,10 +205,11 @@ impl Thread {
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             while !turn.is_full()
-                && let Ok(request) = self.requests.try_recv()
+                && let Ok(request) = self.requests.recv_timeout(turn.patience(crowd))
             {
                 turn.add(request);
             }
+            crowd = turn.jobs.len();
             // They count who waits, and these are served now.
             turn.permits.clear();
             let mut core = lock(&self.core);
