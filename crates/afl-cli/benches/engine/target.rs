@@ -16,6 +16,8 @@ pub(crate) struct Target {
     kind: Kind,
     figure: f64,
     bound: Bound,
+    /// Beside what is compared with the disk's rate.
+    busy: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +50,11 @@ impl fmt::Display for Target {
             Bound::AtLeast(limit) => (">=", limit),
         };
         let verdict = if self.is_met() { "met" } else { "MISSED" };
-        write!(f, "{:<9} {:<66} {:>9.3} {sign} {limit:<6} {verdict}", self.kind, self.what, self.figure)
+        write!(f, "{:<9} {:<66} {:>9.3} {sign} {limit:<6} {verdict}", self.kind, self.what, self.figure)?;
+        match self.busy {
+            Some(busy) => write!(f, ", {busy:.1} processors busy"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -66,10 +72,9 @@ fn of_case(case: &Measured) -> Vec<Target> {
     let mut targets = Vec::new();
     let mut add = |what: &str, figure: f64, bound: Bound| {
         let what = format!("{}: {what}", case.case.name());
-        targets.push(Target { what, kind: case.kind, figure, bound });
+        targets.push(Target { what, kind: case.kind, figure, bound, busy: None });
     };
     let durable = case.spent.calls.durable_commits as f64;
-    let limits = case.limits;
     match case.case.load {
         Load::Chain { steps } => {
             add("durable commits", durable, Bound::AtMost(1.0));
@@ -79,9 +84,6 @@ fn of_case(case: &Measured) -> Vec<Target> {
         }
         Load::Sequence { events } => {
             add("durable commits a step", (durable - 1.0) / events as f64, Bound::AtMost(1.0));
-            if let (Kind::Sqlite, Some(raw)) = (case.kind, limits.one_writer) {
-                add("of raw", case.rate() / raw, Bound::AtLeast(0.8));
-            }
         }
         Load::Fan { events } => {
             if events == 1_000 {
@@ -90,24 +92,35 @@ fn of_case(case: &Measured) -> Vec<Target> {
         }
         Load::Singles { in_flight: 1, .. } => {
             add("durable commits a run", durable / case.runs(), Bound::AtMost(2.0));
-            if let (Kind::Sqlite, Some(raw)) = (case.kind, limits.one_writer) {
-                add("of raw", case.rate() / raw, Bound::AtLeast(0.4));
-            }
         }
         Load::Singles { .. } => {
             add("fsyncs a run", case.spent.syncs as f64 / case.runs(), Bound::AtMost(0.15));
             add("CPU ms a run", case.cpu_ms() / case.runs(), Bound::AtMost(1.0));
-            match (case.kind, limits.one_writer, limits.sixteen_writers) {
-                (Kind::Sqlite, Some(raw), _) => add("of raw", case.rate() / raw, Bound::AtLeast(3.0)),
-                (Kind::Postgres, _, Some(raw)) => {
-                    add("of raw, 16 writers", case.rate() / raw, Bound::AtLeast(0.3));
-                }
-                _ => {}
-            }
         }
         Load::Wide { .. } => {}
     }
+    targets.extend(of_raw(case));
     targets
+}
+
+/// The rate beside that of the simplest program on the same store.
+fn of_raw(case: &Measured) -> Option<Target> {
+    let (what, raw, share) = match (case.kind, case.case.load) {
+        (Kind::Sqlite, Load::Sequence { .. }) => ("of raw", case.limits.one_writer?, 0.8),
+        (Kind::Sqlite, Load::Singles { in_flight: 1, .. }) => ("of raw", case.limits.one_writer?, 0.4),
+        (Kind::Sqlite, Load::Singles { .. }) => ("of raw", case.limits.one_writer?, 3.0),
+        (Kind::Postgres, Load::Singles { in_flight: 2.., .. }) => {
+            ("of raw, 16 writers", case.limits.sixteen_writers?, 0.3)
+        }
+        (Kind::Memory | Kind::Sqlite | Kind::Postgres, _) => return None,
+    };
+    Some(Target {
+        what: format!("{}: {what}", case.case.name()),
+        kind: case.kind,
+        figure: case.rate() / raw,
+        bound: Bound::AtLeast(share),
+        busy: Some(case.busy()),
+    })
 }
 
 /// How much more an event step costs in the largest `foreach` than in the smallest.
@@ -122,7 +135,7 @@ fn growth(kind: Kind, report: &Report) -> Option<Target> {
     let cost = |case: &Measured| case.cpu_ms() / case.steps();
     let (first, last) = (first?, last?);
     let what = format!("CPU of an event step, foreach of {} by {}", last.steps(), first.steps());
-    Some(Target { what, kind, figure: cost(last) / cost(first), bound: Bound::AtMost(1.3) })
+    Some(Target { what, kind, figure: cost(last) / cost(first), bound: Bound::AtMost(1.3), busy: None })
 }
 
 fn of_pick_up(pick_up: &PickUp) -> Vec<Target> {
@@ -131,6 +144,7 @@ fn of_pick_up(pick_up: &PickUp) -> Vec<Target> {
         kind: pick_up.kind,
         figure: pick_up.percentile_ms(percent),
         bound: Bound::AtMost(limit),
+        busy: None,
     };
     match pick_up.agent {
         AgentAt::Here => vec![
@@ -147,6 +161,7 @@ fn of_idle(idle: &Idle) -> Vec<Target> {
         kind: idle.kind,
         figure,
         bound: Bound::AtMost(limit),
+        busy: None,
     };
     vec![
         target("idle server, queries a second", idle.queries_per_second, 1.0),
@@ -157,5 +172,11 @@ fn of_idle(idle: &Idle) -> Vec<Target> {
 
 fn of_large(large: &Large) -> Target {
     let what = format!("a run of {} steps, peak MB", large.steps);
-    Target { what, kind: large.kind, figure: large.peak_bytes as f64 / 1e6, bound: Bound::AtMost(300.0) }
+    Target {
+        what,
+        kind: large.kind,
+        figure: large.peak_bytes as f64 / 1e6,
+        bound: Bound::AtMost(300.0),
+        busy: None,
+    }
 }
