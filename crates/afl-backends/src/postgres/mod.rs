@@ -3,6 +3,7 @@
 mod clock;
 mod failure;
 mod group;
+mod lanes;
 mod listen;
 mod migrate;
 mod plan;
@@ -28,13 +29,14 @@ pub use self::stats::Stats;
 
 use self::clock::Clock;
 use self::failure::Failure;
-use self::group::{Request, Writer};
+use self::group::Writer;
+use self::lanes::{Lanes, Request};
 use self::listen::{Listener, Origin};
 use self::server::{Connections, Server};
 use self::stats::Counters;
 use self::take::Taker;
 
-/// How many connections a process opens for reads and takes; one more writes, and one listens if it watches.
+/// How many connections a process opens for reads and takes; two more write, and one listens if it watches.
 pub const CONNECTIONS: usize = 8;
 
 const LIMITS: Limits = Limits { batch_writes: 10_000, batch_bytes: 64 << 20, body_bytes: 16 << 20 };
@@ -61,17 +63,17 @@ impl Postgres {
         let mut client = server.connect().await?;
         migrate::migrate(&server, &mut client).await?;
 
-        let (requests, received) = mpsc::channel(group::QUEUE);
+        let (requests, received) = mpsc::channel(lanes::QUEUE);
         let (watchers, counters) = (Arc::<Watchers>::default(), Arc::<Counters>::default());
         let origin = Origin::new();
-        let writer = Writer {
+        let writer = || Writer {
             server: server.clone(),
             origin: origin.clone(),
             watchers: watchers.clone(),
             counters: counters.clone(),
             client: None,
         };
-        tokio::spawn(writer.run(received));
+        tokio::spawn(Lanes::new(writer).run(received));
         let pool = server.pool(connections);
         Ok(Self {
             connections: Connections { server, pool },
