@@ -1,11 +1,14 @@
 //! Which commits share a transaction: durable ones wait for the disk together, and relaxed ones do not wait for them.
 
 use std::collections::{HashMap, VecDeque};
+use std::future::pending;
 use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
 
 use afl_store::backend::{Batch, Durability, StoreError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until};
 
 use super::group::Writer;
 
@@ -14,6 +17,10 @@ pub(super) const QUEUE: usize = 1_024;
 /// What one transaction carries, so that it stays short; a single batch may be larger.
 const GROUP_BATCHES: usize = 256;
 const GROUP_BYTES: usize = 8 << 20;
+/// A group after one of this many batches waits this long at most until it is as large: a transaction costs more than
+/// a batch in it, and each durable one takes its turn at the disk.
+const BUSY: usize = 4;
+const GATHER: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
 pub(super) struct Request {
@@ -45,14 +52,43 @@ struct Lane {
     waiting: VecDeque<Request>,
     /// Away while it writes.
     writer: Option<Writer>,
+    /// How many batches its last group had: so many callers come back about now.
+    last: usize,
+    /// Until when a group waits for them.
+    gathers_until: Option<Instant>,
+}
+
+impl Lane {
+    fn new(writer: Writer) -> Self {
+        Self { waiting: VecDeque::new(), writer: Some(writer), last: 0, gathers_until: None }
+    }
+
+    /// The next group and who writes it, if it is time for it.
+    fn next(&mut self) -> Option<(Writer, Vec<Request>)> {
+        if self.waiting.is_empty() || self.writer.is_none() || self.is_gathering() {
+            return None;
+        }
+        let group = next_group(&mut self.waiting);
+        self.last = group.len();
+        self.gathers_until = None;
+        self.writer.take().map(|writer| (writer, group))
+    }
+
+    /// Whether more are likely to come in a moment. One caller alone never waits.
+    fn is_gathering(&mut self) -> bool {
+        if self.last < BUSY || self.waiting.len() >= self.last {
+            return false;
+        }
+        let now = Instant::now();
+        now < *self.gathers_until.get_or_insert(now + GATHER)
+    }
 }
 
 impl Lanes {
     pub(super) fn new(writer: impl Fn() -> Writer) -> Self {
-        let lane = || Lane { waiting: VecDeque::new(), writer: Some(writer()) };
         Self {
-            durable: lane(),
-            relaxed: lane(),
+            durable: Lane::new(writer()),
+            relaxed: Lane::new(writer()),
             busy: JoinSet::new(),
             held: Held::default(),
             late: VecDeque::new(),
@@ -63,17 +99,27 @@ impl Lanes {
     pub(super) async fn run(mut self, mut requests: mpsc::Receiver<Request>) {
         let mut arrived = Vec::new();
         let mut is_open = true;
-        while is_open || !self.busy.is_empty() {
+        while is_open || !self.is_empty() {
+            let gathers_until = self.gathers_until();
             tokio::select! {
                 count = requests.recv_many(&mut arrived, QUEUE), if is_open && self.has_room() => {
                     is_open = count > 0;
                     arrived.drain(..).for_each(|request| self.admit(request));
                 }
                 Some(ended) = self.busy.join_next() => self.ended(ended),
+                () = gathered(gathers_until) => {}
             }
             self.start(Side::Durable);
             self.start(Side::Relaxed);
         }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.busy.is_empty() && self.durable.waiting.is_empty() && self.relaxed.waiting.is_empty()
+    }
+
+    fn gathers_until(&self) -> Option<Instant> {
+        [self.durable.gathers_until, self.relaxed.gathers_until].into_iter().flatten().min()
     }
 
     fn has_room(&self) -> bool {
@@ -92,12 +138,7 @@ impl Lanes {
     }
 
     fn start(&mut self, side: Side) {
-        let lane = self.lane(side);
-        if lane.waiting.is_empty() {
-            return;
-        }
-        let Some(mut writer) = lane.writer.take() else { return };
-        let group = next_group(&mut lane.waiting);
+        let Some((mut writer, group)) = self.lane(side).next() else { return };
         let keys = self.held.keys(group.iter().map(|request| &request.batch));
         self.busy.spawn(async move {
             writer.serve(group).await;
@@ -122,6 +163,13 @@ impl Lanes {
             Side::Durable => &mut self.durable,
             Side::Relaxed => &mut self.relaxed,
         }
+    }
+}
+
+async fn gathered(until: Option<Instant>) {
+    match until {
+        Some(until) => sleep_until(until).await,
+        None => pending().await,
     }
 }
 
