@@ -2,6 +2,7 @@
 
 mod clock;
 mod failure;
+mod gets;
 mod group;
 mod lanes;
 mod listen;
@@ -29,6 +30,7 @@ pub use self::stats::Stats;
 
 use self::clock::Clock;
 use self::failure::Failure;
+use self::gets::Gets;
 use self::group::Writer;
 use self::lanes::{Lanes, Request};
 use self::listen::{Listener, Origin};
@@ -44,7 +46,8 @@ const LIMITS: Limits = Limits { batch_writes: 10_000, batch_bytes: 64 << 20, bod
 /// One process's handle on the store. Its tasks end with it.
 #[derive(Debug)]
 pub struct Postgres {
-    connections: Connections,
+    connections: Arc<Connections>,
+    gets: Gets,
     clock: Clock,
     requests: mpsc::Sender<Request>,
     watchers: Arc<Watchers>,
@@ -75,8 +78,10 @@ impl Postgres {
         };
         tokio::spawn(Lanes::new(writer).run(received));
         let pool = server.pool(connections);
+        let connections = Arc::new(Connections { server, pool });
         Ok(Self {
-            connections: Connections { server, pool },
+            gets: Gets::new(connections.clone()),
+            connections,
             clock: Clock::new(),
             requests,
             watchers,
@@ -120,7 +125,7 @@ impl Backend for Postgres {
     }
 
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
-        Ok(read::get(&self.connections, keys).await?)
+        Ok(self.gets.get(keys).await?)
     }
 
     async fn scan(&self, scan: &Scan) -> Result<Vec<Record>, StoreError> {
