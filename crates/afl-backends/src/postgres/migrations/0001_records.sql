@@ -15,7 +15,7 @@ CREATE TABLE afl.records (
     CHECK ((bucket IS NULL) = (rank IS NULL))
 ) WITH (
     -- Room for a record's next version beside it, and frequent cleaning: queues change all the time.
-    fillfactor = 80,
+    fillfactor = 50,
     autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_threshold = 1000,
     autovacuum_analyze_scale_factor = 0.05
