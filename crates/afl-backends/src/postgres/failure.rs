@@ -34,7 +34,7 @@ pub(super) enum Outlook {
     Lasting,
 }
 
-/// Raised by `afl.expect`.
+/// Raised by `afl.write`.
 const UNEXPECTED: &str = "AFL01";
 
 pub(super) fn outlook(error: &Error) -> Outlook {

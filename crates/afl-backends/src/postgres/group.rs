@@ -1,29 +1,23 @@
-//! Group commit: one task writes, and the batches that arrive while it does share the next transaction.
+//! Writes the batches of a group in one transaction.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use afl_store::backend::{Batch, Durability, StoreError};
 use afl_store::record::Key;
 use afl_store::watch::Watchers;
 use deadpool_postgres::ClientWrapper;
-use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_postgres::Error;
 
 use super::failure::{Failure, Outlook, outlook};
+use super::lanes::Request;
 use super::listen::Origin;
 use super::plan::{Known, Plan};
 use super::rows::{Keys, key};
 use super::server::{ANSWER, SILENT, Server, Tries};
 use super::stats::Counters;
-use super::write::{BEGIN, COMMIT, Ending, Rows, WRITE};
-
-/// How many commits may wait for the writer before callers wait to hand theirs over.
-pub(super) const QUEUE: usize = 1_024;
-/// What one transaction carries, so that it stays short; a single batch may be larger.
-const GROUP_BATCHES: usize = 256;
-const GROUP_BYTES: usize = 8 << 20;
+use super::write::{BEGIN, COMMIT, Ending, Rows, and_tell, prepare};
 
 /// The records of the group that are there, locked until the transaction ends.
 const LOCK: &str = "
@@ -32,12 +26,6 @@ const LOCK: &str = "
     JOIN afl.records r ON r.tenant = k.tenant AND r.scope = k.scope AND r.id = k.id
     ORDER BY r.tenant, r.scope, r.id
     FOR UPDATE OF r";
-
-#[derive(Debug)]
-pub(super) struct Request {
-    pub(super) batch: Batch,
-    pub(super) reply: oneshot::Sender<Result<(), StoreError>>,
-}
 
 #[derive(Debug)]
 pub(super) struct Writer {
@@ -61,18 +49,8 @@ enum Way {
 type Verdicts = Vec<Result<(), Key>>;
 
 impl Writer {
-    /// Until nobody can send any more.
-    pub(super) async fn run(mut self, mut requests: mpsc::Receiver<Request>) {
-        let mut waiting = Vec::new();
-        while requests.recv_many(&mut waiting, GROUP_BATCHES).await > 0 {
-            let mut waiting: VecDeque<Request> = waiting.drain(..).collect();
-            while !waiting.is_empty() {
-                self.serve(next_group(&mut waiting)).await;
-            }
-        }
-    }
-
-    async fn serve(&mut self, group: Vec<Request>) {
+    /// Writes and answers.
+    pub(super) async fn serve(&mut self, group: Vec<Request>) {
         let batches: Vec<&Batch> = group.iter().map(|request| &request.batch).collect();
         let results: Vec<Result<(), StoreError>> = match self.commit(&batches).await {
             Ok(verdicts) => verdicts.into_iter().map(|verdict| verdict.map_err(conflict)).collect(),
@@ -131,7 +109,8 @@ impl Writer {
             Way::AtOnce => {
                 let plan = Plan::new(batches.iter().copied(), Known::Nothing);
                 let durability = durability(batches);
-                let written = Rows::new(&plan).write(client, durability, &self.origin).await;
+                let rows = Rows::new(&plan);
+                let written = and_tell(rows.write(client, durability), rows.tell(client, &self.origin)).await;
                 self.ended(Ending::of(written), plan, batches, durability)
             }
             Way::Carefully => match self.write_carefully(client, batches).await {
@@ -157,8 +136,10 @@ impl Writer {
             versions.insert(key(&row, 0)?, version.cast_unsigned());
         }
         let plan = Plan::new(batches.iter().copied(), Known::Versions(&versions));
-        Rows::new(&plan).write(client, durability, &self.origin).await?;
-        let ending = Ending::of(client.batch_execute(COMMIT).await);
+        let rows = Rows::new(&plan);
+        rows.write(client, durability).await?;
+        let commit = client.batch_execute(COMMIT);
+        let ending = Ending::of(and_tell(commit, rows.tell(client, &self.origin)).await);
         Ok(self.ended(ending, plan, batches, durability))
     }
 
@@ -191,7 +172,7 @@ impl Writer {
             return Ok(client);
         }
         let client = self.server.connect().await?;
-        client.prepare_cached(WRITE).await.map_err(|error| Failure::of(&self.server, &error))?;
+        prepare(&client).await.map_err(|error| Failure::of(&self.server, &error))?;
         Ok(client)
     }
 
@@ -201,20 +182,6 @@ impl Writer {
         let reason = format!("{reason}; whether the last commit happened is not known");
         Failure::unavailable(&self.server, reason)
     }
-}
-
-/// As many of the first requests as one transaction carries, and at least one.
-fn next_group(waiting: &mut VecDeque<Request>) -> Vec<Request> {
-    let mut group = Vec::new();
-    let mut bytes = 0;
-    while let Some(request) = waiting.front() {
-        bytes += request.batch.bytes();
-        if !group.is_empty() && bytes > GROUP_BYTES {
-            break;
-        }
-        group.extend(waiting.pop_front());
-    }
-    group
 }
 
 fn durability(batches: &[&Batch]) -> Durability {

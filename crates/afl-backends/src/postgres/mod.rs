@@ -2,7 +2,9 @@
 
 mod clock;
 mod failure;
+mod gets;
 mod group;
+mod lanes;
 mod listen;
 mod migrate;
 mod plan;
@@ -28,13 +30,15 @@ pub use self::stats::Stats;
 
 use self::clock::Clock;
 use self::failure::Failure;
-use self::group::{Request, Writer};
+use self::gets::Gets;
+use self::group::Writer;
+use self::lanes::{Lanes, Request};
 use self::listen::{Listener, Origin};
 use self::server::{Connections, Server};
 use self::stats::Counters;
 use self::take::Taker;
 
-/// How many connections a process opens for reads and takes; one more writes, and one listens if it watches.
+/// How many connections a process opens for reads and takes; two more write, and one listens if it watches.
 pub const CONNECTIONS: usize = 8;
 
 const LIMITS: Limits = Limits { batch_writes: 10_000, batch_bytes: 64 << 20, body_bytes: 16 << 20 };
@@ -42,7 +46,8 @@ const LIMITS: Limits = Limits { batch_writes: 10_000, batch_bytes: 64 << 20, bod
 /// One process's handle on the store. Its tasks end with it.
 #[derive(Debug)]
 pub struct Postgres {
-    connections: Connections,
+    connections: Arc<Connections>,
+    gets: Gets,
     clock: Clock,
     requests: mpsc::Sender<Request>,
     watchers: Arc<Watchers>,
@@ -61,20 +66,22 @@ impl Postgres {
         let mut client = server.connect().await?;
         migrate::migrate(&server, &mut client).await?;
 
-        let (requests, received) = mpsc::channel(group::QUEUE);
+        let (requests, received) = mpsc::channel(lanes::QUEUE);
         let (watchers, counters) = (Arc::<Watchers>::default(), Arc::<Counters>::default());
         let origin = Origin::new();
-        let writer = Writer {
+        let writer = || Writer {
             server: server.clone(),
             origin: origin.clone(),
             watchers: watchers.clone(),
             counters: counters.clone(),
             client: None,
         };
-        tokio::spawn(writer.run(received));
+        tokio::spawn(Lanes::new(writer).run(received));
         let pool = server.pool(connections);
+        let connections = Arc::new(Connections { server, pool });
         Ok(Self {
-            connections: Connections { server, pool },
+            gets: Gets::new(connections.clone()),
+            connections,
             clock: Clock::new(),
             requests,
             watchers,
@@ -118,7 +125,7 @@ impl Backend for Postgres {
     }
 
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
-        Ok(read::get(&self.connections, keys).await?)
+        Ok(self.gets.get(keys).await?)
     }
 
     async fn scan(&self, scan: &Scan) -> Result<Vec<Record>, StoreError> {

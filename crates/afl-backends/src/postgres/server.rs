@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use deadpool_postgres::{
-    ClientWrapper, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts,
+    ClientWrapper, Manager, ManagerConfig, Object, Pool, QueueMode, RecyclingMethod, Runtime, Timeouts,
 };
 use tokio::time::{sleep, timeout};
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
@@ -28,10 +28,10 @@ const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 const SILENCE: Duration = Duration::from_secs(15);
 
 /// Every statement goes by an index and its plan is kept, so the planner must not be misled by the statistics of a
-/// table that was empty a minute ago. A process that hangs must not keep its locks.
+/// table that was empty a minute ago. A process that hangs must not keep its locks. What is to be durable says so.
 const SESSION: &str = "-c default_transaction_isolation=read\\ committed -c plan_cache_mode=force_generic_plan \
      -c enable_seqscan=off -c enable_bitmapscan=off -c enable_hashjoin=off -c enable_mergejoin=off \
-     -c jit=off -c idle_in_transaction_session_timeout=15s -c lock_timeout=3s -c statement_timeout=60s";
+     -c jit=off -c synchronous_commit=off -c idle_in_transaction_session_timeout=15s -c lock_timeout=3s -c statement_timeout=60s";
 
 #[derive(Clone, Debug)]
 pub(super) struct Server {
@@ -112,8 +112,12 @@ impl Server {
             create: Some(CONNECT_TIMEOUT),
             recycle: Some(CONNECT_TIMEOUT),
         };
-        let builder =
-            Pool::builder(manager).max_size(connections).timeouts(timeouts).runtime(Runtime::Tokio1);
+        let builder = Pool::builder(manager)
+            .max_size(connections)
+            .timeouts(timeouts)
+            // The server has a process for each connection; the one used last has everything at hand.
+            .queue_mode(QueueMode::Lifo)
+            .runtime(Runtime::Tokio1);
         builder.build().expect("a runtime is given, which is all that can be missing")
     }
 }

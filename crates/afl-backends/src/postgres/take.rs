@@ -15,7 +15,7 @@ use super::plan::{After, Slot};
 use super::rows::{COLUMNS, record};
 use super::server::{ANSWER, Connections, SILENT, Tries};
 use super::stats::Counters;
-use super::write::{BEGIN, COMMIT, Ending, Rows, WRITE};
+use super::write::{BEGIN, COMMIT, Ending, Rows, and_tell, prepare};
 
 /// When the mover left some of the first page, the next ones are at least this long.
 const NEXT_PAGE: usize = 100;
@@ -104,9 +104,9 @@ impl Taker<'_> {
             let after = After::Put { version: moved.version, content: &moved.content };
             rows.push(&moved.key, Slot { found: Some(*version), after });
         }
-        client.prepare_cached(WRITE).await?;
-        let write = rows.write(client, take.durability, self.origin);
-        let (written, committed) = join(write, client.batch_execute(COMMIT)).await;
+        prepare(client).await?;
+        let write = join(rows.write(client, take.durability), client.batch_execute(COMMIT));
+        let (written, committed) = and_tell(write, rows.tell(client, self.origin)).await;
         match (Ending::of(written), Ending::of(committed)) {
             (Ending::Undone(error), _) => return Err(Stop::Undone(error)),
             (Ending::Unknown(error), _) | (_, Ending::Unknown(error) | Ending::Undone(error)) => {

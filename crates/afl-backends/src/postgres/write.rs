@@ -1,19 +1,23 @@
 //! The one statement that writes: a call of `afl.write` with the rows of a whole group as arrays.
 
 use std::collections::BTreeSet;
+use std::pin::pin;
 
 use afl_store::backend::Durability;
 use afl_store::record::{Content, Key, Seal};
 use deadpool_postgres::ClientWrapper;
+use futures_util::future::{Either, select};
 use tokio_postgres::Error;
 use tokio_postgres::types::ToSql;
 
 use super::listen::{Notice, Origin};
 use super::plan::{After, Plan, Slot};
-use super::rows::Keys;
+use super::rows::{Keys, Params};
 
-pub(super) const WRITE: &str =
-    "SELECT afl.write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
+const WRITE: &str = "SELECT afl.write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, \
+     $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)";
+
+const TELL: &str = "SELECT pg_notify('afl', notice) FROM unnest($1::text[]) AS notice";
 
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 pub(super) const COMMIT: &str = "COMMIT";
@@ -53,16 +57,12 @@ static CLAIM: Content =
 /// The rows of `afl.write`, in the order of keys.
 #[derive(Debug, Default)]
 pub(super) struct Rows<'a> {
-    actions: Vec<&'static str>,
-    keys: Keys<'a>,
-    expected: Vec<Option<i64>>,
-    versions: Vec<Option<i64>>,
-    buckets: Vec<Option<&'a str>>,
-    ranks: Vec<Option<i64>>,
-    schemas: Vec<i64>,
-    runtimes: Vec<i64>,
-    checksums: Vec<i64>,
-    bodies: Vec<&'a [u8]>,
+    inserted: Puts<'a>,
+    updated: Puts<'a>,
+    updated_expected: Vec<i64>,
+    guarded: Keys<'a>,
+    guarded_expected: Vec<Option<i64>>,
+    guarded_actions: Vec<&'static str>,
     notices: BTreeSet<Notice<'a>>,
 }
 
@@ -75,53 +75,103 @@ impl<'a> Rows<'a> {
         rows
     }
 
-    pub(super) fn push(&mut self, key: &'a Key, slot: Slot<'a>) {
-        let claim = After::Put { version: 0, content: &CLAIM };
-        match (slot.found, slot.after) {
-            (None, After::Put { .. }) => self.add("i", key, slot),
-            (None, After::Kept | After::Gone) => self.add("c", key, Slot { after: claim, ..slot }),
-            (Some(_), After::Put { .. }) => self.add("u", key, slot),
-            (Some(_), After::Gone) => self.add("d", key, slot),
-            (Some(_), After::Kept) => self.add("k", key, slot),
+    pub(super) fn push(&mut self, key: &'a Key, Slot { found, after }: Slot<'a>) {
+        match (found, after) {
+            (None, After::Put { version, content }) => self.inserted.push(key, version, content),
+            (None, After::Kept | After::Gone) => {
+                self.inserted.push(key, 0, &CLAIM);
+                self.guard("c", key, None);
+            }
+            (Some(found), After::Put { version, content }) => {
+                self.updated.push(key, version, content);
+                self.updated_expected.push(found.cast_signed());
+            }
+            (Some(found), After::Gone) => self.guard("d", key, Some(found)),
+            (Some(found), After::Kept) => self.guard("k", key, Some(found)),
+        }
+        if let After::Put { content: Content { place: Some(place), .. }, .. } = after {
+            self.notices.insert(Notice { tenant: &key.tenant, bucket: &place.bucket });
         }
     }
 
-    fn add(&mut self, action: &'static str, key: &'a Key, slot: Slot<'a>) {
-        let (version, content) = match slot.after {
-            After::Put { version, content } => (Some(version), content),
-            After::Kept | After::Gone => (None, &CLAIM),
-        };
-        self.actions.push(action);
+    fn guard(&mut self, action: &'static str, key: &'a Key, expected: Option<u64>) {
+        self.guarded_actions.push(action);
+        self.guarded.push(key);
+        self.guarded_expected.push(expected.map(u64::cast_signed));
+    }
+
+    /// The transaction ends with it unless one was begun. It is on its way when this was polled once.
+    pub(super) async fn write(&self, client: &ClientWrapper, durability: Durability) -> Result<(), Error> {
+        let statement = client.prepare_cached(WRITE).await?;
+        let is_durable = durability == Durability::Durable;
+        let mut params: Vec<&(dyn ToSql + Sync)> = vec![&is_durable];
+        params.extend(self.inserted.params());
+        params.extend(self.updated.params());
+        params.push(&self.updated_expected);
+        params.extend(self.guarded.params());
+        params.push(&self.guarded_expected);
+        params.push(&self.guarded_actions);
+        client.execute(&statement, &params).await.map(drop)
+    }
+
+    /// Tells other processes what came where, also on its way when this was polled once.
+    pub(super) async fn tell(&self, client: &ClientWrapper, origin: &Origin) -> Result<(), Error> {
+        if self.notices.is_empty() {
+            return Ok(());
+        }
+        let statement = client.prepare_cached(TELL).await?;
+        let notices: Vec<String> = self.notices.iter().map(|notice| notice.text(origin)).collect();
+        client.execute(&statement, &[&notices]).await.map(drop)
+    }
+}
+
+/// So that nothing but what is said is sent.
+pub(super) async fn prepare(client: &ClientWrapper) -> Result<(), Error> {
+    client.prepare_cached(WRITE).await?;
+    client.prepare_cached(TELL).await.map(drop)
+}
+
+/// Sends a commit and right behind it the notices, and waits for the commit alone. Within the transaction they would
+/// hold a lock of the whole server until the disk has answered. Whoever is not told, since the connection broke in
+/// between, looks for himself after a while.
+pub(super) async fn and_tell<T>(commit: impl Future<Output = T>, tell: impl Future) -> T {
+    match select(pin!(commit), pin!(tell)).await {
+        Either::Left((committed, _)) => committed,
+        Either::Right((_, commit)) => commit.await,
+    }
+}
+
+/// Records as they are to be.
+#[derive(Debug, Default)]
+struct Puts<'a> {
+    keys: Keys<'a>,
+    versions: Vec<i64>,
+    buckets: Vec<Option<&'a str>>,
+    ranks: Vec<Option<i64>>,
+    schemas: Vec<i64>,
+    runtimes: Vec<i64>,
+    checksums: Vec<i64>,
+    bodies: Vec<&'a [u8]>,
+}
+
+impl<'a> Puts<'a> {
+    fn push(&mut self, key: &'a Key, version: u64, content: &'a Content) {
         self.keys.push(key);
-        self.expected.push(slot.found.map(u64::cast_signed));
-        self.versions.push(version.map(u64::cast_signed));
+        self.versions.push(version.cast_signed());
         self.buckets.push(content.place.as_ref().map(|place| place.bucket.as_str()));
         self.ranks.push(content.place.as_ref().map(|place| place.rank));
         self.schemas.push(content.seal.schema.into());
         self.runtimes.push(content.seal.runtime.into());
         self.checksums.push(content.seal.checksum.into());
         self.bodies.push(&content.body);
-        if let Some(place) = &content.place {
-            self.notices.insert(Notice { tenant: &key.tenant, bucket: &place.bucket });
-        }
     }
 
-    /// Sends the statement; it is on its way when this was polled once.
-    pub(super) async fn write(
-        &self,
-        client: &ClientWrapper,
-        durability: Durability,
-        origin: &Origin,
-    ) -> Result<(), Error> {
-        let statement = client.prepare_cached(WRITE).await?;
-        let notices: Vec<String> = self.notices.iter().map(|notice| notice.text(origin)).collect();
+    fn params(&self) -> Params<'_, 10> {
         let [tenants, scopes, ids] = self.keys.params();
-        let params: [&(dyn ToSql + Sync); 14] = [
-            &self.actions,
+        [
             tenants,
             scopes,
             ids,
-            &self.expected,
             &self.versions,
             &self.buckets,
             &self.ranks,
@@ -129,17 +179,6 @@ impl<'a> Rows<'a> {
             &self.runtimes,
             &self.checksums,
             &self.bodies,
-            &synchronous(durability),
-            &notices,
-        ];
-        client.execute(&statement, &params).await.map(drop)
-    }
-}
-
-/// The setting of `synchronous_commit`.
-fn synchronous(durability: Durability) -> &'static str {
-    match durability {
-        Durability::Relaxed => "off",
-        Durability::Durable => "on",
+        ]
     }
 }

@@ -79,6 +79,45 @@ async fn batches_of_one_group_may_follow_each_other_on_one_record() {
 }
 
 #[tokio::test]
+async fn commits_of_a_record_keep_their_order_whatever_their_durability() {
+    let database = Database::new().await;
+    let store = database.connect().await;
+    let expect = |version| if version == 0 { Expect::Absent } else { Expect::Version(version) };
+    let batches = (0..30).flat_map(|version| {
+        let [a, b] = ["a", "b"].map(|id| put(id, expect(version), content(&version.to_string())));
+        // Now and then a batch has to do with both.
+        match version % 3 {
+            0 => vec![durable([a]), relaxed([b])],
+            1 => vec![relaxed([a]), durable([b])],
+            _ => vec![relaxed([a, b])],
+        }
+    });
+    let answers = join_all(batches.map(|batch| store.commit(batch))).await;
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    for id in ["a", "b"] {
+        assert_eq!(read(&store, id).await.unwrap().version, 30);
+    }
+}
+
+#[tokio::test]
+async fn reads_that_come_together_get_each_their_own() {
+    let database = Database::new().await;
+    let store = database.connect().await;
+    let ids: Vec<String> = (0..40).map(|nth| nth.to_string()).collect();
+    store.commit(relaxed(ids.iter().map(|id| put(id, Expect::Absent, content(id))))).await.unwrap();
+    let keys: Vec<[Key; 2]> = ids.iter().map(|id| [key(id), key("none")]).collect();
+    let found = join_all(keys.iter().map(|keys| store.get(keys))).await;
+    for (id, found) in ids.iter().zip(found) {
+        let [Some(record), None] = &found.unwrap()[..] else { panic!("{id} is there, the other is not") };
+        assert_eq!(record.content, content(id));
+    }
+    let keys: Vec<[Key; 1]> =
+        ids.iter().map(|id| [key(if id == "20" { "no \0 in a text" } else { id })]).collect();
+    let found = join_all(keys.iter().map(|keys| store.get(keys))).await;
+    assert_eq!(found.iter().filter(|found| found.is_err()).count(), 1, "{found:?}");
+}
+
+#[tokio::test]
 async fn a_batch_that_the_server_refuses_fails_alone() {
     let database = Database::new().await;
     let store = database.connect().await;

@@ -1,0 +1,96 @@
+//! Reads by key. Those that come while others are under way share the next statement.
+
+use std::sync::Arc;
+
+use afl_store::record::{Key, Record};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+use super::failure::Failure;
+use super::read;
+use super::server::Connections;
+
+/// How many statements may be under way. A long one must not keep short ones waiting; more than a few cost the server
+/// more than they gain.
+const STATEMENTS: usize = 2;
+/// What one statement asks for at most; a single read may ask for more.
+const KEYS: usize = 1_000;
+
+type Found = Vec<Option<Record>>;
+
+#[derive(Debug)]
+pub(super) struct Gets {
+    connections: Arc<Connections>,
+    free: Arc<Semaphore>,
+    shared: mpsc::UnboundedSender<Request>,
+}
+
+#[derive(Debug)]
+struct Request {
+    keys: Vec<Key>,
+    reply: oneshot::Sender<Result<Found, Failure>>,
+}
+
+impl Gets {
+    /// With a task that ends with it.
+    pub(super) fn new(connections: Arc<Connections>) -> Self {
+        let free = Arc::new(Semaphore::new(STATEMENTS));
+        let (shared, requests) = mpsc::unbounded_channel();
+        tokio::spawn(share(connections.clone(), free.clone(), requests));
+        Self { connections, free, shared }
+    }
+
+    /// From one snapshot, taken after the call.
+    pub(super) async fn get(&self, keys: &[Key]) -> Result<Found, Failure> {
+        if let Ok(_permit) = self.free.try_acquire() {
+            return read::get(&self.connections, keys).await;
+        }
+        let gone = || Failure::unavailable(&self.connections.server, "the reader of this process has ended");
+        let (reply, result) = oneshot::channel();
+        self.shared.send(Request { keys: keys.to_vec(), reply }).map_err(|_| gone())?;
+        result.await.map_err(|_| gone())?
+    }
+}
+
+async fn share(
+    connections: Arc<Connections>,
+    free: Arc<Semaphore>,
+    mut requests: mpsc::UnboundedReceiver<Request>,
+) {
+    while let Some(first) = requests.recv().await {
+        // Meanwhile more come.
+        let _permit = free.acquire().await.expect("it is never closed");
+        let mut total = first.keys.len();
+        let mut group = vec![first];
+        while total < KEYS
+            && let Ok(request) = requests.try_recv()
+        {
+            total += request.keys.len();
+            group.push(request);
+        }
+        serve(&connections, group).await;
+    }
+}
+
+async fn serve(connections: &Connections, group: Vec<Request>) {
+    let keys: Vec<Key> = group.iter().flat_map(|request| request.keys.iter().cloned()).collect();
+    match read::get(connections, &keys).await {
+        Ok(found) => {
+            let mut found = found.into_iter();
+            for Request { keys, reply } in group {
+                // Whoever asked may have stopped waiting.
+                drop(reply.send(Ok(found.by_ref().take(keys.len()).collect())));
+            }
+        }
+        // The others must not suffer for one.
+        Err(failure) if failure.is_of_a_batch() && group.len() > 1 => {
+            for Request { keys, reply } in group {
+                drop(reply.send(read::get(connections, &keys).await));
+            }
+        }
+        Err(failure) => {
+            for Request { reply, .. } in group {
+                drop(reply.send(Err(failure.clone())));
+            }
+        }
+    }
+}
