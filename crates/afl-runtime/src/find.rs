@@ -53,7 +53,7 @@ impl Service {
             return Ok(step);
         }
         let record = self.existing(run).await?.item;
-        let plan = self.plan(&record.workflow_version).await?;
+        let plan = self.plan_of(&record).await?;
         let mut after: Option<StepId> = None;
         loop {
             let page = self.store.steps_page(run, after.as_ref(), PAGE).await?;

@@ -134,7 +134,7 @@ impl Service {
         limit: usize,
     ) -> Result<StepList, Error> {
         let run = self.existing(id).await?.item;
-        let plan = self.plan(&run.workflow_version).await?;
+        let plan = self.plan_of(&run).await?;
         let page = match within {
             Some(within) => self.store.steps_within(id, within, after, limit).await?,
             None => self.store.steps_page(id, after, limit).await?,
@@ -172,8 +172,8 @@ impl Service {
     /// What the workflow returns; empty before it is complete. What its mixins returned is no output of its own.
     pub async fn outputs(&self, id: &RunId) -> Result<Map<String, Value>, Error> {
         let run = self.existing(id).await?.item;
-        let plan = self.plan(&run.workflow_version).await?;
-        let declared = plan.returns(&run.workflow).unwrap_or_default();
+        let plan = self.plan_of(&run).await?;
+        let declared = plan.returns(&run.workflow).expect("the plan of a run has its workflow");
         let Some(root) = self.store.step(id, &StepId::root()).await? else { return Ok(Map::new()) };
         let mut returns = root.item.attributes.returns;
         returns.retain(|name, _| declared.iter().any(|output| output.name == *name));
@@ -202,7 +202,7 @@ impl Service {
     /// Where steps came to rest in one iteration.
     pub async fn iteration(&self, id: &RunId, iteration: u64) -> Result<Vec<Moved>, Error> {
         let run = self.existing(id).await?.item;
-        let plan = self.plan(&run.workflow_version).await?;
+        let plan = self.plan_of(&run).await?;
         let mut moved = Vec::new();
         let mut after: Option<StepId> = None;
         loop {

@@ -49,7 +49,7 @@ impl Service {
             Again::Step(step) => step.clone(),
         };
         let failed = self.failed_within(id, &within).await?;
-        let plan = self.plan(&run.item.workflow_version).await?;
+        let plan = self.plan_of(&run.item).await?;
         let ids: Vec<StepId> = failed.iter().map(|step| step.item.id.clone()).collect();
         if failed.is_empty() {
             let path = plan.readable(&run.item.workflow, &within);

@@ -22,7 +22,9 @@ use crate::record::Tenant;
 use crate::watch::Watch;
 
 pub use afl_engine::evaluation::Stored;
+pub use blob::blob_record;
 pub use commit::Reservation;
+pub use entity::step_record;
 pub(crate) use entity::{decode, encode, event_record, run_record, task_record};
 pub use error::{Defect, Error};
 pub use inspect::{Inspected, Misplaced, Placement, Sort};
