@@ -6,7 +6,8 @@ mod world;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use afl_engine::evaluation::Evaluation;
+use afl_engine::attribute::BlobHash;
+use afl_engine::evaluation::{Damage, Evaluation};
 use afl_engine::event::{Event, EventState, Reception};
 use afl_engine::id::StepId;
 use afl_engine::plan::Plan;
@@ -17,7 +18,7 @@ use afl_engine::time::Millis;
 use afl_engine::trace::Trace;
 use afl_engine::{State, Value};
 use insta::assert_snapshot;
-use serde_json::json;
+use serde_json::{Map, json};
 use world::{World, cases, options, plan_of, start};
 
 /// The program of a case, started.
@@ -271,4 +272,27 @@ fn t4_creating_a_step_twice_creates_it_once() {
     assert_eq!(world.records.keys().collect::<Vec<_>>(), again.records.keys().collect::<Vec<_>>());
     assert_eq!(again.records.len(), steps);
     assert_eq!(plan.readable("billing.Checkout", &"wb0s0".parse().expect("an id")), "Checkout.payment");
+}
+
+#[test]
+fn g13_a_record_that_no_evaluation_of_this_program_wrote_is_damage_and_never_null() {
+    let plan = plan_of(
+        "w.afl",
+        "facet V(v: Long)\nworkflow W() => (o: Long) andThen { a = V(v = 1) yield W(o = a.v) }",
+    );
+    let mut evaluation = start(&plan, "W", Map::new(), options(1_000)).expect("it starts");
+    let blob = |text: &str| BlobHash::of(text);
+    assert!(matches!(evaluation.supply_blob(blob("{"), "{"), Err(Damage::NotJson(_))));
+    assert!(matches!(evaluation.supply_blob(blob(""), ""), Err(Damage::NotJson(_))));
+    assert_eq!(evaluation.supply_blob(blob("null"), "null"), Ok(()));
+    let mut world = World::default();
+    world.drive(&mut evaluation);
+    let step = world.get::<Step>("s/wb0s0");
+    let mut evaluation = Evaluation::resume(plan, world.run(), Millis(3), options(1_000));
+    assert_eq!(
+        evaluation.supply_step("wb0s7".parse().expect("an id"), step.clone()),
+        Err(Damage::NotInProgram)
+    );
+    assert_eq!(evaluation.supply_step("wb0s0".parse().expect("an id"), step), Ok(()));
+    assert_eq!(evaluation.supply_step("wb0s1".parse().expect("an id"), None), Ok(()));
 }

@@ -6,7 +6,9 @@ use afl_engine::id::{RunId, StepId};
 use afl_engine::run::{Control, Run, RunStatus};
 use afl_engine::step::{Step, Transmission};
 use afl_store::backend::Durability;
+use afl_store::store::step_record;
 
+use crate::drive::damaged;
 use crate::error::Error;
 use crate::serve::Wake;
 use crate::service::Service;
@@ -81,7 +83,7 @@ impl Service {
             return Ok(());
         }
         let now = self.store.now().await?;
-        let plan = self.plan(&run.item.workflow_version).await?;
+        let plan = self.plan_of(&run.item).await?;
         // Nothing is evaluated any more, so nothing is active.
         let item = Run { active: Vec::new(), ..run.item };
         let mut evaluation =
@@ -112,19 +114,19 @@ impl Service {
         steps: Vec<Stored<Step>>,
     ) -> Result<(), Error> {
         let mut wants = Wants::default();
+        let run = evaluation.run().id.clone();
         for step in steps {
             let id = step.item.id.clone();
             match step.item.event {
-                Transmission::None => {
-                    evaluation.supply_event(id.clone(), None);
-                    evaluation.supply_task(id.clone(), None);
-                }
+                // An event may be stored all the same: that of a script before the body, whose result was taken.
+                Transmission::None => {}
                 Transmission::Sent | Transmission::Answered => {
                     wants.events.insert(id.clone());
                     wants.tasks.insert(id.clone());
                 }
             }
-            evaluation.supply_step(id, Some(step));
+            let record = step_record(&id);
+            evaluation.supply_step(id, Some(step)).map_err(|damage| damaged(&run, record, &damage))?;
         }
         self.supply(evaluation, &wants).await
     }

@@ -5,12 +5,13 @@
 
 use std::collections::BTreeSet;
 
-use afl_engine::evaluation::{Advance, Evaluation, Stored, Wants};
+use afl_engine::evaluation::{Advance, Damage, Evaluation, Stored, Wants};
 use afl_engine::event::{Event, Reception};
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::{Control, Run, RunStatus};
 use afl_engine::time::Millis;
 use afl_store::backend::Durability;
+use afl_store::store::{self, Defect, blob_record, step_record};
 
 use crate::error::Error;
 use crate::service::{Service, Traced};
@@ -143,7 +144,7 @@ impl Service {
                 Ok(Cold::Stands(Standing::Elsewhere))
             }
             Control::Go => {
-                let plan = self.plan(&run.item.workflow_version).await?;
+                let plan = self.plan_of(&run.item).await?;
                 Ok(Cold::Ready(Box::new(Evaluation::resume(plan, run, now, self.options))))
             }
         }
@@ -207,7 +208,8 @@ impl Service {
         let run = evaluation.run().id.clone();
         let loaded = self.store.load(&run, wants).await?;
         for (id, step) in loaded.steps {
-            evaluation.supply_step(id, step);
+            let record = step_record(&id);
+            evaluation.supply_step(id, step).map_err(|damage| damaged(&run, record, &damage))?;
         }
         for (id, event) in loaded.events {
             evaluation.supply_event(id, event);
@@ -216,12 +218,11 @@ impl Service {
             evaluation.supply_task(id, task);
         }
         for (hash, text) in loaded.blobs {
-            let text = text.ok_or_else(|| afl_store::store::Error::Unreadable {
-                run: run.clone(),
-                record: format!("x/{}", hash.0),
-                defect: afl_store::store::Defect::Missing,
-            })?;
-            evaluation.supply_blob(hash, Some(&text));
+            let record = blob_record(&hash);
+            let Some(text) = text else {
+                return Err(store::Error::Unreadable { run, record, defect: Defect::Missing }.into());
+            };
+            evaluation.supply_blob(hash, &text).map_err(|damage| damaged(&run, record, &damage))?;
         }
         Ok(())
     }
@@ -237,6 +238,11 @@ impl Service {
             }
         }
     }
+}
+
+/// The run is quarantined and the record named.
+pub(crate) fn damaged(run: &RunId, record: String, damage: &Damage) -> store::Error {
+    store::Error::Unreadable { run: run.clone(), record, defect: Defect::Body(damage.to_string()) }
 }
 
 /// Whether a commit was made in the midst of an evaluation a moment ago.

@@ -6,6 +6,7 @@ use std::sync::RwLock;
 use std::sync::{Arc, PoisonError};
 
 use afl_engine::plan::Plan;
+use afl_engine::run::Run;
 use afl_lang::Validation;
 use afl_lang::program::{Emit, Program, ProgramHash, load};
 use afl_lang::render::{self, Color};
@@ -67,6 +68,17 @@ impl Service {
         }
         let plan = Arc::new(Plan::new(&self.program(version).await?));
         self.plans.keep(Arc::clone(&plan));
+        Ok(plan)
+    }
+
+    /// The plan of a run's program, in which its workflow is.
+    pub async fn plan_of(&self, run: &Run) -> Result<Arc<Plan>, Error> {
+        let plan = self.plan(&run.workflow_version).await?;
+        if plan.returns(&run.workflow).is_none() {
+            let problem = format!("its program {} has no workflow `{}`", run.workflow_version, run.workflow);
+            let (run, record) = (run.id.clone(), "run".to_owned());
+            return Err(store::Error::Unreadable { run, record, defect: store::Defect::Body(problem) }.into());
+        }
         Ok(plan)
     }
 }

@@ -82,6 +82,15 @@ pub struct Stored<T> {
     pub version: u64,
 }
 
+/// Why a record that was supplied cannot be what this run stored. The run must not go on with it.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Damage {
+    #[error("the run's program has no such step")]
+    NotInProgram,
+    #[error("it is no JSON: {0}")]
+    NotJson(String),
+}
+
 /// What an evaluation asks of its driver.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Advance {
@@ -169,6 +178,11 @@ impl Evaluation {
 
     pub fn run(&self) -> &Run {
         &self.run
+    }
+
+    /// The version of the run's record that the next commit expects.
+    pub fn run_version(&self) -> Option<u64> {
+        self.run_version
     }
 
     /// The outcome of this step's event has arrived, or the step is to be looked at for another reason.
@@ -320,12 +334,19 @@ impl Evaluation {
         }
     }
 
-    pub fn supply_step(&mut self, id: StepId, stored: Option<Stored<Step>>) {
-        let node = self.node_of(&id);
-        let entry = stored.zip(node).map(|(stored, node)| {
-            (StepEntry { step: Arc::new(Step { id: id.clone(), ..stored.item }), node }, stored.version)
-        });
+    pub fn supply_step(&mut self, id: StepId, stored: Option<Stored<Step>>) -> Result<(), Damage> {
+        let entry = match stored {
+            Some(stored) => {
+                let node = self.node_of(&id).ok_or(Damage::NotInProgram)?;
+                Some((
+                    StepEntry { step: Arc::new(Step { id: id.clone(), ..stored.item }), node },
+                    stored.version,
+                ))
+            }
+            None => None,
+        };
         self.known.steps.supply(id, entry);
+        Ok(())
     }
 
     /// From the parent where that is at hand: ids can be long.
@@ -348,9 +369,10 @@ impl Evaluation {
         self.known.tasks.supply(id, task);
     }
 
-    /// A blob that is gone or is no JSON counts as null; the store tells damage before it comes here.
-    pub fn supply_blob(&mut self, hash: BlobHash, text: Option<&str>) {
-        let value = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-        self.known.supply_blob(hash, value, text.map_or(0, str::len));
+    /// A large value, by its JSON text.
+    pub fn supply_blob(&mut self, hash: BlobHash, text: &str) -> Result<(), Damage> {
+        let value = serde_json::from_str(text).map_err(|error| Damage::NotJson(error.to_string()))?;
+        self.known.supply_blob(hash, value, text.len());
+        Ok(())
     }
 }

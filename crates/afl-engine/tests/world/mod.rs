@@ -107,7 +107,7 @@ impl World {
         self.loads += 1;
         for id in wants.steps {
             let step = self.get::<Step>(&format!("s/{id}"));
-            evaluation.supply_step(id, step);
+            evaluation.supply_step(id, step).expect("the program has the step");
         }
         for id in wants.events {
             let event = self.get::<Event>(&format!("e/{id}"));
@@ -118,8 +118,8 @@ impl World {
             evaluation.supply_task(id, task);
         }
         for hash in wants.blobs {
-            let text = self.blobs.get(&hash.0).cloned();
-            evaluation.supply_blob(hash, text.as_deref());
+            let text = &self.blobs[&hash.0];
+            evaluation.supply_blob(hash, text).expect("blobs are JSON");
         }
     }
 
@@ -172,6 +172,13 @@ impl World {
             })
             .map(|id| id.parse().expect("keys hold ids"))
             .collect()
+    }
+
+    /// The steps where failures began.
+    pub(crate) fn failed(&self) -> Vec<StepId> {
+        let ids = self.records.keys().filter_map(|key| key.strip_prefix("s/"));
+        let ids = ids.map(|id| id.parse::<StepId>().expect("keys hold ids"));
+        ids.filter(|id| Step { id: id.clone(), ..self.step(id.as_str()) }.failed_itself()).collect()
     }
 
     pub(crate) fn value(&self, held: &Held) -> Value {

@@ -172,7 +172,7 @@ impl Service {
 
     /// The records together.
     async fn examine_run(&self, run: &Run) -> Result<Vec<Finding>, Error> {
-        let plan = match self.plan(&run.workflow_version).await {
+        let plan = match self.plan_of(run).await {
             Ok(plan) => plan,
             Err(error) if error.is_damage() => {
                 return Ok(vec![Finding {

@@ -83,7 +83,7 @@ impl Store {
     }
 }
 
-pub(crate) fn blob_record(hash: &BlobHash) -> String {
+pub fn blob_record(hash: &BlobHash) -> String {
     format!("{BLOBS}{}", hash.0)
 }
 

@@ -94,7 +94,7 @@ pub(crate) fn run_record() -> String {
     RUN.to_owned()
 }
 
-pub(crate) fn step_record(id: &StepId) -> String {
+pub fn step_record(id: &StepId) -> String {
     format!("{STEPS}{id}")
 }
 
