@@ -42,6 +42,9 @@ pub struct Step {
     /// Why its state is `Error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
+    /// Where it was when it failed, and where it goes on when it is tried again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_in: Option<State>,
     /// What its `catch` was started for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caught: Option<Failure>,
@@ -94,6 +97,7 @@ impl Step {
             children: None,
             case: None,
             error: None,
+            failed_in: None,
             caught: None,
             created: Millis::default(),
             ended: None,
@@ -107,10 +111,28 @@ impl Step {
 
     /// Whether its failure began here, and not in one of its children.
     pub fn failed_itself(&self) -> bool {
-        let is_own = self.error.as_ref().is_some_and(|failure| failure.step == self.id);
-        // A parent whose children fail in greater number than it keeps has no failure of theirs to name.
-        let of_children = self.children.as_ref().is_some_and(|children| children.failed > 0);
-        self.state == State::Error && is_own && (self.event != Transmission::None || !of_children)
+        self.names_itself() && (self.failed_by_event() || !self.has_failed_children())
+    }
+
+    /// Whether what it sent out failed, or came back with what does not fit.
+    pub fn failed_by_event(&self) -> bool {
+        let waited_for_event = match self.failed_in {
+            // A script stands in the place of a block's statements.
+            Some(State::FacetScriptsBegin | State::EventTransmit | State::BlockExecutionContinue) => true,
+            // The result lacks something. What a `catch` gave instead is not the event's.
+            Some(State::End) => self.caught.is_none(),
+            Some(_) | None => false,
+        };
+        self.names_itself() && waited_for_event && self.event != Transmission::None
+    }
+
+    fn names_itself(&self) -> bool {
+        self.state == State::Error && self.error.as_ref().is_some_and(|failure| failure.step == self.id)
+    }
+
+    /// A parent whose children fail in greater number than it keeps has no failure of theirs to name.
+    fn has_failed_children(&self) -> bool {
+        self.children.as_ref().is_some_and(|children| children.failed > 0)
     }
 }
 

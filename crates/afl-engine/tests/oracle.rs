@@ -6,11 +6,15 @@ mod world;
 
 use std::collections::BTreeMap;
 
-use afl_engine::Value;
 use afl_engine::evaluation::Evaluation;
+use afl_engine::id::StepId;
 use afl_engine::run::RunStatus;
+use afl_engine::step::Rest;
 use afl_engine::time::Millis;
-use random::{Expected, INPUT, Program, Rng, answer, expect, is_refused};
+use afl_engine::{State, Value};
+use random::{
+    Catches, Expected, INPUT, Program, Rng, answer, expect, expect_retried, expect_unrefused, is_refused,
+};
 use serde_json::{Map, json};
 use world::{World, options, plan_of, start};
 
@@ -21,20 +25,52 @@ const SEEDS: u64 = 150;
 fn g6_random_programs_come_to_what_the_oracle_says() {
     let mut failed = 0;
     for seed in 0..SEEDS {
-        let program = Program::generate(seed);
+        let program = Program::generate(seed, Catches::Some);
         let expected = expect(&program, INPUT);
         failed += u64::from(expected.out.is_none());
-        let (found, canonical) = run(&program, seed, 1_000);
-        assert_eq!(found, expected, "seed {seed}:\n{}", program.text());
-        let (again, other) = run(&program, seed + 77, 1);
-        assert_eq!(again, expected, "seed {seed}");
-        assert_eq!(canonical, other, "seed {seed}");
+        check(&program, seed, Operator::Absent, &expected);
     }
     assert!((SEEDS / 10..SEEDS * 9 / 10).contains(&failed), "{failed} of {SEEDS} programs fail");
 }
 
+#[test]
+fn g6_failed_runs_that_are_tried_again_come_to_what_the_oracle_says() {
+    for seed in 0..SEEDS {
+        let program = Program::generate(seed, Catches::Some);
+        check(&program, seed, Operator::Patient, &expect_retried(&program, INPUT));
+    }
+}
+
+#[test]
+fn g6_steps_that_are_tried_again_while_others_work_come_to_what_the_oracle_says() {
+    for seed in 0..SEEDS {
+        let program = Program::generate(seed, Catches::None);
+        let expected = expect_retried(&program, INPUT);
+        assert_eq!(expected.out, expect_unrefused(&program, INPUT).out, "seed {seed}: retries mend all");
+        check(&program, seed, Operator::Hasty, &expected);
+    }
+}
+
+/// Who tries failed steps again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Operator {
+    Absent,
+    /// When the run has failed.
+    Patient,
+    /// Also while other steps work.
+    Hasty,
+}
+
+fn check(program: &Program, seed: u64, operator: Operator, expected: &Expected) {
+    let (found, canonical) = run(program, seed, 1_000, operator);
+    assert_eq!(found, *expected, "seed {seed}:\n{}", program.text());
+    let (again, other) = run(program, seed + 77, 1, operator);
+    assert_eq!(again, *expected, "seed {seed}:\n{}", program.text());
+    assert_eq!(canonical, other, "seed {seed}:\n{}", program.text());
+}
+
 /// Runs with a new evaluator for each commit when the budget is one write.
-fn run(program: &Program, seed: u64, writes: usize) -> (Expected, String) {
+fn run(program: &Program, seed: u64, writes: usize, operator: Operator) -> (Expected, String) {
     let text = program.text();
     let plan = plan_of("random.afl", &text);
     let inputs = json!({"n": INPUT}).as_object().expect("a map").clone();
@@ -44,21 +80,35 @@ fn run(program: &Program, seed: u64, writes: usize) -> (Expected, String) {
     let mut rng = Rng::new(seed);
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     loop {
+        let resume =
+            |world: &World| Evaluation::resume(plan.clone(), world.run(), Millis(3), options(writes));
         let Some(status) = world.drive_to_commit(&mut evaluation) else {
-            evaluation = Evaluation::resume(plan.clone(), world.run(), Millis(3), options(writes));
+            evaluation = resume(&world);
             continue;
         };
-        if status != RunStatus::Paused {
-            break;
+        let retries = match (operator, status) {
+            (_, RunStatus::Completed) | (Operator::Absent, RunStatus::Failed) => break,
+            (Operator::Patient | Operator::Hasty, RunStatus::Failed) => true,
+            (Operator::Hasty, _) => rng.one_in(3),
+            (Operator::Absent | Operator::Patient, _) => false,
+        };
+        let failed = if retries { world.failed() } else { Vec::new() };
+        if failed.is_empty() {
+            let pending = world.pending();
+            let id = pending[rng.below(pending.len())].clone();
+            let payload = world.payload(&id);
+            *counts.entry(payload["key"].as_str().expect("a text").to_owned()).or_default() += 1;
+            let outcome = outcome(&world, &id, payload["by"].as_i64().expect("a number"), operator);
+            world.settle(&id, outcome);
+            evaluation.arrive(id);
+            continue;
         }
-        let pending = world.pending();
-        let id = pending[rng.below(pending.len())].clone();
-        let payload = world.payload(&id);
-        let by = payload["by"].as_i64().expect("a number");
-        *counts.entry(payload["key"].as_str().expect("a text").to_owned()).or_default() += 1;
-        let refused = &*world.task(&id).name == "Risk" && is_refused(by);
-        world.settle(&id, if refused { Err("refused".to_owned()) } else { Ok(out(answer(by))) });
-        evaluation.arrive(id);
+        evaluation = resume(&world);
+        let one = rng.below(failed.len());
+        let again = if rng.one_in(2) { failed } else { vec![failed[one].clone()] };
+        for id in again {
+            evaluation.reopen(id);
+        }
     }
     let outputs = world.outputs(&plan);
     let is_done = world.run().item.status == RunStatus::Completed;
@@ -71,6 +121,18 @@ fn run(program: &Program, seed: u64, writes: usize) -> (Expected, String) {
         counts,
     };
     (expected, world.canonical())
+}
+
+/// `Risk` refuses some arguments, always or until an operator has tried the step again.
+fn outcome(world: &World, id: &StepId, by: i64, operator: Operator) -> Result<Map<String, Value>, String> {
+    let is_failure =
+        |rests: &[Rest]| [rests[0].state, rests[1].state] == [State::EventTransmit, State::Error];
+    let tried_before = world.step(id.as_str()).rests.windows(2).any(is_failure);
+    let is_mended = operator != Operator::Absent && tried_before;
+    if &*world.task(id).name == "Risk" && is_refused(by) && !is_mended {
+        return Err("refused".to_owned());
+    }
+    Ok(out(answer(by)))
 }
 
 fn out(value: i64) -> Map<String, Value> {

@@ -118,10 +118,8 @@ impl Service {
         for step in steps {
             let id = step.item.id.clone();
             match step.item.event {
-                Transmission::None => {
-                    evaluation.supply_event(id.clone(), None);
-                    evaluation.supply_task(id.clone(), None);
-                }
+                // An event may be stored all the same: that of a script before the body, whose result was taken.
+                Transmission::None => {}
                 Transmission::Sent | Transmission::Answered => {
                     wants.events.insert(id.clone());
                     wants.tasks.insert(id.clone());

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use afl_engine::evaluation::{Evaluation, Stored, Wants};
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::{Control, RunStatus};
-use afl_engine::step::Step;
+use afl_engine::step::{Step, Transmission};
 use afl_store::backend::Durability;
 
 use crate::error::Error;
@@ -27,19 +27,29 @@ pub enum Again {
     Step(StepId),
 }
 
+enum Try {
+    Done,
+    /// Others wrote the run: look again.
+    Overtaken,
+}
+
 impl Service {
     /// Tries again what failed. Step, event and task are reset in one durable commit. Says which steps.
     pub async fn retry(&self, run: &RunId, again: &Again) -> Result<Vec<StepId>, Error> {
+        let mut opened = Vec::new();
         for _ in 0..TRIES {
-            match self.try_retry(run, again).await {
+            match self.try_retry(run, again, &mut opened).await {
+                Ok(Try::Done) => return Ok(opened),
+                Ok(Try::Overtaken) => {}
                 Err(error) if error.is_conflict() => {}
-                outcome => return outcome,
+                Err(error) => return Err(error),
             }
         }
         Err(Error::Busy { run: run.clone(), tries: TRIES })
     }
 
-    async fn try_retry(&self, id: &RunId, again: &Again) -> Result<Vec<StepId>, Error> {
+    /// Adds what it opened, some of it also when others write the run meanwhile.
+    async fn try_retry(&self, id: &RunId, again: &Again, opened: &mut Vec<StepId>) -> Result<Try, Error> {
         let run = self.existing(id).await?;
         if run.item.control == Control::Cancel || run.item.status == RunStatus::Canceled {
             return Err(Error::Ended { run: id.clone(), status: RunStatus::Canceled, verb: "retry" });
@@ -50,22 +60,26 @@ impl Service {
         };
         let failed = self.failed_within(id, &within).await?;
         let plan = self.plan_of(&run.item).await?;
-        let ids: Vec<StepId> = failed.iter().map(|step| step.item.id.clone()).collect();
-        if failed.is_empty() {
+        if failed.is_empty() && opened.is_empty() {
             let path = plan.readable(&run.item.workflow, &within);
             return Err(Error::NothingFailed { run: id.clone(), path });
         }
         let now = self.store.now().await?;
         let mut evaluation = Evaluation::resume(plan, run, now, self.options);
         for some in failed.chunks(OPENED_AT_ONCE) {
-            self.supply_with_work(&mut evaluation, some.to_vec()).await?;
+            self.supply(&mut evaluation, &wants_of(some)).await?;
+            // Every evaluator writes the run: while its version is the same, all that was supplied is of one time.
+            if self.existing(id).await?.version != evaluation.run_version().expect("it is stored") {
+                return Ok(Try::Overtaken);
+            }
             for step in some {
                 evaluation.reopen(step.item.id.clone());
             }
             self.evaluate(&mut evaluation, now, Durability::Durable).await?;
+            opened.extend(some.iter().map(|step| step.item.id.clone()));
         }
         self.wake(Wake::Evaluated(Box::new(evaluation)));
-        Ok(ids)
+        Ok(Try::Done)
     }
 
     /// The steps where failures began that no `catch` has dealt with.
@@ -105,4 +119,21 @@ impl Service {
             .map(|(id, _)| id)
             .collect())
     }
+}
+
+/// Steps with their work and all that is above them. They are read again, because a list may be older than the run.
+fn wants_of(failed: &[Stored<Step>]) -> Wants {
+    let mut wants = Wants::default();
+    for step in failed {
+        let id = &step.item.id;
+        wants.steps.extend(std::iter::successors(Some(id.clone()), StepId::parent));
+        match step.item.event {
+            Transmission::None => {}
+            Transmission::Sent | Transmission::Answered => {
+                wants.events.insert(id.clone());
+                wants.tasks.insert(id.clone());
+            }
+        }
+    }
+    wants
 }

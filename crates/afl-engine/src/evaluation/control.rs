@@ -1,11 +1,12 @@
 //! What an operator asks of a run: a failed step tried again, all of it canceled.
 
+use std::collections::BTreeMap;
+
 use super::wants::{Missing, all};
-use super::{Evaluation, Phase, SCRIPT_EVENT};
-use crate::attribute::Attributes;
+use super::{Evaluation, Phase};
 use crate::event::{EventError, EventState, Reception};
 use crate::failure::FailureKind;
-use crate::id::{Segment, StepId};
+use crate::id::StepId;
 use crate::run::RunStatus;
 use crate::state::State;
 use crate::step::{Rest, Step, Transmission};
@@ -57,61 +58,65 @@ impl Evaluation {
 
     fn reopen_now(&mut self, id: &StepId) -> Result<(), Missing> {
         let ancestors = std::iter::successors(id.parent(), StepId::parent);
-        let needs: Vec<_> = ancestors.map(|ancestor| self.need_step(&ancestor)).collect();
-        let own = [self.need_step(id), self.need_event(id), self.need_task(id)];
-        all(needs.into_iter().chain(own))?;
-        self.need_mixed_events(id)?;
-        let Some(step) = self.known.step(id).filter(|step| step.failed_itself()) else { return Ok(()) };
-        if id.outside_catches().any(|above| self.known.step(&above).is_some_and(|it| it.caught.is_some())) {
+        let needs: Vec<_> = ancestors.chain([id.clone()]).map(|it| self.need_step(&it)).collect();
+        all(needs)?;
+        if !self.known.step(id).is_some_and(Step::failed_itself) || self.is_caught(id) {
             return Ok(());
         }
-        if step.event == Transmission::None {
-            let is_root = id.parent().is_none();
-            let step = self.change(id);
-            step.state = State::Created;
-            if !is_root {
-                step.attributes = Attributes::default();
-            }
-            step.children = None;
+        self.need_failed_events(id)?;
+        if !self.step(id).failed_by_event() {
             self.activate(id.clone());
-        } else {
-            self.send_again(id);
         }
-        let step = self.change(id);
-        step.error = None;
-        step.ended = None;
-        step.caught = None;
-        self.note_rest(id);
-        self.run.counts.failed -= 1;
+        self.reopen_step(id);
         self.reopen_above(id);
         self.run_is_dirty = true;
         Ok(())
     }
 
-    /// Of those above that failed by their own event, beside a mixin.
-    fn need_mixed_events(&mut self, id: &StepId) -> Result<(), Missing> {
-        let above: Vec<StepId> = std::iter::successors(id.parent(), StepId::parent)
-            .filter(|above| self.known.step(above).is_some_and(failed_by_event))
+    /// Whether a `catch` deals with this step's failure, or has dealt with it.
+    fn is_caught(&self, id: &StepId) -> bool {
+        id.outside_catches().any(|above| self.known.step(&above).is_some_and(|it| it.caught.is_some()))
+    }
+
+    /// Of the step, and of those above it that failed by their own event beside that of a mixin.
+    fn need_failed_events(&mut self, id: &StepId) -> Result<(), Missing> {
+        let failed: Vec<StepId> = std::iter::successors(Some(id.clone()), StepId::parent)
+            .filter(|it| self.known.step(it).is_some_and(Step::failed_by_event))
             .collect();
-        let needs: Vec<_> = above.iter().flat_map(|it| [self.need_event(it), self.need_task(it)]).collect();
+        let needs: Vec<_> = failed.iter().flat_map(|it| [self.need_event(it), self.need_task(it)]).collect();
         all(needs)
+    }
+
+    /// Back to where it failed. Only what it sent out is asked for anew.
+    fn reopen_step(&mut self, id: &StepId) {
+        let step = self.step(id);
+        let failed_in = step.failed_in.expect("a step that failed says where");
+        let state = match failed_in {
+            State::End if step.failed_by_event() => {
+                // Its blocks are complete; when the new result is there, they are found so.
+                self.change(id).children = None;
+                State::EventTransmit
+            }
+            state => state,
+        };
+        if self.step(id).failed_by_event() {
+            self.send_again(id);
+        }
+        let step = self.change(id);
+        step.state = state;
+        step.error = None;
+        step.failed_in = None;
+        step.ended = None;
+        self.note_rest(id);
+        self.run.counts.failed -= 1;
     }
 
     /// Event and task are asked for anew, together with their step.
     fn send_again(&mut self, id: &StepId) {
         let now = self.now;
-        let is_script = self.known.events.get(id).is_some_and(|event| &*event.event_type == SCRIPT_EVENT);
-        let step = self.change(id);
-        step.state = match (step.object_type.is_block(), is_script) {
-            (true, _) => State::BlockExecutionContinue,
-            (false, true) => State::FacetScriptsBegin,
-            (false, false) => State::EventTransmit,
-        };
-        step.event = Transmission::Sent;
-        step.attributes.returns.clear();
         let event = self.known.events.change(id);
+        let result = event.result.take();
         event.state = EventState::Created;
-        event.result = None;
         event.error = None;
         event.reception = Reception::Open;
         let task = self.known.tasks.change(id);
@@ -123,6 +128,11 @@ impl Evaluation {
         task.lease = None;
         task.error = None;
         task.ended = None;
+        let step = self.change(id);
+        step.event = Transmission::Sent;
+        for name in result.iter().flat_map(BTreeMap::keys) {
+            step.attributes.returns.remove(name);
+        }
         self.run.counts.waiting += 1;
     }
 
@@ -133,24 +143,8 @@ impl Evaluation {
             if self.step(&parent).state != State::Error {
                 return;
             }
-            let state = match segment {
-                Segment::Statement(_) | Segment::Element(_) => State::BlockExecutionContinue,
-                Segment::Clause(_) | Segment::Catch => State::StatementBlocksContinue,
-                Segment::Mixin(_) if self.step(&parent).rests.iter().any(is_transmitting) => {
-                    State::EventTransmit
-                }
-                Segment::Mixin(_) => State::MixinBlocksContinue,
-            };
-            if failed_by_event(self.step(&parent)) {
-                // Its own event failed beside that of its mixin: one without the other would not end it well.
-                self.send_again(&parent);
-            }
-            let step = self.change(&parent);
-            step.state = state;
-            step.error = None;
-            step.ended = None;
-            self.note_rest(&parent);
-            self.run.counts.failed -= 1;
+            // If its own event failed beside that of its mixin, one without the other would not end it well.
+            self.reopen_step(&parent);
             at = parent.split();
         }
         self.run.status = RunStatus::Running;
@@ -164,7 +158,11 @@ impl Evaluation {
     }
 
     fn cancel_now(&mut self, id: &StepId) -> Result<(), Missing> {
-        all([self.need_step(id), self.need_event(id), self.need_task(id)])?;
+        self.need_step(id)?;
+        let is_sent = self.known.step(id).is_some_and(|step| step.event != Transmission::None);
+        if is_sent {
+            all([self.need_event(id), self.need_task(id)])?;
+        }
         let now = self.now;
         if self.known.tasks.get(id).is_some_and(|task| !task.state.is_terminal()) {
             let task = self.known.tasks.change(id);
@@ -187,6 +185,7 @@ impl Evaluation {
             let failure = self.failure(id, FailureKind::Canceled.name(), "the run was canceled".to_owned());
             let step = self.change(id);
             step.error = Some(failure);
+            step.failed_in = Some(step.state);
             step.ended = Some(now);
             self.enter(id, State::Error);
             self.rest_step(id);
@@ -195,12 +194,4 @@ impl Evaluation {
         self.run_is_dirty = true;
         Ok(())
     }
-}
-
-fn failed_by_event(step: &Step) -> bool {
-    step.event != Transmission::None && step.failed_itself()
-}
-
-fn is_transmitting(rest: &Rest) -> bool {
-    rest.state == State::EventTransmit
 }

@@ -29,6 +29,8 @@ impl Evaluation {
         let Some(facet) = plan.facet_of(node) else { return Ok(Verdict::Advance) };
         let step = self.step(id);
         if step.event == Transmission::None && step.children.is_none() {
+            self.check_mixins(id, node, Phase::Event)?;
+            let step = self.step(id);
             if facet.is_event() {
                 let payload = step.attributes.params.iter();
                 let payload =

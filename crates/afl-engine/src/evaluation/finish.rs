@@ -61,22 +61,35 @@ impl Evaluation {
 
     /// Starts the step's `catch`, or ends the step in `Error`.
     pub(super) fn fail(&mut self, id: &StepId, node: Node, failure: Failure) -> Verdict {
-        let can_catch = self.step(id).caught.is_none() && self.plan.catch(node).is_some();
-        if can_catch {
-            let step = self.change(id);
-            step.caught = Some(failure);
-            step.error = None;
-            step.children = Some(Children { open: 1, ..Children::of(1) });
-            self.enter(id, State::StatementBlocksContinue);
-            match self.create(id, Segment::Catch) {
-                Ok(()) => return Verdict::Advance,
-                Err(Stop::Failed(failure)) => return self.fail(id, node, failure),
-                Err(Stop::Missing) => unreachable!("creating a child reads nothing"),
-            }
+        match self.start_catch(id, node, &failure) {
+            Ok(Verdict::Park) => self.end_failed(id, failure),
+            Ok(verdict) => return verdict,
+            // There is no room for the `catch`.
+            Err(Stop::Failed(failure)) => self.end_failed(id, failure),
+            Err(Stop::Missing) => unreachable!("creating a child reads nothing"),
         }
+        Verdict::Park
+    }
+
+    fn start_catch(&mut self, id: &StepId, node: Node, failure: &Failure) -> Worked {
+        if self.step(id).caught.is_some() || self.plan.catch(node).is_none() {
+            return Ok(Verdict::Park);
+        }
+        self.check_depth(id, Segment::Catch)?;
+        let step = self.change(id);
+        step.caught = Some(failure.clone());
+        step.error = None;
+        step.children = Some(Children { open: 1, ..Children::of(1) });
+        self.enter(id, State::StatementBlocksContinue);
+        self.create(id, Segment::Catch)?;
+        Ok(Verdict::Advance)
+    }
+
+    fn end_failed(&mut self, id: &StepId, failure: Failure) {
         let now = self.now;
         let step = self.change(id);
         step.error = Some(failure.clone());
+        step.failed_in = Some(step.state);
         step.ended = Some(now);
         self.enter(id, State::Error);
         self.rest_step(id);
@@ -88,7 +101,6 @@ impl Evaluation {
             }
             Some((parent, segment)) => self.child_failed(&parent, segment, failure),
         }
-        Verdict::Park
     }
 
     fn end_run(&mut self, status: RunStatus) {

@@ -94,6 +94,7 @@ impl Evaluation {
     }
 
     pub(super) fn begin_mixins(&mut self, id: &StepId, node: Node) -> Worked {
+        self.check_mixins(id, node, Phase::Blocks)?;
         self.start_mixins(id, node, Phase::Blocks)?;
         Ok(Verdict::Advance)
     }
@@ -108,6 +109,12 @@ impl Evaluation {
     pub(super) fn capture_mixins(&mut self, id: &StepId, node: Node) -> Worked {
         self.take_mixins(id, node, Phase::Blocks)?;
         Ok(Verdict::Advance)
+    }
+
+    /// Whether there is room for the steps of the mixins, to be asked before anything is begun.
+    pub(super) fn check_mixins(&self, id: &StepId, node: Node, phase: Phase) -> Worked<()> {
+        let last = working(&self.plan, node, phase).pop();
+        last.map_or(Ok(()), |place| self.check_depth(id, Segment::Mixin(place)))
     }
 
     /// Creates the steps of the mixins that work in this phase.

@@ -180,6 +180,11 @@ impl Evaluation {
         &self.run
     }
 
+    /// The version of the run's record that the next commit expects.
+    pub fn run_version(&self) -> Option<u64> {
+        self.run_version
+    }
+
     /// The outcome of this step's event has arrived, or the step is to be looked at for another reason.
     pub fn arrive(&mut self, step: StepId) {
         self.known.events.forget(&step);

@@ -6,19 +6,26 @@ use crate::children::Children;
 use crate::failure::{Failure, FailureKind};
 use crate::id::{Segment, StepId};
 use crate::plan::Node;
-use crate::state::Verdict;
+use crate::state::{State, Verdict};
 
 /// How many children a parent creates in one iteration, so that a commit stays small.
 const CREATED_AT_ONCE: usize = 1_000;
 
 impl Evaluation {
-    pub(super) fn begin_clauses(&mut self, id: &StepId, node: Node) -> Verdict {
+    pub(super) fn begin_clauses(&mut self, id: &StepId, node: Node) -> Worked {
         let clauses = self.plan.clauses(node);
+        if !clauses.is_empty() {
+            self.check_depth(id, Segment::Clause(clauses.len() as u32))?;
+        }
+        if self.step(id).rests.iter().any(|rest| rest.state == State::StatementBlocksContinue) {
+            // Its event was sent again because of what its result lacked, which is seen when all blocks are complete.
+            return Ok(Verdict::Advance);
+        }
         let ready = (0..).zip(clauses).filter(|(_, clause)| self.plan.block(**clause).after.is_empty());
         let children =
             Children { ready: ready.map(|(at, _)| at).collect(), ..Children::of(clauses.len() as u32) };
         self.change(id).children = (children.total > 0).then_some(children);
-        Verdict::Advance
+        Ok(Verdict::Advance)
     }
 
     pub(super) fn continue_clauses(&mut self, id: &StepId) -> Worked {

@@ -75,7 +75,7 @@ impl Evaluation {
             State::MixinBlocksContinue => self.continue_mixins(id),
             State::MixinCaptureBegin => self.capture_mixins(id, node),
             State::EventTransmit => self.transmit(id, node),
-            State::StatementBlocksBegin => Ok(self.begin_clauses(id, node)),
+            State::StatementBlocksBegin => self.begin_clauses(id, node),
             State::StatementBlocksContinue => self.continue_clauses(id),
             State::StatementCaptureBegin => self.capture(id, node),
             State::BlockExecutionBegin => self.begin_block(id, node),

@@ -1,12 +1,13 @@
 //! Random programs that count what they do, and an oracle that knows without the engine what they must count.
 //!
-//! A program consists of facets that call only earlier ones. Its work is done by two event facets: `Inc` always
-//! succeeds, `Risk` fails for some arguments. The oracle walks the same description that the text is written from.
+//! A program consists of facets that call only earlier ones, and mix them in. Its work is done by two event facets:
+//! `Inc` always succeeds, `Risk` fails for some arguments. The oracle walks the same description that the text is
+//! written from.
 
 mod oracle;
 mod write;
 
-pub(crate) use oracle::{Expected, expect};
+pub(crate) use oracle::{Expected, expect, expect_retried, expect_unrefused};
 
 /// Seeded and small; the same seed gives the same program everywhere.
 pub(crate) struct Rng(u64);
@@ -64,6 +65,8 @@ pub(crate) struct Block {
 pub(crate) struct Step {
     pub(crate) call: Callee,
     pub(crate) args: Vec<Term>,
+    /// What it mixes in under the alias `m`, with the argument.
+    pub(crate) mixin: Option<(Callee, Vec<Term>)>,
     /// The step's result when it failed, if it has a `catch`.
     pub(crate) catch: Option<i64>,
     pub(crate) with_retry: bool,
@@ -86,6 +89,8 @@ pub(crate) enum Term {
     Element,
     /// The result of an earlier step of the same block.
     Step(usize),
+    /// The result of what an earlier step mixed in.
+    Mixed(usize),
     /// Of a step of the facet's first clause.
     FirstClause(usize),
 }
@@ -106,13 +111,24 @@ pub(crate) fn is_refused(by: i64) -> bool {
     by.rem_euclid(5) == 2
 }
 
+/// Whether steps have a `catch`. Without any, a run comes to the same whenever its failed steps are tried again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Catches {
+    Some,
+    None,
+}
+
 impl Program {
     /// A program whose run does some work, and not too much.
-    pub(crate) fn generate(seed: u64) -> Self {
+    pub(crate) fn generate(seed: u64, catches: Catches) -> Self {
         let mut rng = Rng::new(seed);
         loop {
-            let program = Self::generate_any(&mut rng);
-            if (1..=MOST_WORK).contains(&expect(&program, INPUT).work) {
+            let mut program = Self::generate_any(&mut rng);
+            if catches == Catches::None {
+                program.steps_mut().for_each(|step| step.catch = None);
+            }
+            let work = expect(&program, INPUT).work.max(expect_retried(&program, INPUT).work);
+            if (1..=MOST_WORK).contains(&work) {
                 return program;
             }
         }
@@ -126,6 +142,20 @@ impl Program {
             facets.push(facet);
         }
         Self { facets }
+    }
+
+    fn steps_mut(&mut self) -> impl Iterator<Item = &mut Step> {
+        self.facets.iter_mut().flat_map(Facet::blocks_mut).flat_map(|block| &mut block.steps)
+    }
+}
+
+impl Facet {
+    fn blocks_mut(&mut self) -> Vec<&mut Block> {
+        match self {
+            Self::Clauses(clauses) => clauses.iter_mut().collect(),
+            Self::Foreach(_, block) => vec![block],
+            Self::When(_, yes, no) => vec![yes, no],
+        }
     }
 }
 
@@ -162,22 +192,33 @@ struct Scope {
 fn generate_block(rng: &mut Rng, facet: usize, scope: Scope) -> Block {
     let count = rng.below(4) + usize::from(facet == 0);
     let mut steps = Vec::new();
-    for at in 0..count {
-        let call = match rng.below(if facet == 0 { 3 } else { 6 }) {
-            0 | 1 => Callee::Inc,
-            2 => Callee::Risk,
-            _ => Callee::Facet(rng.below(facet)),
-        };
-        let args = terms(rng, at, scope);
+    for _ in 0..count {
+        let call = callee(rng, facet);
+        let args = terms(rng, &steps, scope);
+        let mixin = rng.one_in(4).then(|| (callee(rng, facet), terms(rng, &steps, scope)));
         let catch = rng.one_in(3).then(|| rng.number(50));
-        steps.push(Step { call, args, catch, with_retry: call == Callee::Risk && rng.one_in(3) });
+        let with_retry = call == Callee::Risk && rng.one_in(3);
+        steps.push(Step { call, args, mixin, catch, with_retry });
     }
-    Block { total: terms(rng, count, scope), steps }
+    Block { total: terms(rng, &steps, scope), steps }
 }
 
-fn terms(rng: &mut Rng, steps: usize, scope: Scope) -> Vec<Term> {
+fn callee(rng: &mut Rng, facet: usize) -> Callee {
+    match rng.below(if facet == 0 { 3 } else { 6 }) {
+        0 | 1 => Callee::Inc,
+        2 => Callee::Risk,
+        _ => Callee::Facet(rng.below(facet)),
+    }
+}
+
+fn terms(rng: &mut Rng, steps: &[Step], scope: Scope) -> Vec<Term> {
     let term = |rng: &mut Rng| match rng.below(5) {
-        0 | 1 if steps > 0 => Term::Step(rng.below(steps)),
+        0 | 1 if !steps.is_empty() => {
+            let at = rng.below(steps.len());
+            // What a `catch` gives instead has no results of mixins.
+            let is_mixed = steps[at].mixin.is_some() && steps[at].catch.is_none();
+            if is_mixed && rng.one_in(2) { Term::Mixed(at) } else { Term::Step(at) }
+        }
         2 if scope.first > 0 => Term::FirstClause(rng.below(scope.first)),
         3 if scope.element => Term::Element,
         4 => Term::Number(rng.number(10)),

@@ -14,16 +14,41 @@ pub(crate) struct Expected {
     pub(crate) work: usize,
 }
 
+/// What comes of a run that nobody helps.
 pub(crate) fn expect(program: &Program, input: i64) -> Expected {
-    let mut oracle = Oracle { program, counts: BTreeMap::new() };
+    walk(program, input, Help::None)
+}
+
+/// What comes of a run that is retried as often as it fails, if each step is refused once at most.
+pub(crate) fn expect_retried(program: &Program, input: i64) -> Expected {
+    walk(program, input, Help::Retries)
+}
+
+/// What comes of a run in which nothing is refused.
+pub(crate) fn expect_unrefused(program: &Program, input: i64) -> Expected {
+    walk(program, input, Help::NotNeeded)
+}
+
+fn walk(program: &Program, input: i64, help: Help) -> Expected {
+    let mut oracle = Oracle { program, help, catches: 0, counts: BTreeMap::new() };
     let out = oracle.facet(program.facets.len() - 1, input);
     let work = oracle.counts.values().sum();
     let all = out.as_ref().and_then(|out| out.all.clone());
     Expected { out: out.map(|out| out.out), all, counts: oracle.counts, work }
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Help {
+    None,
+    Retries,
+    NotNeeded,
+}
+
 struct Oracle<'p> {
     program: &'p Program,
+    help: Help,
+    /// How many steps with a `catch` are above, which takes a failure before anybody can retry it.
+    catches: usize,
     counts: BTreeMap<String, usize>,
 }
 
@@ -84,51 +109,94 @@ impl Oracle<'_> {
 
     /// The total and the results of its steps; `None` when one failed.
     fn block(&mut self, block: &Block, around: &Around<'_>) -> Option<(i64, Vec<i64>)> {
-        let mut results: Vec<Option<i64>> = Vec::new();
+        let mut results: Vec<Option<Done>> = Vec::new();
         for (at, step) in block.steps.iter().enumerate() {
             let by = sum(&step.args, &results, around);
-            let result = by.and_then(|by| self.step(step, at, by, around));
+            let mixed = step.mixin.as_ref().map(|(_, args)| sum(args, &results, around));
+            let result = match (by, mixed) {
+                (Some(by), None) => self.step(step, at, by, None, around),
+                (Some(by), Some(Some(mixed))) => self.step(step, at, by, Some(mixed), around),
+                (None, _) | (_, Some(None)) => None,
+            };
             results.push(result);
         }
-        let results: Vec<i64> = results.into_iter().collect::<Option<_>>()?;
-        let known: Vec<Option<i64>> = results.iter().copied().map(Some).collect();
-        Some((sum(&block.total, &known, around)?, results))
+        let total = sum(&block.total, &results, around);
+        let results: Option<Vec<i64>> = results.into_iter().map(|done| Some(done?.out)).collect();
+        Some((total?, results?))
     }
 
-    fn step(&mut self, step: &Step, at: usize, by: i64, around: &Around<'_>) -> Option<i64> {
-        let result = match step.call {
-            Callee::Facet(callee) => self.facet(callee, by).map(|out| out.out),
-            Callee::Inc => {
-                self.count(around, at, 1);
-                Some(answer(by))
+    fn step(
+        &mut self,
+        step: &Step,
+        at: usize,
+        by: i64,
+        mixed: Option<i64>,
+        around: &Around<'_>,
+    ) -> Option<Done> {
+        self.catches += usize::from(step.catch.is_some());
+        let key = |suffix| format!("F{}.{}.{at}{suffix}.{}", around.owner, around.clause, around.n);
+        let attempts = if step.with_retry { 2 } else { 1 };
+        let work = |oracle: &mut Self| oracle.call(step.call, by, attempts, key(""));
+        let done = match step.mixin.as_ref().zip(mixed) {
+            None => work(self).map(|out| Done { out, mixed: None }),
+            // The blocks of a mixin come before the event of the step.
+            Some(((mixin @ Callee::Facet(_), _), by)) => {
+                let mixed = self.call(*mixin, by, attempts, key("m"));
+                mixed.and_then(|mixed| work(self).map(|out| Done { out, mixed: Some(mixed) }))
             }
-            Callee::Risk => {
-                let refused = is_refused(by);
-                self.count(around, at, if refused && step.with_retry { 2 } else { 1 });
-                (!refused).then(|| answer(by))
+            // Its event goes with that of the step, or before the blocks of the step.
+            Some(((mixin @ (Callee::Inc | Callee::Risk), _), by)) => {
+                let mixed = self.call(*mixin, by, 1, key("m"));
+                match step.call {
+                    Callee::Facet(_) if mixed.is_none() => None,
+                    Callee::Facet(_) | Callee::Inc | Callee::Risk => {
+                        let both = work(self).zip(mixed);
+                        both.map(|(out, mixed)| Done { out, mixed: Some(mixed) })
+                    }
+                }
             }
         };
-        result.or(step.catch)
+        self.catches -= usize::from(step.catch.is_some());
+        done.or(step.catch.map(|out| Done { out, mixed: None }))
     }
 
-    fn count(&mut self, around: &Around<'_>, at: usize, attempts: usize) {
-        let key = format!("F{}.{}.{at}.{}", around.owner, around.clause, around.n);
-        *self.counts.entry(key).or_default() += attempts;
+    fn call(&mut self, callee: Callee, by: i64, attempts: usize, key: String) -> Option<i64> {
+        let (worked, result) = match callee {
+            Callee::Facet(at) => return self.facet(at, by).map(|out| out.out),
+            Callee::Inc => (1, Some(answer(by))),
+            Callee::Risk if !is_refused(by) || self.help == Help::NotNeeded => (1, Some(answer(by))),
+            Callee::Risk if self.help == Help::Retries && self.catches == 0 => {
+                (attempts + 1, Some(answer(by)))
+            }
+            Callee::Risk => (attempts, None),
+        };
+        *self.counts.entry(key).or_default() += worked;
+        result
     }
 }
 
+/// What a step came to.
+#[derive(Clone, Copy)]
+struct Done {
+    out: i64,
+    /// The result of what it mixed in.
+    mixed: Option<i64>,
+}
+
 fn reads_first(block: &Block) -> bool {
-    let args = block.steps.iter().flat_map(|step| &step.args);
+    let mixed = block.steps.iter().filter_map(|step| step.mixin.as_ref()).flat_map(|(_, args)| args);
+    let args = block.steps.iter().flat_map(|step| &step.args).chain(mixed);
     args.chain(&block.total).any(|term| matches!(term, Term::FirstClause(_)))
 }
 
 /// `None` when a step that it reads has no result.
-fn sum(terms: &[Term], results: &[Option<i64>], around: &Around<'_>) -> Option<i64> {
+fn sum(terms: &[Term], results: &[Option<Done>], around: &Around<'_>) -> Option<i64> {
     let value = |term: &Term| match term {
         Term::Number(number) => Some(*number),
         Term::Input => Some(around.n),
         Term::Element => Some(around.element),
-        Term::Step(at) => results[*at],
+        Term::Step(at) => results[*at].map(|done| done.out),
+        Term::Mixed(at) => results[*at].and_then(|done| done.mixed),
         Term::FirstClause(at) => Some(around.first[*at]),
     };
     let sum = terms.iter().map(value).sum::<Option<i64>>()?;

@@ -51,19 +51,36 @@ fn written(block: &Block, owner: &str, clause: usize, yielded: Yield) -> String 
     for (at, step) in block.steps.iter().enumerate() {
         let arg = sum(&step.args, clause);
         let key = format!("\"{owner}.{clause}.{at}.\" ++ $.n");
-        let (name, call) = match step.call {
-            Callee::Inc => ("Inc".to_owned(), format!("Inc(key = {key}, by = {arg})")),
-            Callee::Risk => ("Risk".to_owned(), format!("Risk(key = {key}, by = {arg})")),
-            Callee::Facet(callee) => (format!("F{callee}"), format!("F{callee}(n = {arg})")),
-        };
+        let call = written_call(step.call, &key, &arg);
+        let mixin = step.mixin.as_ref().map(|(mixed, args)| {
+            let key = format!("\"{owner}.{clause}.{at}m.\" ++ $.n");
+            format!(" with {} as m", written_call(*mixed, &key, &sum(args, clause)))
+        });
         let retry = if step.with_retry { " with Retry(max = 2, backoff_ms = 5)" } else { "" };
+        let name = called(step.call);
         let catch = step.catch.map(|value| format!(" catch {{ yield {name}(out = {value}) }}"));
-        writeln!(text, "  c{clause}s{at} = {call}{retry}{}", catch.unwrap_or_default())
-            .expect("a string takes all");
+        let (mixin, catch) = (mixin.unwrap_or_default(), catch.unwrap_or_default());
+        writeln!(text, "  c{clause}s{at} = {call}{mixin}{retry}{catch}").expect("a string takes all");
     }
     let total = sum(&block.total, clause);
     let all = if yielded == Yield::Collected { format!(", all = {total}") } else { String::new() };
     text + &format!("  yield {owner}(out = {total}{all})\n}}")
+}
+
+fn called(callee: Callee) -> String {
+    match callee {
+        Callee::Inc => "Inc".to_owned(),
+        Callee::Risk => "Risk".to_owned(),
+        Callee::Facet(at) => format!("F{at}"),
+    }
+}
+
+fn written_call(callee: Callee, key: &str, arg: &str) -> String {
+    let name = called(callee);
+    match callee {
+        Callee::Inc | Callee::Risk => format!("{name}(key = {key}, by = {arg})"),
+        Callee::Facet(_) => format!("{name}(n = {arg})"),
+    }
 }
 
 fn sum(terms: &[Term], clause: usize) -> String {
@@ -72,6 +89,7 @@ fn sum(terms: &[Term], clause: usize) -> String {
         Term::Input => "$.n".to_owned(),
         Term::Element => "x".to_owned(),
         Term::Step(at) => format!("c{clause}s{at}.out"),
+        Term::Mixed(at) => format!("c{clause}s{at}.m.out"),
         Term::FirstClause(at) => format!("c0s{at}.out"),
     };
     let sum = terms.iter().map(term).collect::<Vec<_>>().join(" + ");

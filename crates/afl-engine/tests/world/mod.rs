@@ -174,6 +174,13 @@ impl World {
             .collect()
     }
 
+    /// The steps where failures began.
+    pub(crate) fn failed(&self) -> Vec<StepId> {
+        let ids = self.records.keys().filter_map(|key| key.strip_prefix("s/"));
+        let ids = ids.map(|id| id.parse::<StepId>().expect("keys hold ids"));
+        ids.filter(|id| Step { id: id.clone(), ..self.step(id.as_str()) }.failed_itself()).collect()
+    }
+
     pub(crate) fn value(&self, held: &Held) -> Value {
         match held {
             Held::Inline(value) => value.clone(),

@@ -14,6 +14,8 @@ namespace t {
     event facet Bad(n: Long) => (n: Long)
     event facet SideBad(n: Long) => (k: Long)
     event facet Prepared(n: Long) => (m: Long) script python "result['k'] = 1"
+    event facet Primed(n: Long) => (m: Long, k: Long) script python "result['k'] = 1"
+    event facet Part(n: Long) => (m: Long, k: Long) andThen { i = Inc(n = 1) yield Part(k = i.n) }
 
     facet Saved(n: Long) => (n: Long)
         andThen {
@@ -42,6 +44,18 @@ namespace t {
         andThen {
             a = Bad(n = $.n) with SideBad(n = $.n) as side
             yield Mixed(k = a.side.k)
+        }
+
+    workflow Lacking(n: Long) => (m: Long, k: Long)
+        andThen {
+            a = Part(n = $.n)
+            yield Lacking(m = a.m, k = a.k)
+        }
+
+    workflow Prime(n: Long) => (m: Long, k: Long)
+        andThen {
+            a = Primed(n = $.n) with Saved(n = 1) as saved
+            yield Prime(m = a.m, k = a.k)
         }
 
     workflow Scripted(n: Long) => (m: Long)
@@ -139,4 +153,43 @@ async fn a_script_that_is_tried_again_is_followed_by_the_event() {
     assert_eq!(claims[0].payload["k"], 1);
     complete(&world, &claims, json!({ "m": 2 })).await;
     assert_eq!(world.outputs(&run).await, json!({ "m": 2 }));
+}
+
+#[tokio::test]
+async fn a_result_that_lacks_something_is_asked_for_again_and_the_blocks_behind_it_are_kept() {
+    let world = World::new();
+    let run = start(&world, "Lacking", json!({ "n": 1 })).await;
+    complete(&world, &world.claim(10).await, json!({})).await;
+    complete(&world, &world.claim(10).await, json!({ "n": 7 })).await;
+    assert_eq!(world.status(&run).await, RunStatus::Failed);
+    let failed = world.step(&run, "a").await;
+    assert_eq!(world.service.retry(&run, &Again::Run).await.unwrap(), [failed]);
+    let claims = world.claim(10).await;
+    assert_eq!(claims.iter().map(|claim| &*claim.task.name).collect::<Vec<_>>(), ["t.Part"]);
+    complete(&world, &claims, json!({ "m": 5 })).await;
+    assert_eq!(world.outputs(&run).await, json!({ "m": 5, "k": 7 }));
+}
+
+#[tokio::test]
+async fn what_a_script_returned_before_the_event_is_kept_when_the_event_is_sent_again() {
+    let world = World::new();
+    let run = start(&world, "Prime", json!({ "n": 1 })).await;
+    complete(&world, &world.claim(10).await, json!({ "k": 3 })).await;
+    // The mixin between the two fails, and its `catch` too.
+    for _ in 0..2 {
+        for claim in world.claim(10).await {
+            world.service.fail(&claim.ticket, &crate::world::broken()).await.unwrap();
+        }
+        world.service.turn().await.unwrap();
+    }
+    assert_eq!(world.status(&run).await, RunStatus::Failed);
+    world.service.retry(&run, &Again::Run).await.unwrap();
+    complete(&world, &world.claim(10).await, json!({ "n": 1 })).await;
+    let claims = world.claim(10).await;
+    assert_eq!(claims.iter().map(|claim| &*claim.task.name).collect::<Vec<_>>(), ["t.Primed"]);
+    world.service.fail(&claims[0].ticket, &crate::world::broken()).await.unwrap();
+    world.service.turn().await.unwrap();
+    world.service.retry(&run, &Again::Run).await.unwrap();
+    complete(&world, &world.claim(10).await, json!({ "m": 2 })).await;
+    assert_eq!(world.outputs(&run).await, json!({ "m": 2, "k": 3 }));
 }

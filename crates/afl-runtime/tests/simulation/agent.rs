@@ -14,6 +14,7 @@ use serde_json::json;
 
 use crate::executor::turn;
 use crate::random::{answer, is_refused};
+use crate::world::Failures;
 
 pub(crate) const LEASE: Millis = Millis(60_000);
 
@@ -35,6 +36,7 @@ pub(crate) struct Agent {
     pub(crate) rng: Rc<RefCell<Seeded>>,
     pub(crate) name: String,
     pub(crate) mood: Rc<RefCell<Mood>>,
+    pub(crate) failures: Failures,
 }
 
 /// Whether agents misbehave.
@@ -79,15 +81,20 @@ impl Agent {
             // A heartbeat; whether it comes in time does not matter here.
             drop(self.service.extend(&claim.ticket, LEASE).await);
         }
+        let by = claim.payload["by"].as_i64().expect("work has a number");
+        let refused = match self.failures {
+            Failures::Stay => &*claim.task.name == "Risk" && is_refused(by),
+            Failures::Retried => is_bad && self.below(4) == 0,
+        };
         let times = if is_bad && self.below(5) == 0 { 2 } else { 1 };
         for _ in 0..times {
-            self.settle(&claim, &key).await;
+            self.settle(&claim, &key, by, refused).await;
         }
     }
 
-    async fn settle(&self, claim: &Claim, key: &str) {
-        let by = claim.payload["by"].as_i64().expect("work has a number");
-        let refused = &*claim.task.name == "Risk" && is_refused(by);
+    async fn settle(&self, claim: &Claim, key: &str, by: i64, refused: bool) {
+        // Where failures are tried again, nobody knows how often work is refused, only that it succeeds once.
+        let counts = self.failures == Failures::Stay || !refused;
         loop {
             let settled = if refused {
                 let error = EventError { kind: "Refused".to_owned(), message: format!("{by} is refused") };
@@ -96,6 +103,7 @@ impl Agent {
                 self.service.complete(&claim.ticket, &out(answer(by))).await
             };
             match settled {
+                Ok(Settled::Arrived(_) | Settled::Again { .. }) if !counts => return,
                 Ok(Settled::Arrived(_) | Settled::Again { .. }) => {
                     *self.log.borrow_mut().accepted.entry(key.to_owned()).or_default() += 1;
                     return;

@@ -1,10 +1,11 @@
-//! The virtual world: random programs, drivers that die, agents that crash, stall, answer twice or late, a store that
-//! fails, all on one thread with one clock, all from one seed.
+//! The virtual world: random programs, drivers that die, agents that crash, stall, answer twice or late, operators who
+//! try failed steps again, a store that fails, all on one thread with one clock, all from one seed.
 //!
 //! A failing seed is repeated alone with `AFL_SEED=n cargo test -p afl-runtime --test simulation`.
 
 mod agent;
 mod executor;
+mod operator;
 #[path = "../../../afl-engine/tests/random/mod.rs"]
 mod random;
 mod world;
@@ -12,8 +13,7 @@ mod world;
 use std::env;
 use std::ops::Range;
 
-use random::Program;
-use world::World;
+use world::{Failures, World};
 
 /// How many worlds a run of the tests goes through; `AFL_SEEDS` asks for another number.
 const SEEDS: u64 = 2_000;
@@ -43,10 +43,11 @@ fn quarter(number: u64) {
     let mut worlds = 0;
     let mut exhausted = 0;
     for seed in seeds().filter(|seed| seed % 4 == number) {
-        let program = Program::generate(seed);
-        let found = std::panic::catch_unwind(|| World::new(seed, &program).run());
+        let failures = if seed / 4 % 2 == 0 { Failures::Stay } else { Failures::Retried };
+        let found = std::panic::catch_unwind(|| World::new(seed, failures).run());
         let Ok(outcome) = found else {
-            panic!("seed {seed} fails; repeat it alone with AFL_SEED={seed}\n{}", program.text());
+            let text = World::new(seed, failures).text;
+            panic!("seed {seed} fails; repeat it alone with AFL_SEED={seed}\n{text}");
         };
         worlds += 1;
         exhausted += u64::from(outcome == world::Outcome::Exhausted);

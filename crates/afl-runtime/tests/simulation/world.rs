@@ -23,10 +23,13 @@ use serde_json::json;
 
 use crate::agent::{Agent, LEASE, Log, Mood};
 use crate::executor::{Actor, Executor, alone, turn};
-use crate::random::{Expected, INPUT, Program, expect};
+use crate::operator::Operator;
+use crate::random::{Catches, Expected, INPUT, Program, expect, expect_unrefused};
 
 const DRIVERS: usize = 2;
 const AGENTS: usize = 3;
+/// Of the operator, where there is one.
+const DESK: usize = DRIVERS + AGENTS;
 /// Turns in which everything may go wrong, and turns after which a run that is not at its end is stuck.
 const BAD_TURNS: usize = 1_500;
 /// How many outcomes agents may have told that were killed before they heard of it.
@@ -35,8 +38,18 @@ const GOOD_TURNS: usize = 60_000;
 /// Every so many turns the doctor looks, if anything was written.
 const DOCTOR_EVERY: usize = 40;
 
+/// What happens to steps that fail.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Failures {
+    /// They stay so, unless the program catches them.
+    Stay,
+    /// An operator tries them again at any time.
+    Retried,
+}
+
 pub(crate) struct World {
     seed: u64,
+    failures: Failures,
     rng: Seeded,
     clock: SimClock,
     /// Without faults and without turns.
@@ -48,6 +61,7 @@ pub(crate) struct World {
     mood: Rc<RefCell<Mood>>,
     expected: Expected,
     source: afl_lang::program::Program,
+    pub(crate) text: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,13 +72,21 @@ pub(crate) enum Outcome {
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, program: &Program) -> Self {
+    pub(crate) fn new(seed: u64, failures: Failures) -> Self {
+        // With a `catch` it would matter who is faster, the operator or the `catch`.
+        let (catches, oracle): (_, fn(&Program, i64) -> Expected) = match failures {
+            Failures::Stay => (Catches::Some, expect),
+            Failures::Retried => (Catches::None, expect_unrefused),
+        };
+        let program = &Program::generate(seed, catches);
         let clock = SimClock::new(Millis(1_000_000));
         let memory = Arc::new(Memory::new(Clock::Simulated(clock.clone())));
         let store = Faulty::new(memory.clone(), |_| Fault::None).pausing(Arc::new(|| Box::pin(turn())));
-        let compiled = compile(&Sources::one("random.afl", program.text()), Validation::Require);
+        let text = program.text();
+        let compiled = compile(&Sources::one("random.afl", text.as_str()), Validation::Require);
         Self {
             seed,
+            failures,
             rng: Seeded::new(seed),
             clock,
             bare: Service::with_entropy(memory, tenant(), Entropy::seeded(1)),
@@ -73,7 +95,8 @@ impl World {
             log: Rc::default(),
             agents_rng: Rc::new(RefCell::new(Seeded::new(seed ^ 0xa6e7))),
             mood: Rc::new(RefCell::new(Mood::Bad)),
-            expected: expect(program, INPUT),
+            expected: oracle(program, INPUT),
+            text,
             source: compiled.program.expect("a random program compiles"),
         }
     }
@@ -83,22 +106,26 @@ impl World {
         let hash = alone(quiet.publish(&self.source)).expect("the store works");
         self.break_things();
         let run = self.start(hash);
-        for place in 0..DRIVERS + AGENTS {
-            let actor = self.actor(place);
+        let places = match self.failures {
+            Failures::Stay => DESK,
+            Failures::Retried => DESK + 1,
+        };
+        for place in 0..places {
+            let actor = self.actor(place, &run);
             self.executor.put(place, actor);
         }
         for at in 0..BAD_TURNS {
             self.turn(at, &run);
             if self.rng.below(120) == 0 {
-                let place = self.rng.below(DRIVERS + AGENTS);
+                let place = self.rng.below(places);
                 self.executor.kill(place);
-                let actor = self.actor(place);
+                let actor = self.actor(place, &run);
                 self.executor.put(place, actor);
             }
         }
         self.mend_things();
         let mut turns = 0;
-        while !self.status(&run).is_terminal() {
+        while !self.is_over(&run) {
             self.turn(turns, &run);
             turns += 1;
             assert!(turns < GOOD_TURNS, "seed {}: the run is stuck: {:?}", self.seed, alone(quiet.why(&run)));
@@ -125,10 +152,14 @@ impl World {
         assert_eq!(report.findings, [], "seed {}: the doctor finds nothing", self.seed);
     }
 
-    fn actor(&self, place: usize) -> Actor {
+    fn actor(&self, place: usize, run: &RunId) -> Actor {
         let service = self.service(1 + place as u64);
         if place < DRIVERS {
             return Box::pin(drive(service));
+        }
+        if place == DESK {
+            let operator = Operator { service, run: run.clone(), rng: Seeded::new(self.seed ^ 0x0bed) };
+            return Box::pin(operator.live());
         }
         let agent = Agent {
             service,
@@ -136,6 +167,7 @@ impl World {
             rng: self.agents_rng.clone(),
             name: format!("agent {place}"),
             mood: self.mood.clone(),
+            failures: self.failures,
         };
         Box::pin(agent.live())
     }
@@ -187,8 +219,13 @@ impl World {
         }
     }
 
-    fn status(&self, run: &RunId) -> RunStatus {
-        alone(self.bare().run(run)).expect("memory does not fail").status
+    /// Whether nothing will happen any more.
+    fn is_over(&self, run: &RunId) -> bool {
+        let status = alone(self.bare().run(run)).expect("memory does not fail").status;
+        match self.failures {
+            Failures::Stay => status.is_terminal(),
+            Failures::Retried => status == RunStatus::Completed,
+        }
     }
 
     fn judge(&self, run: &RunId) -> Outcome {
@@ -199,7 +236,7 @@ impl World {
         let runs = alone(bare.runs(&afl_runtime::RunQuery { limit: 10, ..Default::default() }))
             .expect("memory does not fail");
         assert_eq!(runs.runs.len(), 1, "seed {seed}: one key, one run");
-        if self.wore_out(run) {
+        if self.failures == Failures::Stay && self.wore_out(run) {
             return Outcome::Exhausted;
         }
         let outputs = alone(bare.outputs(run)).expect("memory does not fail");

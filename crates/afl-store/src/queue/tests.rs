@@ -87,6 +87,7 @@ impl World {
             children: None,
             case: None,
             error: None,
+            failed_in: None,
             caught: None,
             created: now,
             ended: None,
