@@ -2,16 +2,17 @@
 
 use afl_engine::id::{RunId, StepId};
 use afl_engine::policy::Effect;
-use afl_engine::task::{Lease, TaskState};
+use afl_engine::task::{Lease, Task, TaskState};
 use afl_engine::time::Millis;
 
 use super::claim::claimed;
-use super::{Claim, Queue};
+use super::{Claim, Queue, Refusal};
 use crate::backend::Durability;
-use crate::store::{Error, Stored, event_record, run_record};
+use crate::store::{Error, Stored, bucket, event_record, run_record};
 
 impl Queue {
-    /// The task, if it may be handed out now; nothing when it may not or somebody else was faster.
+    /// The task, if it may be handed out now; nothing when it may not, somebody else was faster, or as many of its
+    /// facet run as its `Limit` allows.
     pub async fn claim_step(
         &self,
         run: &RunId,
@@ -23,6 +24,9 @@ impl Queue {
         let now = self.store.now().await?;
         let is_due = task.item.not_before.is_none_or(|at| at <= now);
         if task.item.state != TaskState::Pending || !is_due {
+            return Ok(None);
+        }
+        if self.running_beyond(&task.item, 1).await? {
             return Ok(None);
         }
         let keys = [run_record(), event_record(step)].map(|id| self.store.run_key(run, id));
@@ -40,9 +44,27 @@ impl Queue {
             Some(Effect::Idempotent | Effect::Pure) | None => Durability::Relaxed,
         };
         match self.store.write(vec![write], durability).await.map_err(Error::from) {
-            Ok(()) => Ok(Some(Claim::new(claimed.item, payload))),
-            Err(error) if error.is_conflict() => Ok(None),
-            Err(error) => Err(error),
+            Ok(()) => {}
+            Err(error) if error.is_conflict() => return Ok(None),
+            Err(error) => return Err(error),
         }
+        let beyond = self.running_beyond(&claimed.item, 0).await?;
+        let claim = Claim::new(claimed.item, payload);
+        if !beyond {
+            return Ok(Some(claim));
+        }
+        // Another was claimed at the same time: who sees too many gives back, so that never too many are handed out.
+        match self.release(&claim.ticket).await {
+            Ok(_) | Err(Refusal::LeaseLost { .. } | Refusal::Canceled { .. }) => Ok(None),
+            Err(Refusal::Store(error)) => Err(error),
+            Err(refusal) => unreachable!("the ticket of a claim just made: {refusal}"),
+        }
+    }
+
+    /// Whether more run than the task's limit allows when `others` are added.
+    async fn running_beyond(&self, task: &Task, others: usize) -> Result<bool, Error> {
+        let Some(limit) = task.policy.limit.map(|limit| limit as usize) else { return Ok(false) };
+        let running = bucket::running(&task.task_list_name, &task.name);
+        Ok(self.store.count(&running, limit + 1).await? + others > limit)
     }
 }

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use super::outcome;
 use super::{Queue, Settled};
-use crate::backend::{Durability, Order, Ranks, Scan, Take};
+use crate::backend::{Durability, Mark, Order, Ranks, Scan, Take};
 use crate::record::Record;
-use crate::store::{Error, Stored, bucket, decode, encode};
+use crate::store::{Error, Stored, bucket, decode, encode, mark_of};
 
 /// How many records of a bucket one round looks at.
 const PAGE: usize = 500;
@@ -47,24 +47,36 @@ impl Queue {
         let buckets = self.store.backend().buckets(self.store.tenant(), bucket::RUNNING).await?;
         for bucket in buckets {
             let now = self.store.now().await?;
-            for record in self.store.backend().scan(&self.due(&bucket, now)).await? {
-                match self.end_silent(&record, now).await {
-                    Ok(Some(Settled::Arrived(event))) => {
-                        swept
-                            .arrived
-                            .extend(crate::store::run_of(&record.key).map(|run| (run, event.item.step_id)));
-                    }
-                    Ok(Some(Settled::Again { .. })) => swept.requeued += 1,
-                    Ok(Some(Settled::Repeated) | None) => {}
-                    Err(error @ (Error::Unreadable { .. } | Error::Shared { .. })) => {
-                        swept.unreadable.push(error);
-                    }
-                    // The holder or another janitor was faster.
-                    Err(error) if error.is_conflict() => {}
-                    Err(error) => return Err(error),
+            let mut after = None;
+            loop {
+                let page = self.store.backend().scan(&self.due(&bucket, now, after)).await?;
+                for record in &page {
+                    self.sweep_one(record, now, swept).await?;
                 }
+                if page.len() < PAGE {
+                    break;
+                }
+                // Those that cannot be read stay where they are; what is behind them is looked after all the same.
+                after = page.last().map(mark_of);
             }
             self.note_next(&bucket, swept).await?;
+        }
+        Ok(())
+    }
+
+    async fn sweep_one(&self, record: &Record, now: Millis, swept: &mut Swept) -> Result<(), Error> {
+        match self.end_silent(record, now).await {
+            Ok(Some(Settled::Arrived(event))) => {
+                swept.arrived.extend(crate::store::run_of(&record.key).map(|run| (run, event.item.step_id)));
+            }
+            Ok(Some(Settled::Again { .. })) => swept.requeued += 1,
+            Ok(Some(Settled::Repeated) | None) => {}
+            Err(error @ (Error::Unreadable { .. } | Error::Shared { .. })) => {
+                swept.unreadable.push(error);
+            }
+            // The holder or another janitor was faster.
+            Err(error) if error.is_conflict() => {}
+            Err(error) => return Err(error),
         }
         Ok(())
     }
@@ -92,6 +104,7 @@ impl Queue {
                 ceiling: None,
                 durability: Durability::Relaxed,
                 mover: Arc::new(|record, now| {
+                    // One that is damaged stays where it is, for the doctor to find.
                     let task = decode::<Task>(record).ok()?.item;
                     task.not_before.filter(|at| *at <= now)?;
                     Some(encode(&record.key, &Task { not_before: None, ..task }, now))
@@ -136,6 +149,7 @@ impl Queue {
                 ceiling: None,
                 durability: Durability::Relaxed,
                 mover: Arc::new(|record, now| {
+                    // As above.
                     Some(encode(&record.key, &decode::<Task>(record).ok()?.item, now))
                 }),
             };
@@ -157,13 +171,13 @@ impl Queue {
         Ok(())
     }
 
-    fn due(&self, bucket: &str, now: Millis) -> Scan {
+    fn due(&self, bucket: &str, now: Millis, after: Option<Mark>) -> Scan {
         Scan::Bucket {
             tenant: self.store.tenant().clone(),
             bucket: bucket.to_owned(),
             ranks: Ranks::UpTo(now.0),
             order: Order::Ascending,
-            after: None,
+            after,
             limit: PAGE,
         }
     }

@@ -16,11 +16,11 @@ use afl_engine::{ObjectType, attribute::Attributes};
 use serde_json::json;
 
 use super::{Claim, Continued, Names, Queue, Refusal, Request, Settled};
-use crate::backend::{Backend, Durability, Expect};
+use crate::backend::{Backend, Change, Durability, Expect, Write};
 use crate::clock::{Clock, SimClock};
 use crate::entropy::Entropy;
 use crate::memory::Memory;
-use crate::record::Tenant;
+use crate::record::{Key, Record, Tenant};
 use crate::store::{Store, Stored};
 
 const LEASE: Millis = Millis(60_000);
@@ -219,6 +219,50 @@ async fn no_more_tasks_of_a_facet_run_than_its_limit_allows() {
     assert_eq!(world.claim(&["a.F"], 9).await, []);
     world.queue.complete(&claims[0].ticket, &result()).await.unwrap();
     assert_eq!(names(&world.claim(&["a.F"], 9).await), ["W.s2"]);
+}
+
+#[tokio::test]
+async fn the_task_of_one_step_is_claimed_within_the_limit_too() {
+    let world = World::new().await;
+    let limited = Policy { limit: Some(1), ..Policy::default() };
+    let [first, second] =
+        [world.ask(0, "a.F", limited.clone()).await, world.ask(1, "a.F", limited.clone()).await];
+    let claim = |step: StepId| {
+        let (queue, run) = (&world.queue, &world.run);
+        async move { queue.claim_step(run, &step, "agent", LEASE).await.unwrap() }
+    };
+    let held = claim(first).await.expect("nobody runs");
+    assert_eq!(claim(second.clone()).await, None);
+    assert_eq!(world.task(&second).await.deliveries, 0);
+    world.queue.complete(&held.ticket, &result()).await.unwrap();
+    assert!(claim(second).await.is_some());
+}
+
+#[tokio::test]
+async fn g13_more_unreadable_tasks_than_a_round_looks_at_hide_none_that_can_be_read() {
+    let world = World::new().await;
+    for number in 0..502 {
+        world.ask(number, "a.F", Policy::default()).await;
+    }
+    let mut claims = world.claim(&[], 501).await;
+    world.clock.advance(Millis(1));
+    claims.extend(world.claim(&[], 1).await);
+    let last = claims.pop().expect("all were claimed").ticket.step;
+    let keys: Vec<Key> = claims
+        .iter()
+        .map(|claim| world.store().run_key(&world.run, format!("t/{}", claim.ticket.step)))
+        .collect();
+    let hurt = |record: Record| {
+        let Record { key, version, mut content } = record;
+        content.body[5] ^= 1;
+        Write { key, expect: Expect::Version(version), change: Change::Put(content) }
+    };
+    let writes = world.memory.get(&keys).await.unwrap().into_iter().flatten().map(hurt).collect();
+    world.store().write(writes, Durability::Durable).await.unwrap();
+    world.clock.advance(LEASE.plus(Millis(1)));
+    let swept = world.queue.sweep_once().await.unwrap();
+    assert_eq!((swept.requeued, swept.unreadable.len()), (1, 501));
+    assert_eq!(world.task(&last).await.state, TaskState::Pending);
 }
 
 // covers: SDK-2.2-c, EVT-1-c, EVT-2-d, EVT-7-b

@@ -29,6 +29,7 @@ pub(crate) use entity::{decode, encode, event_record, run_record, task_record};
 pub use error::{Defect, Error};
 pub use inspect::{Inspected, Misplaced, Placement, Sort};
 pub use place::{Shelf, bucket};
+pub(crate) use query::mark_of;
 pub use query::{RunPage, StepPage};
 pub use read::{Found, Loaded};
 pub use scope::Program;
