@@ -183,7 +183,9 @@ async fn g13_a_damaged_run_is_named_and_stops_no_other() {
     use afl_store::record::{Key, Tenant};
 
     let world = World::new();
-    let hurt = world.start("Two", json!({"n": 1})).await;
+    let mut keyed = world.request("Two", json!({"n": 1})).await;
+    keyed.idempotency_key = Some("once".to_owned());
+    let hurt = world.service.start(keyed.clone()).await.unwrap().run;
     let well = world.start("Two", json!({"n": 1})).await;
     let step = world.step(&hurt, "Two.a").await;
     let tenant = Tenant::new(Tenant::LOCAL).unwrap();
@@ -210,6 +212,8 @@ async fn g13_a_damaged_run_is_named_and_stops_no_other() {
     world.service.discard(&well).await.unwrap_err();
     world.service.discard(&hurt).await.unwrap();
     world.examine().await;
+    let started = world.service.start(keyed).await.unwrap();
+    assert_eq!(started.origin, afl_runtime::Origin::New, "the key of a discarded run is free");
 }
 
 // A power cut takes back commits that are not durable, the latest first.

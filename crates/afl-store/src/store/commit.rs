@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::entity::Entity;
 use super::error::{Defect, Error};
 use super::{Store, seal};
-use crate::backend::{Change, Durability, Expect, Write};
+use crate::backend::{Change, Durability, Expect, Scan, Write};
+use crate::record::{Key, Record};
 
 /// What an idempotency key stands for: the run it started, and what it was started with.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -48,11 +49,24 @@ impl Store {
     pub async fn reservation(&self, key: &str) -> Result<Option<Reservation>, Error> {
         let at = self.idempotency_key(key);
         let Some(record) = self.backend.get(&[at]).await?.pop().flatten() else { return Ok(None) };
-        let body = seal::opened(&record)?;
-        let wrong =
-            |error: serde_json::Error| Error::unreadable(&record.key, Defect::Body(error.to_string()));
-        let found: Reservation = serde_json::from_slice(body).map_err(wrong)?;
-        Ok(Some(Reservation { key: key.to_owned(), ..found }))
+        Ok(Some(Reservation { key: key.to_owned(), ..reserved(&record)? }))
+    }
+
+    /// A page of all keys with the runs that have them; one that cannot be read is nobody's.
+    pub(super) async fn reservations(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<(Record, Option<RunId>)>, Error> {
+        let Key { tenant, scope, .. } = self.idempotency_key("");
+        let after = after.map(str::to_owned);
+        let scan = Scan::Scope { tenant, scope, prefix: String::new(), after, limit };
+        let records = self.backend.scan(&scan).await?;
+        let with_run = |record: Record| match reserved(&record) {
+            Ok(reservation) => (record, Some(reservation.run)),
+            Err(_) => (record, None),
+        };
+        Ok(records.into_iter().map(with_run).collect())
     }
 
     async fn commit_writes(
@@ -85,4 +99,9 @@ impl Store {
         let content = seal::sealed(&key, body, None);
         Write { key, expect: Expect::Absent, change: Change::Put(content) }
     }
+}
+
+fn reserved(record: &Record) -> Result<Reservation, Error> {
+    let wrong = |error: serde_json::Error| Error::unreadable(&record.key, Defect::Body(error.to_string()));
+    serde_json::from_slice(seal::opened(record)?).map_err(wrong)
 }

@@ -59,8 +59,10 @@ impl Store {
     }
 
     /// Deletes whatever there is of a run, readable or not. The run itself goes last, so that a crash leaves a run
-    /// that can be discarded again; its tasks go first, so that nobody works for it.
+    /// that can be discarded again; its tasks go first, so that nobody works for it, then its key, which can be used
+    /// for another run.
     pub async fn discard_run(&self, run: &RunId) -> Result<(), Error> {
+        self.delete_keys_of(run).await?;
         for prefix in [entity::TASKS, entity::EVENTS, entity::BLOBS, entity::PIECES, entity::STEPS, ""] {
             loop {
                 let page = self.backend.scan(&self.scope_scan(run, prefix)).await?;
@@ -72,6 +74,24 @@ impl Store {
             }
         }
         Ok(())
+    }
+
+    /// The run may be unreadable, so its key is found by looking at all of them.
+    async fn delete_keys_of(&self, run: &RunId) -> Result<(), Error> {
+        let mut after = None;
+        loop {
+            let page = self.reservations(after.as_deref(), PAGE).await?;
+            let full = page.len() == PAGE;
+            after = page.last().map(|(record, _)| record.key.id.clone());
+            let of_run = page.iter().filter(|(_, reserved)| reserved.as_ref().is_some_and(|it| it == run));
+            let writes: Vec<Write> = of_run.map(|(record, _)| delete(record)).collect();
+            if !writes.is_empty() {
+                self.write(writes, Durability::Durable).await?;
+            }
+            if !full {
+                return Ok(());
+            }
+        }
     }
 
     /// The expectation that the run is still as it was read.
