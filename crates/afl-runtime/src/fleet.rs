@@ -86,7 +86,8 @@ impl Fleet {
         }
     }
 
-    /// Keeps an evaluation that was made elsewhere in this process. Should it be old, its next commit tells.
+    /// Keeps an evaluation that was made elsewhere in this process, unless a newer one is here. Should it be old all the
+    /// same, its next commit tells.
     pub(crate) fn adopt(&mut self, evaluation: Box<Evaluation>) {
         let run = evaluation.run().id.clone();
         // A held run is evaluated by nobody, and one that goes on again begins with what is stored.
@@ -94,7 +95,10 @@ impl Fleet {
             return;
         }
         match self.slots.get_mut(&run) {
-            Some(slot) => slot.hot = slot.hot.take().or(Some(evaluation)),
+            Some(slot) => {
+                let both = [Some(evaluation), slot.hot.take()].into_iter().flatten();
+                slot.hot = both.max_by_key(|hot| hot.run_version());
+            }
             None => self.rest(run, evaluation),
         }
     }
@@ -122,7 +126,8 @@ impl Fleet {
     pub(crate) fn done(&mut self, run: &RunId, driven: Driven) {
         self.busy -= 1;
         let slot = self.slots.get_mut(run).expect("a driven run has a slot");
-        let hot = driven.hot.or(slot.hot.take());
+        // Of what was adopted meanwhile and what was driven, the newer knows more.
+        let hot = [slot.hot.take(), driven.hot].into_iter().flatten().max_by_key(|hot| hot.run_version());
         match (slot.state, hot) {
             (State::BusyAgain, hot) => {
                 slot.hot = hot;
@@ -171,7 +176,14 @@ impl Fleet {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use afl_engine::evaluation::{Advance, Budget, Options, Start};
     use afl_engine::id::StepId;
+    use afl_engine::plan::Plan;
+    use afl_engine::time::Millis;
+    use afl_engine::trace::Tracing;
+    use afl_engine::value::Map;
 
     use super::*;
     use crate::drive::Standing;
@@ -213,6 +225,44 @@ mod tests {
             fleet.done(&work.run, driven());
         }
         assert_eq!(std::iter::from_fn(|| fleet.next()).count(), 5);
+    }
+
+    /// An evaluation of one run that waits, after so many commits.
+    fn evaluation(commits: u64) -> Box<Evaluation> {
+        let text = "event facet E()\nworkflow W() andThen { e = E() }";
+        let plan = Arc::new(Plan::new(&crate::compile("w.afl", text).expect("it compiles")));
+        let start = Start {
+            id: RunId("a".into()),
+            workflow: "W".into(),
+            inputs: Map::new(),
+            labels: BTreeMap::new(),
+            idempotency_key: None,
+        };
+        let budget = Budget { writes: 1_000, bytes: 1 << 20 };
+        let options = Options { budget, tracing: Tracing::LogsOnly };
+        let mut evaluation = Evaluation::start(plan, start, Millis(1), options).expect("it starts");
+        assert_eq!(evaluation.advance(Millis(1)), Advance::Rest);
+        for _ in 0..commits {
+            evaluation.committed();
+        }
+        Box::new(evaluation)
+    }
+
+    #[test]
+    fn of_two_evaluations_of_a_run_the_newer_is_kept() {
+        for (here, adopted) in [(1, 3), (3, 1)] {
+            let mut fleet = Fleet::default();
+            fleet.adopt(evaluation(here));
+            fleet.adopt(evaluation(adopted));
+            fleet.note(work("a"));
+            let (work, hot) = fleet.next().expect("a run is ready");
+            assert_eq!(hot.expect("it is hot").run_version(), Some(3));
+            fleet.adopt(evaluation(adopted));
+            fleet.done(&work.run, Driven { standing: Standing::Held, hot: Some(evaluation(here)) });
+            fleet.note(work);
+            let (_, hot) = fleet.next().expect("it goes on");
+            assert_eq!(hot.expect("it is hot").run_version(), Some(3));
+        }
     }
 
     #[test]
