@@ -100,7 +100,7 @@ async fn run_one(service: &Service, case: &Case) -> Option<Ran> {
             return Some(Ran { outcome, canonical: String::new(), waits_for_script: false });
         }
     };
-    let agent = foreground::agent(mock.as_ref(), &launch.program, Color::Plain).unwrap();
+    let agent = foreground::agent(mock.as_ref(), &launch.program).unwrap();
     let foreground =
         Foreground::new(service.clone(), agent, &options.foreground, &options.store, Color::Plain);
     let started = launch.start(&foreground.service).await.unwrap();

@@ -41,6 +41,8 @@ pub(crate) enum Failure {
     BadMock { name: String, reason: String },
     #[error("{file} answers `{name}`, which fits several facets: {}", facets.join(", "))]
     AmbiguousMock { file: String, name: String, facets: Vec<String> },
+    #[error("{file} answers `{name}`, which is no event facet of the program")]
+    UnknownMock { file: String, name: String, closest: Option<String> },
     #[error("`{url}` is no address of a store")]
     BadStoreUrl { url: String },
     #[error("a run that is only started, in a store in memory, is gone at once")]
@@ -82,6 +84,7 @@ impl Failure {
             | Self::RefusedInputs { .. }
             | Self::BadMock { .. }
             | Self::AmbiguousMock { .. }
+            | Self::UnknownMock { .. }
             | Self::BadStoreUrl { .. }
             | Self::StartedInMemory
             | Self::BadTime { .. }
@@ -101,10 +104,6 @@ impl Failure {
                     text + "\n  " + problem
                 })
             }
-            Self::Service(afl_runtime::Error::Store(StoredError::Backend(StoreError::Unavailable {
-                name,
-                reason,
-            }))) => format!("cannot reach {name}: {reason}"),
             _ => self.to_string(),
         };
         let error = format!("{} {message}\n", paint("error:", color::ERROR, color));
@@ -149,6 +148,8 @@ impl Failure {
                     .into(),
             ),
             Self::AmbiguousMock { .. } => Some("write the whole name".into()),
+            Self::UnknownMock { closest: Some(facet), .. } => Some(format!("did you mean `{facet}`?")),
+            Self::UnknownMock { closest: None, .. } => Some("take it out of the file".into()),
             Self::BadStoreUrl { .. } =>
                 Some(
                 "write sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE (an `@` in a password as %40) or memory:"

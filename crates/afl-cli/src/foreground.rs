@@ -13,13 +13,11 @@ use clap::Args;
 use tokio::time::timeout;
 
 use crate::agent::Agent;
-use crate::color::{self, paint};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::follow::{Follower, Rest};
 use crate::mock::Mock;
 use crate::outcome::{self, Outcome, Teller};
-use crate::output;
 use crate::progress::{self, Listener, Progress, Talk, Told};
 use crate::stop::Stop;
 use crate::store::{self, Missing};
@@ -86,7 +84,7 @@ impl Foreground {
         let agent = match mock {
             Some(mock) => {
                 let version = service.run(&id).await?.workflow_version;
-                agent(Some(&mock), &service.program(&version).await?, color)?
+                agent(Some(&mock), &service.program(&version).await?)?
             }
             None => Agent::default(),
         };
@@ -128,6 +126,17 @@ impl Foreground {
     }
 }
 
+/// Tells a program that reads JSON why nothing was done; a person is told by the caller.
+pub(crate) fn refused(options: &Options, outcome: Result<Exit, Failure>) -> Result<Exit, Failure> {
+    match outcome {
+        Err(failure) if options.json && failure.exit() == Exit::WrongUse => {
+            Outcome::rejected(&failure).print()?;
+            Ok(failure.exit())
+        }
+        outcome => outcome,
+    }
+}
+
 /// A run that rests.
 pub(crate) struct Followed {
     pub(crate) service: Service,
@@ -136,11 +145,7 @@ pub(crate) struct Followed {
 }
 
 /// An agent for what the mock answers of this program.
-pub(crate) fn agent(mock: Option<&Mock>, program: &Program, color: Color) -> Result<Agent, Failure> {
+pub(crate) fn agent(mock: Option<&Mock>, program: &Program) -> Result<Agent, Failure> {
     let Some(mock) = mock else { return Ok(Agent::default()) };
-    let (handlers, warnings) = mock.handlers_of(program)?;
-    for warning in warnings {
-        output::say(&format!("{} {warning}\n", paint("warning:", color::HELP, color)));
-    }
-    Ok(Agent::new(handlers))
+    Ok(Agent::new(mock.handlers_of(program)?))
 }

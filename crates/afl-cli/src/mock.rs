@@ -81,11 +81,10 @@ impl Mock {
     }
 
     /// Which facets of a program are answered. A short name stands for a facet that no other shares it with.
-    pub(crate) fn handlers_of(&self, program: &Program) -> Result<(Handlers, Vec<String>), Failure> {
+    pub(crate) fn handlers_of(&self, program: &Program) -> Result<Handlers, Failure> {
         let mut facets = Vec::new();
         collect(&program.declarations, &mut facets);
         let mut handlers = Handlers::new();
-        let mut warnings = Vec::new();
         for (name, handler) in &self.handlers {
             let fits = |facet: &&Qualified| ***facet == **name || facet.rsplit('.').next() == Some(name);
             let exact = facets.iter().find(|facet| ***facet == **name);
@@ -94,7 +93,7 @@ impl Mock {
                 (Some(facet), _) | (None, &[facet]) => {
                     handlers.insert(facet.clone(), handler.clone());
                 }
-                (None, []) => warnings.push(self.nobody(name, &facets)),
+                (None, []) => return Err(self.nobody(name, &facets)),
                 (None, several) => {
                     let facets = several.iter().map(|facet| format!("`{facet}`")).collect();
                     return Err(Failure::AmbiguousMock {
@@ -105,14 +104,17 @@ impl Mock {
                 }
             }
         }
-        Ok((handlers, warnings))
+        Ok(handlers)
     }
 
-    fn nobody(&self, name: &str, facets: &[Qualified]) -> String {
-        let hint = closest(name, facets.iter().map(|facet| &**facet))
-            .map(|facet| format!("; did you mean `{facet}`?"))
-            .unwrap_or_default();
-        format!("{} answers `{name}`, which is no event facet of the program{hint}", self.file)
+    fn nobody(&self, name: &str, facets: &[Qualified]) -> Failure {
+        let short_names = facets.iter().filter_map(|facet| facet.rsplit('.').next());
+        let closest = closest(name, facets.iter().map(|facet| &**facet).chain(short_names));
+        Failure::UnknownMock {
+            file: self.file.clone(),
+            name: name.to_owned(),
+            closest: closest.map(str::to_owned),
+        }
     }
 }
 

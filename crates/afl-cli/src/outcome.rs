@@ -104,11 +104,11 @@ pub(crate) struct Teller<'a> {
 impl Teller<'_> {
     /// Results to standard output, the rest to standard error.
     pub(crate) async fn tell(&self, rest: Rest, run: &Run) -> Result<(), Failure> {
-        let took = run.ended.map(|ended| ended.since(run.created)).unwrap_or_default();
         let steps = count(usize::try_from(run.counts.steps).unwrap_or(usize::MAX), "step");
         match (rest, run.status) {
             (_, RunStatus::Completed) => {
-                output::say(&format!("completed: {steps} in {}\n", shown::span(took)));
+                let took = shown::took(run.created, run.ended).map(|took| format!(" in {took}"));
+                output::say(&format!("completed: {steps}{}\n", took.unwrap_or_default()));
                 output::json(&self.service.outputs(&run.id).await?)?;
             }
             (_, RunStatus::Failed) => self.tell_failed(run),
@@ -137,7 +137,7 @@ impl Teller<'_> {
 
     fn tell_failed(&self, run: &Run) {
         let Some(failure) = &run.error else { return };
-        let failure = shown::inert(&failure.to_string());
+        let failure = shown::indented(&failure.to_string());
         output::say(&format!("{} {failure}\n", paint("error:", color::ERROR, self.color)));
         match self.store.lifetime() {
             Lifetime::Kept => self.help(&format!(

@@ -44,6 +44,26 @@ pub(crate) fn inert(text: &str) -> String {
     text.chars().map(show).collect()
 }
 
+/// The first line of a text of a stranger, for where one line has room.
+pub(crate) fn headline(text: &str) -> String {
+    match text.split_once('\n') {
+        Some((first, _)) => format!("{} …", inert(first.trim_end())),
+        None => inert(text),
+    }
+}
+
+/// A text of a stranger behind some words of ours; its further lines are set off from what follows.
+pub(crate) fn indented(text: &str) -> String {
+    inert(text).replace('\n', "\n  ")
+}
+
+/// How long something took. What was evaluated in one go began and ended in the same moment of the store's clock, which
+/// tells nothing.
+pub(crate) fn took(from: Millis, to: Option<Millis>) -> Option<String> {
+    let took = to?.since(from);
+    (took.0 > 0).then(|| span(took))
+}
+
 pub(crate) fn cut(text: &str, chars: usize) -> String {
     match text.char_indices().nth(chars) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -151,6 +171,20 @@ mod tests {
     #[test]
     fn a_text_of_a_stranger_cannot_steer_the_terminal() {
         assert_eq!(inert("gone\x1b[2J\u{9b}2J\u{202e}!\nnext"), "gone\\u{1b}[2J\\u{9b}2J\\u{202e}!\nnext");
+    }
+
+    #[test]
+    fn a_headline_has_one_line() {
+        assert_eq!(headline("it broke\r\nTraceback"), "it broke …");
+        assert_eq!(headline("it broke"), "it broke");
+        assert_eq!(indented("it broke\nTraceback"), "it broke\n  Traceback");
+    }
+
+    #[test]
+    fn what_took_no_time_is_not_told() {
+        assert_eq!(took(Millis(5), Some(Millis(5))), None);
+        assert_eq!(took(Millis(5), None), None);
+        assert_eq!(took(Millis(5), Some(Millis(7))).as_deref(), Some("2 ms"));
     }
 
     #[test]

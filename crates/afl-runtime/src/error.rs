@@ -20,7 +20,7 @@ pub enum Error {
     Program { version: String, source: LoadError },
     #[error("there is no workflow `{given}` in this program{}", hint(.closest.as_deref()))]
     UnknownWorkflow { given: String, closest: Option<String> },
-    #[error("the program has {}: say which to start", workflows(.0))]
+    #[error("{}", which(.0))]
     WhichWorkflow(Vec<String>),
     /// Nothing was stored.
     #[error(transparent)]
@@ -33,8 +33,8 @@ pub enum Error {
     BadKey { bytes: usize, limit: usize },
     #[error("run {run} has ended ({status}), so there is nothing to {verb}")]
     Ended { run: RunId, status: RunStatus, verb: &'static str },
-    #[error("run {run} has no step `{given}`")]
-    UnknownStep { run: RunId, given: String },
+    #[error("run {run} has no step `{given}`{}", hint(.closest.as_deref()))]
+    UnknownStep { run: RunId, given: String, closest: Option<String> },
     #[error("nothing of `{path}` in run {run} failed, so there is nothing to retry")]
     NothingFailed { run: RunId, path: String },
     #[error("run {run} is being canceled; start it anew")]
@@ -49,7 +49,7 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn no_step(run: &RunId, step: &StepId) -> Self {
-        Self::UnknownStep { run: run.clone(), given: step.to_string() }
+        Self::UnknownStep { run: run.clone(), given: step.to_string(), closest: None }
     }
 
     pub(crate) fn is_conflict(&self) -> bool {
@@ -95,9 +95,9 @@ fn list(runs: &[RunId]) -> String {
     shown.join(", ")
 }
 
-fn workflows(names: &[String]) -> String {
-    match names {
-        [] => "no workflow".to_owned(),
-        names => format!("several workflows ({})", names.join(", ")),
+fn which(workflows: &[String]) -> String {
+    match workflows {
+        [] => "the program has no workflow, so there is nothing to start".to_owned(),
+        names => format!("the program has several workflows ({}): say which to start", names.join(", ")),
     }
 }

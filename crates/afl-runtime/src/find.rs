@@ -1,8 +1,6 @@
 //! Finds runs and steps by what people type.
 
 use afl_engine::id::{RunId, StepId};
-use afl_engine::plan::Plan;
-use afl_engine::run::Run;
 use afl_lang::suggest::closest;
 use afl_store::store::Shelf;
 
@@ -10,7 +8,7 @@ use crate::error::Error;
 use crate::service::Service;
 
 const PAGE: usize = 1_000;
-/// How many of the newest runs are looked through for a part of an id.
+/// How many runs, the newest first, or steps are looked through for what may be meant.
 const LOOKED_THROUGH: usize = 10_000;
 
 impl Service {
@@ -55,22 +53,30 @@ impl Service {
         let record = self.existing(run).await?.item;
         let plan = self.plan_of(&record).await?;
         let mut after: Option<StepId> = None;
+        let mut paths: Vec<String> = Vec::new();
         loop {
             let page = self.store.steps_page(run, after.as_ref(), PAGE).await?;
-            let fits = |id: &StepId| names(&plan, &record, id, given);
-            if let Some(step) = page.items.iter().map(|step| &step.item.id).find(|id| fits(id)) {
-                return Ok(step.clone());
+            for step in page.items.into_iter().map(|step| step.item.id) {
+                let path = plan.readable(&record.workflow, &step);
+                if path == given || within_workflow(&path) == Some(given) {
+                    return Ok(step);
+                }
+                if paths.len() < LOOKED_THROUGH && paths.last() != Some(&path) {
+                    paths.push(path);
+                }
             }
-            match page.next {
-                Some(next) => after = Some(next),
-                None => return Err(Error::UnknownStep { run: run.clone(), given: given.to_owned() }),
+            after = page.next;
+            if after.is_none() {
+                let short = paths.iter().filter_map(|path| within_workflow(path));
+                let closest =
+                    closest(given, paths.iter().map(String::as_str).chain(short)).map(str::to_owned);
+                return Err(Error::UnknownStep { run: run.clone(), given: given.to_owned(), closest });
             }
         }
     }
 }
 
-/// With or without the workflow's name in front.
-fn names(plan: &Plan, run: &Run, id: &StepId, given: &str) -> bool {
-    let path = plan.readable(&run.workflow, id);
-    path == given || path.split_once('.').is_some_and(|(_, rest)| rest == given)
+/// The path without the workflow's name in front, by which people may leave it out.
+fn within_workflow(path: &str) -> Option<&str> {
+    path.split_once('.').map(|(_, rest)| rest)
 }

@@ -55,7 +55,7 @@ impl Service {
             after.clone_from(&last);
         }
         if everywhere {
-            for shelf in [Shelf::Active, Shelf::Canceling] {
+            for shelf in [Shelf::Running, Shelf::Canceling] {
                 for run in self.all_on(shelf).await? {
                     runs.entry(run).or_default();
                 }

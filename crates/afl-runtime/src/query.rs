@@ -6,7 +6,7 @@ use afl_engine::attribute::Fields;
 use afl_engine::evaluation::Wants;
 use afl_engine::event::{Event, EventState};
 use afl_engine::id::{RunId, StepId};
-use afl_engine::run::{Run, RunStatus};
+use afl_engine::run::Run;
 use afl_engine::state::State;
 use afl_engine::step::{Step, Transmission};
 use afl_engine::task::Task;
@@ -26,7 +26,7 @@ const PAGE: usize = 500;
 /// Which runs to list, newest first.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RunQuery {
-    pub status: Option<RunStatus>,
+    pub state: Option<Shelf>,
     /// The whole or the short name.
     pub workflow: Option<String>,
     pub since: Option<Millis>,
@@ -96,7 +96,7 @@ impl Service {
     }
 
     pub async fn runs(&self, query: &RunQuery) -> Result<RunList, Error> {
-        let shelves = query.status.map_or(&Shelf::ALL[..], Shelf::holding);
+        let shelves = query.state.as_ref().map_or(&Shelf::ALL[..], std::slice::from_ref);
         let mut list = RunList { next: query.after.clone(), ..RunList::default() };
         let mut looked_at = 0;
         while list.runs.len() < query.limit && looked_at < LOOKED_AT {
@@ -225,7 +225,7 @@ impl RunQuery {
     fn admits(&self, run: &Run) -> bool {
         let is_named =
             |name: &String| *run.workflow == **name || run.workflow.rsplit('.').next() == Some(name);
-        self.status.is_none_or(|status| run.status == status)
+        self.state.is_none_or(|state| Shelf::of(run) == state)
             && self.workflow.as_ref().is_none_or(is_named)
             && self.labels.iter().all(|(name, value)| run.labels.get(name) == Some(value))
     }

@@ -25,7 +25,7 @@ pub struct Why {
     pub reason: Reason,
     /// What it waits for, the first ones in the order of the program.
     pub waits: Vec<Wait>,
-    /// How many open ends there are in all.
+    /// How many open ends there are in all, in the run or in the step that was asked for.
     pub waiting: u64,
     /// The first time at which something happens by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,42 +90,46 @@ impl Service {
     /// Why a step of the run does.
     pub async fn why_within(&self, id: &RunId, within: &StepId) -> Result<Why, Error> {
         let run = self.existing(id).await?.item;
-        let waits = self.waits(&run, within).await?;
+        let (waits, waiting) = self.waits(&run, within).await?;
         let next = waits.iter().filter_map(|wait| wait.on.next()).min();
         Ok(Why {
             run: id.clone(),
             workflow: run.workflow.to_string(),
             status: run.status,
             reason: reason(&run, &waits),
-            waiting: run.counts.waiting.max(waits.len() as u64),
+            waiting,
             waits,
             next,
         })
     }
 
-    async fn waits(&self, run: &Run, within: &StepId) -> Result<Vec<Wait>, Error> {
+    /// The first open ends, and how many there are.
+    async fn waits(&self, run: &Run, within: &StepId) -> Result<(Vec<Wait>, u64), Error> {
         let mut waits = Vec::new();
         let mut above: Vec<(StepId, Link)> = Vec::new();
         let mut after: Option<StepId> = None;
-        let mut seen = 0;
+        let (mut seen, mut waiting) = (0, 0);
         loop {
             let page = self.steps(&run.id, Some(within), after.as_ref(), PAGE).await?;
             seen += page.steps.len();
             for view in page.steps {
                 above.retain(|(ancestor, _)| view.id.is_within(ancestor));
                 above.push((view.id.clone(), Link { path: view.path.clone(), state: view.step.state }));
-                if let Some(on) = on(&view) {
+                let Some(on) = on(&view) else { continue };
+                waiting += 1;
+                if waits.len() < TOLD {
                     let chain = above.iter().map(|(_, link)| link.clone()).collect();
                     waits.push(Wait { step: view.id, path: view.path, chain, on });
                 }
-                if waits.len() == TOLD {
-                    return Ok(waits);
+                // The run itself knows how many there are.
+                if waits.len() == TOLD && *within == StepId::root() {
+                    return Ok((waits, run.counts.waiting.max(waiting)));
                 }
             }
             match page.next {
                 Some(next) => after = Some(next),
                 None if seen == 0 => return Err(Error::no_step(&run.id, within)),
-                None => return Ok(waits),
+                None => return Ok((waits, waiting)),
             }
         }
     }

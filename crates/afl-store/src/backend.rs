@@ -208,7 +208,7 @@ pub enum StoreError {
     #[error("the disk of the store is full: free space, then go on with the same command")]
     Full,
     /// The store cannot be reached or does not answer. A commit may have happened all the same.
-    #[error("the store {name} cannot be reached: {reason}")]
+    #[error("cannot reach {name}: {reason}")]
     Unavailable { name: String, reason: String },
     /// The store is there, but this program must not use it.
     #[error("{0}")]

@@ -210,7 +210,10 @@ impl Faulty {
 }
 
 fn unavailable() -> StoreError {
-    StoreError::Unavailable { name: "under test".to_owned(), reason: "the test wants it so".to_owned() }
+    StoreError::Unavailable {
+        name: "the store under test".to_owned(),
+        reason: "the test wants it so".to_owned(),
+    }
 }
 
 #[async_trait]

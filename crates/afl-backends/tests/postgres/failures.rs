@@ -53,7 +53,10 @@ async fn a_missing_database_is_named_with_what_to_do() {
 #[tokio::test]
 async fn an_unreachable_server_is_named() {
     let url = format!("postgres://postgres:{PASSWORD}@127.0.0.1:1/postgres");
-    says(&refused(&url).await, &["127.0.0.1:1", "cannot be reached", "is the server running"]);
+    says(
+        &refused(&url).await,
+        &["127.0.0.1:1", "cannot reach the PostgreSQL database", "is the server running"],
+    );
 }
 
 #[tokio::test]

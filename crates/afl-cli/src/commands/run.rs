@@ -64,7 +64,7 @@ async fn start(
     mock: Option<&Mock>,
     color: Color,
 ) -> Result<Exit, Failure> {
-    let agent = foreground::agent(mock, &launch.program, color)?;
+    let agent = foreground::agent(mock, &launch.program)?;
     let service = options.store.open(Missing::Create).await?;
     let foreground = Foreground::new(service, agent, &options.foreground, &options.store, color);
     let workflow = launch.workflow.clone();

@@ -1,9 +1,10 @@
 //! `afl runs`: lists runs.
 
-use afl_engine::run::{Control, Run, RunStatus};
+use afl_engine::run::{Run, RunStatus};
 use afl_runtime::RunQuery;
+use afl_store::store::Shelf;
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -26,7 +27,7 @@ Examples:
 pub(crate) struct Options {
     /// Only runs in this state
     #[arg(long, value_parser = states())]
-    state: Option<RunStatus>,
+    state: Option<Shelf>,
     /// Only runs of this workflow, by its whole or its short name
     #[arg(short, long, value_name = "NAME")]
     workflow: Option<String>,
@@ -51,7 +52,7 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     let labels = options.labels.iter().map(|label| pair(label)).collect::<Result<_, _>>()?;
     let service = options.store.open(Missing::Refuse).await?;
     let query = RunQuery {
-        status: options.state,
+        state: options.state,
         workflow: options.workflow.clone(),
         since,
         labels,
@@ -81,13 +82,21 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
 }
 
 /// By their names, which the help lists.
-fn states() -> impl TypedValueParser<Value = RunStatus> {
-    let names = RunStatus::ALL.iter().map(|status| status.name());
-    PossibleValuesParser::new(names).try_map(|name| name.parse::<RunStatus>())
+fn states() -> impl TypedValueParser<Value = Shelf> {
+    let waiting = PossibleValue::new(Shelf::Waiting.name()).alias(RunStatus::Paused.name());
+    let values = Shelf::ALL.map(|shelf| match shelf {
+        // As JSON calls it, by the documents' name.
+        Shelf::Waiting => waiting.clone(),
+        shelf => PossibleValue::new(shelf.name()),
+    });
+    PossibleValuesParser::new(values).map(|name| {
+        let meant = |shelf: &Shelf| shelf.name() == name;
+        Shelf::ALL.into_iter().find(meant).unwrap_or(Shelf::Waiting)
+    })
 }
 
 fn row(run: &Run) -> Vec<String> {
-    let took = run.ended.map(|ended| shown::span(ended.since(run.created))).unwrap_or_default();
+    let took = shown::took(run.created, run.ended).unwrap_or_default();
     let steps = format!("{}/{}", run.counts.complete, run.counts.steps);
     vec![
         run.id.to_string(),
@@ -99,13 +108,9 @@ fn row(run: &Run) -> Vec<String> {
     ]
 }
 
-/// The status, and what an operator asked for.
+/// What it does or waits for, as `--state` takes it.
 pub(crate) fn state(run: &Run) -> &'static str {
-    match (run.status, run.control) {
-        (RunStatus::Running | RunStatus::Paused, Control::Hold) => "held",
-        (RunStatus::Running | RunStatus::Paused, Control::Cancel) => "canceling",
-        (status, Control::Go | Control::Hold | Control::Cancel) => status.name(),
-    }
+    Shelf::of(run).name()
 }
 
 pub(crate) fn entry(run: &Run) -> serde_json::Value {

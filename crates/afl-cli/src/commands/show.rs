@@ -118,7 +118,7 @@ fn heading(run: &Run) -> String {
     let steps = count(usize::try_from(run.counts.steps).unwrap_or(usize::MAX), "step");
     let iterations = count(usize::try_from(run.iterations).unwrap_or(usize::MAX), "iteration");
     let started = Moment(run.created);
-    let took = run.ended.map(|ended| format!(", took {}", shown::span(ended.since(run.created))));
+    let took = shown::took(run.created, run.ended).map(|took| format!(", took {took}"));
     writeln!(text, "run {} of {}: {}", run.id, run.workflow, runs::state(run)).expect(ANY_TEXT);
     writeln!(
         text,
@@ -129,7 +129,7 @@ fn heading(run: &Run) -> String {
     )
     .expect(ANY_TEXT);
     if let Some(failure) = &run.error {
-        writeln!(text, "error: {}", shown::inert(&failure.to_string())).expect(ANY_TEXT);
+        writeln!(text, "error: {}", shown::indented(&failure.to_string())).expect(ANY_TEXT);
     }
     for (name, value) in &run.labels {
         writeln!(text, "label {}", shown::inert(&format!("{name}={value}"))).expect(ANY_TEXT);

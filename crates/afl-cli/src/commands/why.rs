@@ -55,7 +55,7 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
     if options.json {
         output::json(&why)?;
     } else {
-        output::data(&text(&why, &within, &options.store.flag(), color))?;
+        output::data(&text(&why, &options.store.flag(), color))?;
     }
     Ok(Exit::Fine)
 }
@@ -91,7 +91,7 @@ async fn tell_unbegun(
     Ok(Exit::Fine)
 }
 
-fn text(why: &Why, within: &StepId, flag: &str, color: Color) -> String {
+fn text(why: &Why, flag: &str, color: Color) -> String {
     let mut text = format!("run {} of {} {}\n", why.run, why.workflow, because(&why.reason));
     let waits = match why.reason {
         Reason::Completed | Reason::Canceled => &[][..],
@@ -107,7 +107,7 @@ fn text(why: &Why, within: &StepId, flag: &str, color: Color) -> String {
         text.push_str(&open_end(wait, &mut above));
     }
     let told = waits.len() as u64;
-    if *within == StepId::root() && !waits.is_empty() && why.waiting > told {
+    if !waits.is_empty() && why.waiting > told {
         writeln!(text, "… and {} more", why.waiting - told).expect(ANY_TEXT);
     }
     if let Some(next) = why.next {
@@ -124,7 +124,7 @@ const ANY_TEXT: &str = "a string takes any text";
 fn because(reason: &Reason) -> String {
     match reason {
         Reason::Completed => "is complete, so it waits for nothing".into(),
-        Reason::Failed(failure) => shown::inert(&format!("failed: {failure}")),
+        Reason::Failed(failure) => shown::headline(&format!("failed: {failure}")),
         Reason::Canceled => "was canceled".into(),
         Reason::Held => "is held: somebody paused it".into(),
         Reason::Canceling => "is being canceled".into(),

@@ -26,7 +26,7 @@ const PROGRAM: &str = "event facet Ask(q: String) => (a: String)
 const RUNS: usize = 3;
 const COMMITS_AT_LEAST: i64 = 4;
 const ALL: RunQuery =
-    RunQuery { status: None, workflow: None, since: None, labels: Vec::new(), after: None, limit: 99 };
+    RunQuery { state: None, workflow: None, since: None, labels: Vec::new(), after: None, limit: 99 };
 
 fn service(backend: Arc<dyn Backend>) -> Service {
     Service::new(backend, Tenant::new(Tenant::LOCAL).unwrap())

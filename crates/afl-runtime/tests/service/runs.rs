@@ -222,6 +222,15 @@ async fn why_tells_the_chain_and_what_to_do() {
 }
 
 #[tokio::test]
+async fn why_of_a_step_counts_what_waits_within_it_and_no_more() {
+    let world = World::new();
+    let run = world.start("Fan", json!({"items": [1, 2, 3]})).await;
+    let element = world.step(&run, "Fan[1]").await;
+    assert_eq!(world.service.why(&run).await.unwrap().waiting, 3);
+    assert_eq!(world.service.why_within(&run, &element).await.unwrap().waiting, 1);
+}
+
+#[tokio::test]
 async fn a_run_is_found_by_a_part_of_its_id() {
     let world = World::new();
     let run = world.start("Pure", json!({"n": 1})).await;

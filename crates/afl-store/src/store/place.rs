@@ -41,11 +41,11 @@ pub mod bucket {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Shelf {
     /// An evaluation is under way; whoever finds the run here goes on with it.
-    Active,
+    Running,
     /// A cancel was accepted, and not everything has ended yet.
     Canceling,
     /// Waits for work from outside.
-    Paused,
+    Waiting,
     /// Waits for the one who holds it.
     Held,
     Completed,
@@ -55,9 +55,9 @@ pub enum Shelf {
 
 impl Shelf {
     pub const ALL: [Self; 7] = [
-        Self::Active,
+        Self::Running,
         Self::Canceling,
-        Self::Paused,
+        Self::Waiting,
         Self::Held,
         Self::Completed,
         Self::Failed,
@@ -66,9 +66,9 @@ impl Shelf {
 
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Active => "active",
+            Self::Running => "running",
             Self::Canceling => "canceling",
-            Self::Paused => "paused",
+            Self::Waiting => "waiting",
             Self::Held => "held",
             Self::Completed => "completed",
             Self::Failed => "failed",
@@ -87,19 +87,8 @@ impl Shelf {
             (RunStatus::Canceled, _) => Self::Canceled,
             (RunStatus::Running | RunStatus::Paused, Control::Cancel) => Self::Canceling,
             (RunStatus::Running | RunStatus::Paused, Control::Hold) => Self::Held,
-            (RunStatus::Paused, Control::Go) if run.active.is_empty() => Self::Paused,
-            (RunStatus::Running | RunStatus::Paused, Control::Go) => Self::Active,
-        }
-    }
-
-    /// Where runs of a status can be.
-    pub const fn holding(status: RunStatus) -> &'static [Self] {
-        match status {
-            RunStatus::Running => &[Self::Active, Self::Canceling, Self::Held],
-            RunStatus::Paused => &[Self::Active, Self::Canceling, Self::Paused, Self::Held],
-            RunStatus::Completed => &[Self::Completed],
-            RunStatus::Failed => &[Self::Failed],
-            RunStatus::Canceled => &[Self::Canceled],
+            (RunStatus::Paused, Control::Go) if run.active.is_empty() => Self::Waiting,
+            (RunStatus::Running | RunStatus::Paused, Control::Go) => Self::Running,
         }
     }
 }

@@ -67,7 +67,7 @@ async fn runs_are_listed_newest_first_over_all_their_shelves() {
         }
     }
     assert_eq!(seen, [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
-    let failed = store.runs(Shelf::holding(RunStatus::Failed), None, 100).await.unwrap();
+    let failed = store.runs(&[Shelf::Failed], None, 100).await.unwrap();
     assert_eq!(failed.runs.len(), 3);
 }
 
