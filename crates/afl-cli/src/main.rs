@@ -15,6 +15,7 @@ mod input;
 mod inputs;
 mod launch;
 mod mock;
+mod one_run;
 mod outcome;
 mod output;
 mod progress;
