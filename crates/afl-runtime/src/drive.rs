@@ -9,9 +9,10 @@ use afl_engine::evaluation::{Advance, Damage, Evaluation, Stored, Wants};
 use afl_engine::event::{Event, Reception};
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::{Control, Run, RunStatus};
+use afl_engine::step::Step;
 use afl_engine::time::Millis;
 use afl_store::backend::Durability;
-use afl_store::store::{self, Defect, blob_record, step_record};
+use afl_store::store::{self, Defect, Found, blob_record, step_record};
 
 use crate::error::Error;
 use crate::service::{Service, Traced};
@@ -207,6 +208,9 @@ impl Service {
     pub(crate) async fn supply(&self, evaluation: &mut Evaluation, wants: &Wants) -> Result<(), Error> {
         let run = evaluation.run().id.clone();
         let loaded = self.store.load(&run, wants).await?;
+        if let Some(record) = lost_parent(&loaded.steps) {
+            return Err(store::Error::Unreadable { run, record, defect: Defect::Missing }.into());
+        }
         for (id, step) in loaded.steps {
             let record = step_record(&id);
             evaluation.supply_step(id, step).map_err(|damage| damaged(&run, record, &damage))?;
@@ -238,6 +242,14 @@ impl Service {
             }
         }
     }
+}
+
+/// The record of a step that must be there, because one within it is.
+fn lost_parent(steps: &Found<Step>) -> Option<String> {
+    let absent: BTreeSet<&StepId> =
+        steps.iter().filter(|(_, step)| step.is_none()).map(|(id, _)| id).collect();
+    let found = steps.iter().filter(|(_, step)| step.is_some() && !absent.is_empty());
+    found.filter_map(|(id, _)| id.parent()).find(|id| absent.contains(id)).map(|id| step_record(&id))
 }
 
 /// The run is quarantined and the record named.

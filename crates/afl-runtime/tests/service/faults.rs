@@ -216,6 +216,32 @@ async fn g13_a_damaged_run_is_named_and_stops_no_other() {
     assert_eq!(started.origin, afl_runtime::Origin::New, "the key of a discarded run is free");
 }
 
+#[tokio::test]
+async fn g13_a_step_whose_block_is_lost_stops_its_run_and_no_other() {
+    use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Write};
+    use afl_store::record::{Key, Tenant};
+
+    let world = World::new();
+    let hurt = world.start("Two", json!({"n": 1})).await;
+    let well = world.start("Two", json!({"n": 1})).await;
+    let key =
+        Key { tenant: Tenant::new(Tenant::LOCAL).unwrap(), scope: hurt.0.clone(), id: "s/wb0".to_owned() };
+    let version = world.memory.get(std::slice::from_ref(&key)).await.unwrap()[0].as_ref().unwrap().version;
+    let write = Write { key, expect: Expect::Version(version), change: Change::Delete };
+    world.memory.commit(Batch { writes: vec![write], durability: Durability::Durable }).await.unwrap();
+    for _ in 0..4 {
+        for claim in world.claim(10).await {
+            answer(&world.service, &claim).await;
+        }
+        world.service.turn().await.unwrap();
+    }
+    assert_eq!(world.status(&well).await, RunStatus::Completed);
+    let found = world.service.look(&afl_runtime::Where::Everywhere).await.unwrap().work;
+    let work = found.into_iter().find(|work| work.run == hurt).expect("its result waits");
+    let error = world.service.drive_once(&work).await.unwrap_err().to_string();
+    assert!(error.contains("`s/wb0` is missing"), "{error}");
+}
+
 // A power cut takes back commits that are not durable, the latest first.
 #[tokio::test]
 async fn g2_what_was_acknowledged_outlives_a_power_cut() {

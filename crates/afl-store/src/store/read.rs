@@ -10,8 +10,8 @@ use afl_engine::task::Task;
 
 use super::blob::blob_record;
 use super::entity::{self, Entity, decode};
-use super::{Error, Store};
-use crate::record::Record;
+use super::{Defect, Error, Store};
+use crate::record::{Key, Record};
 
 /// What was wanted, by name; `None` for what is not there.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -48,7 +48,7 @@ impl Store {
         keys.extend(wants.events.iter().map(|id| key(entity::event_record(id))));
         keys.extend(wants.tasks.iter().map(|id| key(entity::task_record(id))));
         keys.extend(wants.blobs.iter().map(|hash| key(blob_record(hash))));
-        let mut records = self.backend.get(&keys).await?.into_iter();
+        let mut records = self.records(&keys).await?.into_iter();
         let mut loaded = Loaded {
             steps: decode_all(&wants.steps, &mut records)?,
             events: decode_all(&wants.events, &mut records)?,
@@ -69,7 +69,7 @@ impl Store {
     pub(crate) async fn work(&self, run: &RunId, step: &StepId) -> Result<Work, Error> {
         let ids = [entity::RUN.to_owned(), entity::task_record(step), entity::event_record(step)];
         let keys = ids.map(|id| self.run_key(run, id));
-        let mut records = self.backend.get(&keys).await?.into_iter();
+        let mut records = self.records(&keys).await?.into_iter();
         Ok(Work {
             run: records.next().flatten().as_ref().map(decode).transpose()?,
             task: records.next().flatten().as_ref().map(decode).transpose()?,
@@ -77,8 +77,23 @@ impl Store {
         })
     }
 
+    /// What is stored under these keys. A store whose index is damaged may answer with another's record.
+    async fn records(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, Error> {
+        let found = self.backend.get(keys).await?;
+        let of_another = |(key, record): &(&Key, &Option<Record>)| {
+            record.as_ref().is_some_and(|record| record.key != **key)
+        };
+        match keys.iter().zip(&found).find(of_another) {
+            Some((key, _)) => {
+                let defect = Defect::Body("another record stands in its place".to_owned());
+                Err(Error::unreadable(key, defect))
+            }
+            None => Ok(found),
+        }
+    }
+
     async fn one<T: Entity>(&self, run: &RunId, id: String) -> Result<Option<Stored<T>>, Error> {
-        let record = self.backend.get(&[self.run_key(run, id)]).await?.pop().flatten();
+        let record = self.records(&[self.run_key(run, id)]).await?.pop().flatten();
         record.as_ref().map(decode).transpose()
     }
 }
