@@ -6,7 +6,7 @@ use std::pin::pin;
 use afl_store::backend::Durability;
 use afl_store::record::{Content, Key, Seal};
 use deadpool_postgres::ClientWrapper;
-use futures_util::future::{Either, select};
+use futures_util::future::{Either, FutureExt as _, select};
 use tokio_postgres::Error;
 use tokio_postgres::types::ToSql;
 
@@ -136,7 +136,11 @@ pub(super) async fn prepare(client: &ClientWrapper) -> Result<(), Error> {
 /// between, looks for himself after a while.
 pub(super) async fn and_tell<T>(commit: impl Future<Output = T>, tell: impl Future) -> T {
     match select(pin!(commit), pin!(tell)).await {
-        Either::Left((committed, _)) => committed,
+        // The answer may have been there before the notices were sent at all.
+        Either::Left((committed, tell)) => {
+            drop(tell.now_or_never());
+            committed
+        }
         Either::Right((_, commit)) => commit.await,
     }
 }

@@ -1,6 +1,7 @@
 //! Commits that share a transaction, in one process and against another.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use afl_backends::postgres::Postgres;
 use afl_store::backend::{Backend, Change, Expect, StoreError, Write};
@@ -8,8 +9,9 @@ use afl_store::record::{Key, Record};
 use afl_testbed::postgres::Server;
 use futures_util::future::join_all;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
-use crate::database::{Database, content, durable, key, put, read, relaxed};
+use crate::database::{Database, content, durable, key, placed, put, read, relaxed, tenant};
 
 /// They reach the writer in this order.
 async fn commit_all(store: &Postgres, writes: Vec<Vec<Write>>) -> Vec<Result<(), StoreError>> {
@@ -285,3 +287,20 @@ async fn calls(store: &Postgres, id: &str) {
         .await
         .unwrap();
 }
+
+// The server's answer may be there before the commit's future was polled a second time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_commit_is_told_to_other_processes() {
+    let database = Database::new().await;
+    let (store, other) = (database.connect().await, database.connect().await);
+    let mut watch = other.watch(&tenant(), "queue");
+    timeout(PATIENCE, watch.changed()).await.expect("listening begins with a wake-up");
+    for nth in 0..1_000 {
+        let write = put(&nth.to_string(), Expect::Absent, placed("queue"));
+        let batch = if nth % 2 == 0 { durable([write]) } else { relaxed([write]) };
+        store.commit(batch).await.unwrap();
+        timeout(PATIENCE, watch.changed()).await.unwrap_or_else(|_| panic!("nobody was told of {nth}"));
+    }
+}
+
+const PATIENCE: Duration = Duration::from_secs(20);
