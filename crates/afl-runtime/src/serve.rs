@@ -206,7 +206,7 @@ impl Driver {
                 Some(wake) = inbox.recv() => self.take_in(wake),
                 Some(joined) = self.jobs.join_next_with_id() => self.finish(joined),
                 () = asked.notified() => self.everything = Instant::now(),
-                () = arrived.changed(), if next_look.is_none() => self.next_look = Some(self.gathered()),
+                () = arrived.changed() => self.look_soon(self.gathered()),
                 () = sleep_until(next_look.unwrap_or(self.everything)), if next_look.is_some() => {
                     self.next_look = None;
                     self.look(self.last.clone().map_or(Where::Everywhere, Where::Since));
@@ -308,8 +308,7 @@ impl Driver {
             match self.fleet.note_found(work) {
                 InHand::No => news += arrivals,
                 InHand::Yes => {
-                    let again = Instant::now() + LOOK_AGAIN.max(share);
-                    self.next_look = Some(self.next_look.map_or(again, |next| next.min(again)));
+                    self.look_soon(Instant::now() + LOOK_AGAIN.max(share));
                 }
             }
         }
@@ -318,6 +317,11 @@ impl Driver {
             news => GATHER_EACH.saturating_mul(news).clamp(GATHER_LEAST, GATHER_NEWS),
         };
         self.gather = wanted.max(share);
+    }
+
+    /// What was to be looked at later anyway must not delay what has just come.
+    fn look_soon(&mut self, at: Instant) {
+        self.next_look = Some(self.next_look.map_or(at, |next| next.min(at)));
     }
 
     fn gathered(&self) -> Instant {
