@@ -20,7 +20,7 @@ const GROUP_BYTES: usize = 8 << 20;
 /// A group after one of this many batches waits this long at most until it is as large: a transaction costs more than
 /// a batch in it, and each durable one takes its turn at the disk.
 const BUSY: usize = 4;
-const GATHER: Duration = Duration::from_millis(1);
+const GATHER: Duration = Duration::from_millis(2);
 
 #[derive(Debug)]
 pub(super) struct Request {

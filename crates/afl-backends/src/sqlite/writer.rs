@@ -32,7 +32,7 @@ const GROUP_BYTES: usize = 64 << 20;
 
 /// How long a group waits for one more when the last one had several: those who came together come together again,
 /// and a sync for each would cost them more.
-const GATHER: Duration = Duration::from_micros(50);
+const GATHER: Duration = Duration::from_micros(150);
 
 /// How often to look for changes of other processes that nobody rang for. An idle process asks nothing more often.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
