@@ -34,6 +34,9 @@ pub(crate) struct Options {
     /// Measure less, for a first look
     #[arg(long)]
     quick: bool,
+    /// Slow the disk down to this many writes a second, as ordinary disks are (Linux, root)
+    #[arg(long, value_name = "N")]
+    disk_writes: Option<u32>,
     /// Measure only the cases whose name contains this
     #[arg(long, value_name = "TEXT")]
     case: Option<String>,
@@ -44,7 +47,8 @@ impl Options {
     fn arguments(&self) -> Vec<String> {
         let store = self.store.iter().map(|store| format!("--store={store}"));
         let quick = self.quick.then(|| "--quick".to_owned());
-        store.chain(quick).chain(self.case.clone()).collect()
+        let disk = self.disk_writes.map(|writes| format!("--disk-writes={writes}"));
+        store.chain(quick).chain(disk).chain(self.case.clone()).collect()
     }
 }
 

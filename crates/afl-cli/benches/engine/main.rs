@@ -1,7 +1,8 @@
 //! What durable runs cost on each store, beside what the disk and the database can do at most.
 //!
 //! Prints tables; with `--json` one JSON object, and the tables to stderr. `--store=NAME` chooses a store, `--quick`
-//! makes everything smaller, and a word chooses the cases whose name contains it.
+//! makes everything smaller, `--disk-writes=N` slows the disk down to N writes a second, and a word chooses the cases
+//! whose name contains it.
 #![expect(
     clippy::cast_precision_loss,
     clippy::cast_sign_loss,
@@ -12,6 +13,7 @@ mod agent;
 mod case;
 mod child;
 mod counted;
+mod disk;
 mod ground;
 mod load;
 mod place;
@@ -26,6 +28,7 @@ use std::time::Duration;
 
 use case::{AgentAt, Case};
 use child::Role;
+use disk::SlowDisk;
 use ground::Ground;
 use load::Load;
 use place::{Address, Kind};
@@ -56,7 +59,10 @@ async fn main() {
         // Cargo adds `--bench`.
         filter: args.iter().find(|arg| !arg.starts_with("--")).cloned(),
     };
+    let writes = args.iter().find_map(|arg| arg.strip_prefix("--disk-writes="));
+    let slow = writes.map(|writes| SlowDisk::new(&env::temp_dir(), writes.parse().expect("a number")));
     let report = measure(&wanted).await;
+    drop(slow);
     if has("--json") {
         eprint!("{report}");
         println!("{}", report.json());
