@@ -30,7 +30,9 @@ pub(super) fn check(task: &Task, result: &Map<String, Value>) -> Result<(), Refu
 }
 
 pub(super) fn completed(task: Task, event: Event, result: Map<String, Value>, now: Millis) -> Outcome {
-    let (result, blobs) = held(result);
+    let (told, blobs) = held(result);
+    let mut result = event.partial.clone();
+    result.extend(told);
     let event = Event {
         state: EventState::Completed,
         result: Some(result),
@@ -103,7 +105,7 @@ fn ended(task: Task, state: TaskState, now: Millis) -> Task {
     Task { state, not_before: None, updated: now, ended: Some(now), ..task }
 }
 
-fn held(result: Map<String, Value>) -> (Payload, Vec<Blob>) {
+pub(super) fn held(result: Map<String, Value>) -> (Payload, Vec<Blob>) {
     let mut payload = BTreeMap::new();
     let mut blobs = Vec::new();
     for (name, value) in result {

@@ -23,7 +23,7 @@ use crate::watch::Watch;
 
 pub use afl_engine::evaluation::Stored;
 pub use commit::Reservation;
-pub(crate) use entity::{decode, encode, event_record, run_record, task_record};
+pub(crate) use entity::{LOGS, decode, encode, event_record, run_record, task_record};
 pub use error::{Defect, Error};
 pub use inspect::{Inspected, Misplaced, Placement, Sort};
 pub use place::{Shelf, bucket};
@@ -32,6 +32,7 @@ pub use read::{Found, Loaded};
 pub use scope::Program;
 pub(crate) use scope::run_of;
 pub use seal::{RUNTIME_VERSION, SCHEMA_VERSION};
+pub(crate) use seal::{opened, sealed};
 
 /// One tenant's part of a store. Clones share the backend.
 #[derive(Clone, Debug)]
