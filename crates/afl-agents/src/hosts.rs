@@ -11,7 +11,7 @@ use crate::exec::{ExecHost, TERM_GRACE};
 use crate::handler::{Call, Context, Facts, Failure, FailureKind, Handler, Object, Outcome, perform};
 use crate::http::{HttpConfig, HttpHost};
 use crate::process::Guardian;
-use crate::python::{Purpose, PythonConfig, PythonHost, SCRIPT_TIMEOUT, ScriptHost};
+use crate::python::{Purpose, PythonConfig, PythonHost, ScriptHost};
 use crate::registration::{Checked, ModuleUri, Registration};
 use crate::roots::Roots;
 
@@ -27,6 +27,7 @@ pub struct HostsConfig {
 pub struct Hosts {
     python: PythonHost,
     script: ScriptHost,
+    script_timeout: Duration,
     exec: ExecHost,
     http: HttpHost,
 }
@@ -49,9 +50,16 @@ impl Hosts {
         let guardian = Arc::new(Guardian::start().map_err(HostsError::Guardian)?);
         let HostsConfig { roots, python, http } = config;
         let exec = ExecHost::new(roots.clone(), guardian.clone(), python.pass_variables.clone());
+        let script_timeout = python.script_timeout;
         let script = ScriptHost::new(python.clone(), guardian.clone());
         let python = PythonHost::new(python, roots, guardian);
-        Ok(Self { python, script, exec, http: HttpHost::new(http).map_err(HostsError::Http)? })
+        Ok(Self {
+            python,
+            script,
+            script_timeout,
+            exec,
+            http: HttpHost::new(http).map_err(HostsError::Http)?,
+        })
     }
 
     /// Does one call with the registered handler; whatever that does, an outcome comes back.
@@ -75,7 +83,7 @@ impl Hosts {
 
     /// Runs a `script` block: `language`, `code` and `params` in the payload.
     pub async fn run_script(&self, call: Call) -> Outcome {
-        perform(&self.script, call, Some(SCRIPT_TIMEOUT)).await
+        perform(&self.script, call, Some(self.script_timeout)).await
     }
 
     /// Whether the handler is all there, before work arrives: loads it, and calls nothing.

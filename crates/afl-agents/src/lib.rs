@@ -15,5 +15,5 @@ pub mod registration;
 mod roots;
 
 pub use hosts::{Hosts, HostsConfig, HostsError};
-pub use python::{MAX_RESULT_BYTES, PythonConfig, SCRIPT_TIMEOUT};
+pub use python::{MAX_RESULT_BYTES, PythonConfig};
 pub use roots::{FileError, Roots};

@@ -21,7 +21,6 @@ use tokio::task;
 use interpreter::Interpreter;
 use locate::{Located, ModuleKind, Version};
 use pool::{Pool, Settings};
-pub use script::SCRIPT_TIMEOUT;
 pub(crate) use script::ScriptHost;
 use worker::Done;
 
@@ -52,14 +51,21 @@ pub struct PythonConfig {
     pub workers: usize,
     /// After so long without a call a process is ended.
     pub idle_for: Duration,
+    /// How long a `script` block may take.
+    pub script_timeout: Duration,
     /// Variables of our environment that handlers see beside the harmless ones.
     pub pass_variables: Vec<String>,
 }
 
 impl Default for PythonConfig {
     fn default() -> Self {
-        let (python, pass_variables) = ("python3".into(), Vec::new());
-        Self { python, workers: 16, idle_for: Duration::from_mins(5), pass_variables }
+        Self {
+            python: "python3".into(),
+            workers: 16,
+            idle_for: Duration::from_mins(5),
+            script_timeout: Duration::from_secs(30),
+            pass_variables: Vec::new(),
+        }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::process::Stdio;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Serialize;
@@ -16,9 +15,6 @@ use super::texts::Program;
 use super::worker::{Done, Worker};
 use crate::handler::{Call, Failure, FailureKind, Handler, Object, Outcome};
 use crate::process::Guardian;
-
-/// How long a script may take.
-pub const SCRIPT_TIMEOUT: Duration = Duration::from_secs(30);
 
 const LANGUAGE: &str = "python";
 /// Bytes, descriptors and seconds of processor time, by the names of Python's `resource`. Space for addresses is

@@ -9,7 +9,7 @@ use crate::handler::Object;
 pub(super) const BOOT: &str = include_str!("boot.py");
 const CHANNEL: &str = include_str!("channel.py");
 const HOST: &str = include_str!("host.py");
-const SCRIPT: &str = include_str!("script.py");
+const SCRIPT: &str = concat!(include_str!("cage.py"), include_str!("script.py"));
 
 macro_rules! package {
     ($($name:literal => $file:literal,)+) => {
