@@ -98,3 +98,36 @@ fn start_shell() -> io::Result<(Child, ChildStdin)> {
     let orders = child.stdin.take().expect("stdin is piped");
     Ok((child, orders))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+
+    use super::*;
+
+    fn sleeper() -> Child {
+        Command::new("sleep").arg("1000").process_group(0).spawn().unwrap()
+    }
+
+    #[test]
+    fn what_is_watched_dies_with_us_even_if_the_first_shell_was_killed() {
+        let guardian = Guardian::start().unwrap();
+        let (mut early, mut freed, mut late) = (sleeper(), sleeper(), sleeper());
+        guardian.watch_over(early.id().cast_signed()).unwrap();
+        guardian.watch_over(freed.id().cast_signed()).unwrap();
+        {
+            let mut watch = guardian.watch.lock().unwrap();
+            watch.shell.kill().unwrap();
+            watch.shell.wait().unwrap();
+        }
+        guardian.watch_over(late.id().cast_signed()).unwrap();
+        guardian.forget(freed.id().cast_signed());
+        drop(guardian);
+        for child in [&mut early, &mut late] {
+            assert_eq!(child.wait().unwrap().signal(), Some(9));
+        }
+        assert!(freed.try_wait().unwrap().is_none());
+        freed.kill().unwrap();
+        freed.wait().unwrap();
+    }
+}

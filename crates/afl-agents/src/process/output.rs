@@ -73,6 +73,15 @@ impl Output {
         }
     }
 
+    /// Forgets what was written by then: it belongs to nobody who listens now.
+    pub(crate) fn discard(&mut self) {
+        let Some(pipe) = &self.pipe else { return };
+        while matches!(rustix::io::read(pipe, &mut self.chunk[..]), Ok(1..)) {}
+        self.line.clear();
+        self.tail.clear();
+        self.rest = Rest::Keep;
+    }
+
     /// Tells all that was written, and the last line even if it is not complete.
     pub(crate) fn finish(&mut self, context: &Context) {
         self.catch_up(context);
@@ -85,10 +94,6 @@ impl Output {
     /// The last lines, for the message about a crash.
     pub(crate) fn tail(&self) -> String {
         self.tail.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
-    }
-
-    pub(crate) fn forget_tail(&mut self) {
-        self.tail.clear();
     }
 
     /// Asks the pipe itself: the runtime may not have heard yet of what is in it.

@@ -171,8 +171,10 @@ class Host:
         if name not in self.modules:
             source = wanted["source"]
             text = source["text"].encode("latin-1")
-            self.finder.add(name, source["path"], text, source["is_package"])
-            self.modules[name] = importlib.import_module(name)
+            # Python and we have modules of our own, whose names a handler's module may share.
+            alias = "agentflow_handler_" + name if name in sys.modules else name
+            self.finder.add(alias, source["path"], text, source["is_package"])
+            self.modules[name] = importlib.import_module(alias)
         return self.modules[name]
 
 

@@ -117,7 +117,8 @@ impl Worker {
     /// drops us when that takes too long.
     pub(super) async fn call(&mut self, request: &impl Serialize, context: &Context) -> Done {
         self.calls += 1;
-        self.stderr.forget_tail();
+        self.stdout.discard();
+        self.stderr.discard();
         let written = tokio::select! {
             written = self.link.write(Order::Call, request) => written,
             stop = context.stopped() => return self.put_down(stop, context).await,

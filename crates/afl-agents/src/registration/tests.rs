@@ -91,7 +91,7 @@ fn found(names: &[&str], facet: &str) -> String {
     find(&registrations, facet).map_or_else(|error| error.to_string(), |found| found.facet_name.clone())
 }
 
-// covers: SDK-3.4-b, SDK-3.4-c, SDK-3.4-d, SDK-8.7-a
+// covers: SDK-3.4-b, SDK-3.4-c, SDK-3.4-d
 #[test]
 fn t11_the_exact_name_goes_first_then_an_unambiguous_short_one() {
     assert_eq!(found(&["Pay", "a.Pay"], "a.Pay"), "a.Pay");
@@ -102,7 +102,7 @@ fn t11_the_exact_name_goes_first_then_an_unambiguous_short_one() {
     assert_snapshot!(found(&["Pay", "b.Pay"], "a.Pay"), @"`Pay` is registered, and so is `b.Pay`: it is not clear whose work a.Pay is, so register `a.Pay` itself");
 }
 
-// covers: SDK-8.8-a, SDK-8.8-b
+// covers: SDK-8.8-b
 #[test]
 fn topics_are_patterns_of_which_one_must_match() {
     let admitted =

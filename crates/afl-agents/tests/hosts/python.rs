@@ -99,7 +99,6 @@ async def handle(payload):
     assert_eq!(first, second);
 }
 
-// covers: SDK-8.7-e
 #[tokio::test]
 async fn an_exception_comes_with_its_traceback() {
     let world = World::new();
@@ -263,6 +262,41 @@ def handle(payload):
     assert!(bytes < 10 << 20, "{bytes} bytes kept");
     assert!(ran.notes.dropped_lines > 80_000);
     ran.result();
+}
+
+#[tokio::test]
+async fn a_module_may_have_a_name_that_python_uses_itself() {
+    let world = World::new();
+    for name in ["queue", "struct", "agentflow_host"] {
+        world.write(&format!("{name}.py"), "def handle(payload): return {'mine': True}");
+        assert_eq!(
+            world.run(&Registration::new(FACET, name), json!({})).await.result()["mine"],
+            true,
+            "{name}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_printed_between_calls_is_in_no_log() {
+    let world = World::new();
+    let text = "
+import os, subprocess
+def handle(payload):
+    fifo = payload['fifo']
+    os.mkfifo(fifo)
+    os.mkfifo(fifo + '2')
+    subprocess.Popen(['sh', '-c', f'read x < {fifo}; echo late; echo > {fifo}2'])
+    return {}
+def quiet(payload): return {}
+";
+    let fifo = world.path("fifo");
+    world.python(text, json!({"fifo": fifo})).await.result();
+    std::fs::write(&fifo, "go\n").unwrap();
+    std::fs::read(world.path("fifo2")).unwrap();
+    let mut registration = Registration::new(FACET, "handlers");
+    registration.entrypoint = "quiet".to_owned();
+    assert_eq!(world.run(&registration, json!({})).await.notes.lines, []);
 }
 
 #[tokio::test]

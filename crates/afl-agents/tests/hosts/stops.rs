@@ -103,7 +103,6 @@ async fn cancel(world: &World, text: &str) -> (Duration, FailureKind) {
     (canceled.elapsed(), failure.kind)
 }
 
-// covers: XR-14
 #[tokio::test]
 async fn a_cancel_is_told_to_handlers_that_can_notice_and_kills_the_others() {
     let world = World::new();
