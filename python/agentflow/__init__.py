@@ -14,6 +14,18 @@ or call :func:`run_handler` in a unit test.
 from .context import Context
 from .decorate import handler
 from .result import InvalidResult
-from .testing import Run, run_handler
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .testing import Run, run_handler
 
 __all__ = ["Context", "InvalidResult", "Run", "handler", "run_handler"]
+
+
+def __getattr__(name: str) -> object:
+    """What only tests need is loaded when they ask for it."""
+    if name in ("Run", "run_handler"):
+        from . import testing
+
+        return getattr(testing, name)
+    raise AttributeError(f"module 'agentflow' has no attribute {name!r}")

@@ -1,6 +1,10 @@
 """What a handler may ask and tell while it works."""
 
-from typing import Any, Callable, Dict, Mapping, Optional
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Mapping, Optional
 
 
 class Context:

@@ -1,8 +1,12 @@
 """Says which facets a function handles."""
 
-from typing import Any, Callable, TypeVar
+from __future__ import annotations
 
-F = TypeVar("F", bound=Callable[..., Any])
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
 
 ATTRIBUTE = "__agentflow_facets__"
 

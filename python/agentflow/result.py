@@ -1,9 +1,14 @@
 """A handler's result as JSON, or a clear word about why it is none."""
 
+from __future__ import annotations
+
 import json
 import math
 import re
-from typing import Any, Iterator, Tuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator, Tuple
 
 SMALLEST, LARGEST = -(2**63), 2**64 - 1
 MAX_DEPTH = 100

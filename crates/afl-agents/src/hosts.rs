@@ -86,6 +86,11 @@ impl Hosts {
         perform(&self.script, call, Some(self.script_timeout)).await
     }
 
+    /// Lets processes that wait for work clean up and end. Without it they are killed with the last owner.
+    pub async fn close(&self) {
+        self.python.close().await;
+    }
+
     /// Whether the handler is all there, before work arrives: loads it, and calls nothing.
     pub async fn check(&self, registration: &Registration) -> Result<(), Failure> {
         let checked = registration.check().map_err(|problems| {

@@ -31,7 +31,7 @@ pub struct Context {
     facts: Arc<Facts>,
     told: Arc<Told>,
     stop: watch::Sender<Option<Stop>>,
-    sign: watch::Sender<Instant>,
+    sign: watch::Sender<Sign>,
 }
 
 /// The holder's side: takes the notes, and cancels.
@@ -39,6 +39,14 @@ pub struct Context {
 pub struct Control {
     told: Arc<Told>,
     stop: watch::Sender<Option<Stop>>,
+}
+
+/// What the timeout counts from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Sign {
+    /// The work has not begun, so it cannot be overdue.
+    InLine,
+    OfLife(Instant),
 }
 
 #[derive(Debug, Default)]
@@ -70,7 +78,7 @@ impl Context {
         let told = Arc::new(Told::default());
         let stop = watch::Sender::new(None);
         let control = Control { told: told.clone(), stop: stop.clone() };
-        (Self { facts: Arc::new(facts), told, stop, sign: watch::Sender::new(Instant::now()) }, control)
+        (Self { facts: Arc::new(facts), told, stop, sign: watch::Sender::new(Sign::InLine) }, control)
     }
 
     pub fn facts(&self) -> &Facts {
@@ -116,13 +124,20 @@ impl Context {
         stop.expect("waited for")
     }
 
-    /// Waiting in line is not the handler's silence.
-    pub(crate) fn restart_timeout(&self) {
-        self.sign.send_replace(Instant::now());
+    /// Waiting in line is not the handler's silence: the timeout begins when it is over.
+    pub(crate) async fn in_line<T>(&self, turn: impl Future<Output = T>) -> T {
+        self.sign.send_replace(Sign::InLine);
+        let turn = turn.await;
+        self.restart_timeout();
+        turn
     }
 
-    pub(super) fn last_sign(&self) -> Instant {
-        *self.sign.borrow()
+    pub(super) fn restart_timeout(&self) {
+        self.sign.send_replace(Sign::OfLife(Instant::now()));
+    }
+
+    pub(super) fn signs(&self) -> watch::Receiver<Sign> {
+        self.sign.subscribe()
     }
 
     /// Tells the handler to end; the first reason stands.

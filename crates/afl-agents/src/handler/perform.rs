@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time;
 
+use super::context::Sign;
 use super::{Call, Context, Failure, FailureKind, Handler, Outcome, Stop};
 
 /// Runs one call. `timeout` counts from the last sign of life; without one the call may take for ever.
@@ -55,11 +56,17 @@ pub(super) fn of_panic(panic: &(dyn Any + Send)) -> Failure {
 
 async fn overdue(context: &Context, timeout: Option<Duration>) {
     let Some(timeout) = timeout else { return std::future::pending().await };
+    let mut signs = context.signs();
     loop {
-        let sign = context.last_sign();
-        time::sleep_until(sign + timeout).await;
-        if context.last_sign() == sign {
-            return;
+        let sign = *signs.borrow_and_update();
+        match sign {
+            Sign::InLine => signs.changed().await.expect("the context has the sender"),
+            Sign::OfLife(last) => {
+                time::sleep_until(last + timeout).await;
+                if *signs.borrow() == sign {
+                    return;
+                }
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ use std::error::Error;
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
+use reqwest::header::{self, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
@@ -80,23 +81,27 @@ impl HttpHost {
         let body = serde_json::to_vec(&call.payload).unwrap_or_default();
         let facts = call.context.facts();
         let key = facts.idempotency_key.as_str();
-        let mut request = self.client.request(Method::POST, url.clone());
-        for (name, value) in &options.headers {
-            request = request.header(name, value);
-        }
-        request = request
-            .header("content-type", "application/json")
-            .header("accept", "application/json")
-            .header("idempotency-key", header_text(key))
-            .header("afl-facet", header_text(&call.facet))
-            .header("afl-attempt", facts.attempt)
-            .header("afl-lease-token", facts.lease_token);
+        let json = HeaderValue::from_static("application/json");
+        let id = header_text(key);
+        let mut ours = vec![
+            (header::CONTENT_TYPE, json.clone()),
+            (header::ACCEPT, json),
+            (HeaderName::from_static("idempotency-key"), id.clone()),
+            (HeaderName::from_static("afl-facet"), header_text(&call.facet)),
+            (HeaderName::from_static("afl-attempt"), facts.attempt.into()),
+            (HeaderName::from_static("afl-lease-token"), facts.lease_token.into()),
+        ];
         if let Some(secret) = secret {
-            let id = header_text(key);
-            let (timestamp, signature) = secret.sign(&id, &body);
-            request = request.header("webhook-id", id).header("webhook-timestamp", timestamp);
-            request = request.header("webhook-signature", signature);
+            let (timestamp, signature) = secret.sign(id.as_bytes(), &body);
+            ours.push((HeaderName::from_static("webhook-id"), id));
+            ours.push((HeaderName::from_static("webhook-timestamp"), header_text(&timestamp)));
+            ours.push((HeaderName::from_static("webhook-signature"), header_text(&signature)));
         }
+        let mut headers = options.headers.clone();
+        for (name, value) in ours {
+            headers.insert(name, value);
+        }
+        let request = self.client.request(Method::POST, url.clone()).headers(headers);
         let (status, body) = self.send(url, request.body(body)).await?;
         Ok(judge(url, status, &body))
     }
@@ -123,9 +128,10 @@ impl HttpHost {
 }
 
 /// Names of steps may have any letter, and headers may not.
-fn header_text(text: &str) -> String {
+fn header_text(text: &str) -> HeaderValue {
     let plain = |letter: char| letter.is_ascii_graphic() || letter == ' ';
-    text.chars().map(|letter| if plain(letter) { letter } else { '?' }).collect()
+    let text: String = text.chars().map(|letter| if plain(letter) { letter } else { '?' }).collect();
+    HeaderValue::from_str(&text).expect("only plain letters are left")
 }
 
 async fn read(url: &Url, mut response: Response) -> Result<Vec<u8>, Failure> {

@@ -22,10 +22,11 @@ impl Secret {
     }
 
     /// The values of `webhook-timestamp` and `webhook-signature`.
-    pub(super) fn sign(&self, id: &str, body: &[u8]) -> (String, String) {
+    pub(super) fn sign(&self, id: &[u8], body: &[u8]) -> (String, String) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().to_string();
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a key of any length will do");
-        mac.update(format!("{id}.{now}.").as_bytes());
+        mac.update(id);
+        mac.update(format!(".{now}.").as_bytes());
         mac.update(body);
         let signature = format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()));
         (now, signature)

@@ -1,19 +1,18 @@
 """The link to the agent and the package `agentflow`, shared by all programs of the host."""
 
-import importlib.abc
-import importlib.util
+import _thread
+import importlib
+import importlib.machinery
 import json
 import os
 import struct
 import sys
-import threading
-import traceback
 
 MAX_BYTES = hello["max_bytes"]
 MAX_TRACEBACK = 64 << 10
 
 
-class PackageFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class PackageFinder:
     """Gives the modules of `agentflow` from the agent's own text: nothing to install."""
 
     def __init__(self, texts):
@@ -22,8 +21,11 @@ class PackageFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name, path=None, target=None):
         if name not in self.texts:
             return None
-        origin = "<" + name + ">"
-        return importlib.util.spec_from_loader(name, self, origin=origin, is_package=name == "agentflow")
+        is_package = name == "agentflow"
+        return importlib.machinery.ModuleSpec(name, self, origin="<" + name + ">", is_package=is_package)
+
+    def create_module(self, spec):
+        return None
 
     def exec_module(self, module):
         exec(compile(self.texts[module.__name__], module.__spec__.origin, "exec"), module.__dict__)
@@ -39,7 +41,7 @@ class Channel:
 
     def __init__(self, descriptor):
         self.descriptor = descriptor
-        self.lock = threading.Lock()
+        self.lock = _thread.allocate_lock()
 
     def read(self):
         body = take(struct.unpack(">I", take(4))[0])
@@ -79,6 +81,8 @@ def is_ours(filename):
 def failure(kind, error, with_trace=True):
     details = {}
     if with_trace:
+        import traceback  # only when needed: it takes long to load
+
         details["type"] = type(error).__name__
         lines = traceback.format_exception(type(error), error, own_frames(error))
         details["traceback"] = clean("".join(lines)[-MAX_TRACEBACK:])

@@ -1,9 +1,9 @@
 """Runs handlers, one call at a time, until the link closes."""
 
-import importlib
-import importlib.machinery
+import importlib.util
 import queue
 import signal
+import threading
 
 from agentflow.context import Context
 from agentflow.dispatch import NoEntrypoint, find, invoke, takes_context
@@ -28,7 +28,7 @@ class VerifiedLoader(importlib.machinery.SourceFileLoader):
         return self.source if path == self.path else super().get_data(path)
 
 
-class HandlerFinder(importlib.abc.MetaPathFinder):
+class HandlerFinder:
     """Answers for the handlers' own modules, wherever they are imported from."""
 
     def __init__(self):

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use serde::Serialize;
 use tokio::sync::Mutex;
 use tokio::task;
@@ -134,8 +135,7 @@ impl PythonHost {
     ) -> Result<Outcome, Failure> {
         let context = &call.context;
         let pool = self.pool(checked.options.python.as_deref()).await?;
-        let permit = pool.enter().await;
-        context.restart_timeout();
+        let permit = context.in_line(pool.enter()).await;
         let (located, version) = if let Some(checksum) = checked.checksum {
             (None, Version::Verified(checksum))
         } else {
@@ -168,6 +168,11 @@ impl PythonHost {
         };
         drop(permit);
         Ok(outcome)
+    }
+
+    pub(crate) async fn close(&self) {
+        let pools: Vec<_> = self.pools.lock().await.values().cloned().collect();
+        join_all(pools.iter().map(|pool| pool.close())).await;
     }
 
     async fn pool(&self, named: Option<&Path>) -> Result<Arc<Pool>, Failure> {

@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -111,6 +112,12 @@ impl Pool {
             idle.sweeper = Sweeper::AtWork;
             tokio::spawn(sweep(Arc::downgrade(self), self.idle_for));
         }
+    }
+
+    /// Ends those that are idle; each may clean up.
+    pub(super) async fn close(&self) {
+        let idle = mem::take(&mut self.idle.lock().unwrap_or_else(PoisonError::into_inner).workers);
+        join_all(idle.into_iter().map(Worker::retire)).await;
     }
 
     fn take_idle(&self, uri: &str, version: Version) -> Option<Worker> {

@@ -45,8 +45,7 @@ impl ScriptHost {
 
     async fn attempt(&self, call: &Call) -> Result<Outcome, Failure> {
         let script = read(&call.payload)?;
-        let permit = self.busy.acquire().await.expect("never closed");
-        call.context.restart_timeout();
+        let permit = call.context.in_line(self.busy.acquire()).await.expect("never closed");
         let probe = || Interpreter::probe(&self.config.python, &self.config.pass_variables);
         let interpreter = self.interpreter.get_or_try_init(probe).await?;
         let folder = tempfile::Builder::new().prefix("afl-script-").tempdir();

@@ -1,8 +1,9 @@
 //! The parts of a registration's metadata that the hosts read.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::path::PathBuf;
 
+use reqwest::header::HeaderMap;
 use serde::de::DeserializeOwned;
 
 use super::Problem;
@@ -15,7 +16,7 @@ pub struct Options {
     /// `args`: the arguments of a program.
     pub args: Vec<String>,
     /// `headers`: what an HTTP handler gets in addition.
-    pub headers: BTreeMap<String, String>,
+    pub headers: HeaderMap,
     /// `secret`: the name of the agent's secret that HTTP calls are signed with.
     pub secret: Option<String>,
 }
@@ -25,10 +26,16 @@ impl Options {
         Ok(Self {
             python: read::<String>(metadata, "python", "a path as text")?.map(PathBuf::from),
             args: read(metadata, "args", "a list of texts")?.unwrap_or_default(),
-            headers: read(metadata, "headers", "an object of texts")?.unwrap_or_default(),
+            headers: headers(metadata)?,
             secret: read(metadata, "secret", "the name of a secret of the agent")?,
         })
     }
+}
+
+fn headers(metadata: &Object) -> Result<HeaderMap, Problem> {
+    let expected = "an object of HTTP headers as texts";
+    let texts: HashMap<String, String> = read(metadata, "headers", expected)?.unwrap_or_default();
+    HeaderMap::try_from(&texts).map_err(|_| Problem::Metadata { name: "headers", expected })
 }
 
 fn read<T: DeserializeOwned>(

@@ -72,6 +72,9 @@ fn everything_wrong_is_told_at_once() {
         "metadata": {"python": 3},
     });
     assert_snapshot!(problems(bad));
+    let header =
+        json!({"facet_name": "a.F", "module_uri": "my.handlers", "metadata": {"headers": {"a b": "c"}}});
+    assert_snapshot!(problems(header), @"metadata.headers must be an object of HTTP headers as texts");
     let of_no_file = json!({
         "facet_name": "a.F", "module_uri": "builtin:echo", "checksum": Checksum::of(b"").to_string(),
     });

@@ -265,6 +265,20 @@ def handle(payload):
 }
 
 #[tokio::test]
+async fn an_agent_without_python_says_so() {
+    for python in ["/nothing/like/python3", "/bin/true"] {
+        let world = World::with(|config| config.python.python = python.into());
+        let ran = world.python("def handle(p): return {}", json!({})).await;
+        assert_eq!(ran.failure().kind, FailureKind::Unavailable);
+        assert!(
+            ran.failure().message.starts_with(&format!("cannot use {python} as Python")),
+            "{}",
+            ran.failure()
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_module_may_have_a_name_that_python_uses_itself() {
     let world = World::new();
     for name in ["queue", "struct", "agentflow_host"] {

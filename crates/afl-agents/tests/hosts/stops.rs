@@ -155,6 +155,42 @@ def handle(payload, ctx):
 }
 
 #[tokio::test]
+async fn who_waits_for_a_worker_is_not_overdue() {
+    let world = World::with(|config| config.python.workers = 1);
+    let text = "
+import time
+def handle(payload, ctx):
+    for _ in range(payload['tenths']):
+        time.sleep(0.1)
+        ctx.heartbeat()
+    return {}
+";
+    world.write("handlers.py", text);
+    let mut registration = impatient("handlers");
+    registration.timeout_ms = 1_000;
+    let (first, second) = tokio::join!(
+        world.run(&registration, json!({"tenths": 15})),
+        world.run(&registration, json!({"tenths": 0}))
+    );
+    assert!(first.result().is_empty() && second.result().is_empty());
+}
+
+#[tokio::test]
+async fn an_agent_that_closes_lets_its_workers_clean_up() {
+    let world = World::new();
+    let text = "
+import atexit
+def handle(payload):
+    atexit.register(lambda: open(payload['left'], 'w').write('clean'))
+    return {}
+";
+    let left = world.path("left");
+    world.python(text, json!({"left": left})).await.result();
+    world.hosts.close().await;
+    assert_eq!(std::fs::read_to_string(left).unwrap(), "clean");
+}
+
+#[tokio::test]
 async fn an_idle_worker_is_ended_and_may_clean_up() {
     let world = World::with(|config| config.python.idle_for = Duration::from_millis(50));
     let text = "
