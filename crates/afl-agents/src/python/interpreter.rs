@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use tokio::process::Command;
+use tokio::time;
 
+use super::worker::START_TIMEOUT;
 use crate::handler::{Failure, FailureKind};
 use crate::process;
 use crate::roots::Roots;
@@ -33,8 +35,10 @@ impl Interpreter {
         };
         let mut command = Command::new(python);
         command.args(["-I", "-c", PROBE]).env_clear().envs(process::pass(passed)).stdin(Stdio::null());
-        let output =
-            command.kill_on_drop(true).output().await.map_err(|error| unusable(error.to_string()))?;
+        let output = time::timeout(START_TIMEOUT, command.kill_on_drop(true).output()).await;
+        let output = output
+            .map_err(|_| unusable("it does not answer".to_owned()))?
+            .map_err(|error| unusable(error.to_string()))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let (program, version) = text.trim_end().split_once('\n').unwrap_or_default();
         let version: Vec<u32> = version.split(' ').filter_map(|part| part.parse().ok()).collect();

@@ -16,16 +16,16 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde::Serialize;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedSemaphorePermit};
 use tokio::task;
 
 use interpreter::Interpreter;
 use locate::{Located, ModuleKind, Version};
 use pool::{Pool, Settings};
 pub(crate) use script::ScriptHost;
-use worker::Done;
+use worker::{Done, Worker};
 
-use crate::handler::{Call, Failure, FailureKind, Object, Outcome};
+use crate::handler::{Call, Context, Failure, FailureKind, Object, Outcome};
 use crate::process::Guardian;
 use crate::registration::{Checked, Registration};
 use crate::roots::Roots;
@@ -103,6 +103,16 @@ struct Facts<'a> {
     path: &'a str,
 }
 
+/// A process that is ready for a call.
+struct Seat {
+    pool: Arc<Pool>,
+    worker: Worker,
+    version: Version,
+    /// If it has yet to load the module.
+    source: Option<Source>,
+    permit: OwnedSemaphorePermit,
+}
+
 /// What to do with the handler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
@@ -134,26 +144,14 @@ impl PythonHost {
         purpose: Purpose,
     ) -> Result<Outcome, Failure> {
         let context = &call.context;
-        let pool = self.pool(checked.options.python.as_deref()).await?;
-        let permit = context.in_line(pool.enter()).await;
-        let (located, version) = if let Some(checksum) = checked.checksum {
-            (None, Version::Verified(checksum))
-        } else {
-            let located = self.locate(checked, &pool).await?;
-            let version = Version::AsOnDisk(located.file.stamp());
-            (Some(located), version)
-        };
         let uri = registration.module_uri.as_str();
-        let mut worker = pool.worker(uri, version, context).await?;
-        let source = match worker.loaded.get(uri) {
-            Some(_) => None,
-            None => Some(self.source(checked, &pool, located).await?),
-        };
+        let Seat { pool, mut worker, version, source, permit } =
+            context.in_line(self.seat(uri, checked, context)).await?;
         let mut request = request(registration, checked, call, purpose);
         request.module.source = source;
         let mut done = worker.call(&request, context).await;
         if let Done::NotTaken(_) = done {
-            worker = pool.start(context).await?;
+            worker = context.in_line(pool.start(context)).await?;
             request.module.source = Some(self.source(checked, &pool, None).await?);
             done = worker.call(&request, context).await;
         }
@@ -168,6 +166,25 @@ impl PythonHost {
         };
         drop(permit);
         Ok(outcome)
+    }
+
+    /// Everything up to the call itself.
+    async fn seat(&self, uri: &str, checked: &Checked, context: &Context) -> Result<Seat, Failure> {
+        let pool = self.pool(checked.options.python.as_deref()).await?;
+        let permit = pool.enter().await;
+        let (located, version) = if let Some(checksum) = checked.checksum {
+            (None, Version::Verified(checksum))
+        } else {
+            let located = self.locate(checked, &pool).await?;
+            let version = Version::AsOnDisk(located.file.stamp());
+            (Some(located), version)
+        };
+        let worker = pool.worker(uri, version, context).await?;
+        let source = match worker.loaded.get(uri) {
+            Some(_) => None,
+            None => Some(self.source(checked, &pool, located).await?),
+        };
+        Ok(Seat { pool, worker, version, source, permit })
     }
 
     pub(crate) async fn close(&self) {

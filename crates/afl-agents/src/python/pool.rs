@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::process::Command;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{self, Instant};
 
 use super::interpreter::Interpreter;
@@ -29,7 +29,7 @@ pub(super) struct Pool {
     passed: Vec<String>,
     guardian: Arc<Guardian>,
     idle_for: Duration,
-    busy: Semaphore,
+    busy: Arc<Semaphore>,
     #[expect(clippy::disallowed_types, reason = "protects the list alone; no await while it is held")]
     idle: Mutex<Idle>,
 }
@@ -71,14 +71,14 @@ impl Pool {
             passed: settings.passed,
             guardian,
             idle_for: settings.idle_for,
-            busy: Semaphore::new(settings.workers),
+            busy: Arc::new(Semaphore::new(settings.workers)),
             idle,
         })
     }
 
     /// The right to keep one process busy.
-    pub(super) async fn enter(&self) -> SemaphorePermit<'_> {
-        self.busy.acquire().await.expect("never closed")
+    pub(super) async fn enter(&self) -> OwnedSemaphorePermit {
+        self.busy.clone().acquire_owned().await.expect("never closed")
     }
 
     /// A process that has no other version of the module loaded, best one that has this.

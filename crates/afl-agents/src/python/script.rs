@@ -1,19 +1,19 @@
 //! Runs the `script` blocks of AFL: a fresh, caged process for each, so that no script sees another.
 
-use std::process::Stdio;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::Serialize;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::process::Command;
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
 
 use super::PythonConfig;
 use super::interpreter::Interpreter;
 use super::texts::Program;
 use super::worker::{Done, Worker};
-use crate::handler::{Call, Failure, FailureKind, Handler, Object, Outcome};
+use crate::handler::{Call, Context, Failure, FailureKind, Handler, Object, Outcome};
 use crate::process::Guardian;
 
 const LANGUAGE: &str = "python";
@@ -31,6 +31,13 @@ pub(crate) struct ScriptHost {
     busy: Semaphore,
 }
 
+/// Dropped in this order: the process goes before its folder.
+struct Cage<'a> {
+    worker: Worker,
+    folder: TempDir,
+    permit: SemaphorePermit<'a>,
+}
+
 #[derive(Serialize)]
 struct Script<'a> {
     code: &'a str,
@@ -45,7 +52,21 @@ impl ScriptHost {
 
     async fn attempt(&self, call: &Call) -> Result<Outcome, Failure> {
         let script = read(&call.payload)?;
-        let permit = call.context.in_line(self.busy.acquire()).await.expect("never closed");
+        let cage = call.context.in_line(self.cage(&call.context)).await?;
+        let Cage { mut worker, folder, permit } = cage;
+        let outcome = match worker.call(&script, &call.context).await {
+            Done::Answered(outcome) | Done::Ended(outcome) => outcome,
+            Done::NotTaken(failure) => Outcome::Failed(failure),
+        };
+        // Nothing may run in the folder when it is removed.
+        worker.end().await;
+        drop(folder);
+        drop(permit);
+        Ok(outcome)
+    }
+
+    async fn cage(&self, context: &Context) -> Result<Cage<'_>, Failure> {
+        let permit = self.busy.acquire().await.expect("never closed");
         let probe = || Interpreter::probe(&self.config.python, &self.config.pass_variables);
         let interpreter = self.interpreter.get_or_try_init(probe).await?;
         let folder = tempfile::Builder::new().prefix("afl-script-").tempdir();
@@ -53,18 +74,11 @@ impl ScriptHost {
             Failure::new(FailureKind::Unavailable, format!("cannot make a folder for a script: {error}"))
         })?;
         let mut command = Command::new(&interpreter.program);
-        command.args(["-I", "-S", "-B"]).env_clear().current_dir(folder.path()).stdin(Stdio::null());
+        command.args(["-I", "-S", "-B"]).env_clear().current_dir(folder.path());
         let limits = LIMITS.iter().map(|(name, limit)| ((*name).to_owned(), json!(limit))).collect();
         let hello = Program::Script.hello(Object::from_iter([("limits".to_owned(), Value::Object(limits))]));
-        let mut worker = Worker::start(&mut command, &hello, &self.guardian, &call.context).await?;
-        let outcome = match worker.call(&script, &call.context).await {
-            Done::Answered(outcome) | Done::Ended(outcome) => outcome,
-            Done::NotTaken(failure) => Outcome::Failed(failure),
-        };
-        // Nothing may run in the folder when it is removed.
-        drop(worker);
-        drop(permit);
-        Ok(outcome)
+        let worker = Worker::start(&mut command, &hello, &self.guardian, context).await?;
+        Ok(Cage { worker, folder, permit })
     }
 }
 

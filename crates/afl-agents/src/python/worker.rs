@@ -46,7 +46,7 @@ pub(super) enum Done {
 }
 
 /// A process that has not said that it is ready by then never will.
-const START_TIMEOUT: Duration = Duration::from_secs(30);
+pub(super) const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// A process whose link is closed has this long to say by its exit code why.
 const END_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long a process that is no longer needed may clean up.
@@ -176,6 +176,12 @@ impl Worker {
         };
         // Dropping it kills whatever is left.
         drop(time::timeout(EXIT_TIMEOUT, leaving).await);
+    }
+
+    /// Ends it at once.
+    pub(super) async fn end(mut self) {
+        // Whatever the kernel says, dropping it tries again.
+        drop(self.group.kill().await);
     }
 
     async fn put_down(&mut self, stop: Stop, context: &Context) -> Done {
