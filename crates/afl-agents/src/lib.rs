@@ -12,8 +12,11 @@ pub mod http;
 mod process;
 mod python;
 pub mod registration;
+mod registry;
 mod roots;
+pub mod worker;
 
 pub use hosts::{Hosts, HostsConfig, HostsError};
 pub use python::{MAX_RESULT_BYTES, PythonConfig};
+pub use registry::{Registry, RegistryError};
 pub use roots::{FileError, Roots};

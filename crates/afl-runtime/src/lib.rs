@@ -71,6 +71,10 @@ mod start;
 mod stats;
 mod why;
 
+pub use afl_engine::id::{RunId, StepId};
+pub use afl_engine::time::Millis;
+pub use afl_store::backend::Durability;
+pub use afl_store::{collection, lock, server, watch};
 pub use drive::{Arrival, Driven, Standing, Work};
 pub use error::Error;
 pub use look::{Found, Where};

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use checksum::Checksum;
 pub use lookup::{NoHandler, find};
 pub use options::Options;
-pub use topics::Topics;
+pub use topics::{BadTopic, Topics};
 pub use uri::{DottedName, ModuleUri};
 
 use crate::handler::Object;

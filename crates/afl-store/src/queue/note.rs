@@ -36,9 +36,7 @@ wire_enum! {
     pub enum LogStream ("stream") {
         Stdout = "stdout",
         Stderr = "stderr",
-        /// The handler's own words, not caught from a stream.
-        Log = "log",
-        /// Told by the agent.
+        /// What the handler logs on purpose, and what the agent says of it.
         System = "system",
     }
 }
