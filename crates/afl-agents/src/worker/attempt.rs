@@ -164,7 +164,7 @@ impl<'a> Attempt<'a> {
     async fn extend(&mut self) -> Option<CancelReason> {
         let asked = Instant::now();
         let by = Millis(i64::try_from(self.lease.as_millis()).unwrap_or(i64::MAX));
-        match told(self.service.extend(&self.claim.ticket, by).await.map(drop)) {
+        match told(&self.service.extend(&self.claim.ticket, by).await) {
             Told::Accepted => {
                 self.ours_until = asked + margin(self.lease);
                 None
@@ -195,7 +195,7 @@ impl<'a> Attempt<'a> {
             self.flush().await;
         }
         let partial = notes.update?;
-        match told(self.service.update(&self.claim.ticket, &partial).await) {
+        match told(&self.service.update(&self.claim.ticket, &partial).await) {
             Told::Accepted => None,
             Told::Lost => Some(CancelReason::LeaseLost),
             Told::Canceled => Some(CancelReason::Requested),
@@ -213,7 +213,7 @@ impl<'a> Attempt<'a> {
             return;
         }
         let lines = std::mem::take(&mut self.lines);
-        match told(self.service.log(&self.claim.ticket, self.page, lines.clone()).await) {
+        match told(&self.service.log(&self.claim.ticket, self.page, lines.clone()).await) {
             Told::Accepted => self.page += 1,
             // Lines of a lost attempt belong to nobody.
             Told::Lost | Told::Canceled => {}
@@ -256,12 +256,11 @@ impl<'a> Attempt<'a> {
                     (self.service.fail(&self.claim.ticket, &self.error(failure)).await, Ended::Failed)
                 }
             };
-            if let Err(Refusal::TooLarge { .. }) = &answer {
-                let message = answer.err().map(|refusal| refusal.to_string()).unwrap_or_default();
-                outcome = Outcome::Failed(Failure::new(FailureKind::InvalidResult, message));
+            if let Err(refusal @ Refusal::TooLarge { .. }) = &answer {
+                outcome = Outcome::Failed(Failure::new(FailureKind::InvalidResult, refusal.to_string()));
                 continue;
             }
-            match told(answer.map(drop)) {
+            match told(&answer) {
                 Told::Accepted => return ended,
                 Told::Lost | Told::Canceled => return Ended::NotSettled,
                 Told::Later if Instant::now() + wait >= self.ours_until => return Ended::NotSettled,
@@ -274,13 +273,12 @@ impl<'a> Attempt<'a> {
     }
 }
 
-fn told(answer: Result<(), Refusal>) -> Told {
+fn told<T>(answer: &Result<T, Refusal>) -> Told {
     match answer {
-        Ok(()) => Told::Accepted,
+        // Only what a handler tells can be too large, and a part that is lost is no harm.
+        Ok(_) | Err(Refusal::TooLarge { .. }) => Told::Accepted,
         Err(Refusal::LeaseLost { .. } | Refusal::Unknown { .. } | Refusal::TooEarly { .. }) => Told::Lost,
         Err(Refusal::Canceled { .. }) => Told::Canceled,
-        // Only what a handler tells can be too large, and a part that is lost is no harm.
-        Err(Refusal::TooLarge { .. }) => Told::Accepted,
         Err(Refusal::Store(_)) => Told::Later,
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::Barrier;
 
 use crate::world::{World, object, paid, work};
 
-const FAN: &str = r#"
+const FAN: &str = r"
 namespace fan {
     event facet Do(n: Long) => (n: Long)
     workflow All(items: [Long]) => (done: [Long]) andThen foreach item in $.items {
@@ -19,7 +19,7 @@ namespace fan {
         yield All(done = [a.n])
     }
 }
-"#;
+";
 
 // covers: SDK-4.2-a, SDK-4.3-a, SDK-4.3-b, SDK-4.3-c, SDK-4.3-d, SDK-4.4-a, SDK-4.6-a, SDK-4.6-b, SDK-4.8-a, SDK-2.2-c
 #[tokio::test]
