@@ -130,7 +130,17 @@ impl Worker {
         let mut canceled = false;
         loop {
             tokio::select! {
+                // A process that never stops talking must not be deaf to this.
                 biased;
+                stop = context.stopped(), if !canceled => match stop {
+                    Stop::TimedOut => return self.put_down(stop, context).await,
+                    Stop::Canceled(_) => {
+                        canceled = true;
+                        if let Err(error) = self.link.write(Order::Cancel, &Value::Null).await {
+                            return self.lost(&error, context).await;
+                        }
+                    }
+                },
                 frame = self.link.read() => {
                     self.stdout.catch_up(context);
                     self.stderr.catch_up(context);
@@ -141,15 +151,6 @@ impl Worker {
                         Err(error) => return self.lost(&error, context).await,
                     }
                 }
-                stop = context.stopped(), if !canceled => match stop {
-                    Stop::TimedOut => return self.put_down(stop, context).await,
-                    Stop::Canceled(_) => {
-                        canceled = true;
-                        if let Err(error) = self.link.write(Order::Cancel, &Value::Null).await {
-                            return self.lost(&error, context).await;
-                        }
-                    }
-                },
                 () = self.stdout.follow(context) => {}
                 () = self.stderr.follow(context) => {}
             }
