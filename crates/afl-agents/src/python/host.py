@@ -180,6 +180,7 @@ class Host:
         return self.modules[name]
 
 
+channel = Channel(link)
 host = Host()
 threading.Thread(target=host.listen, daemon=True).start()
 channel.write(b"E", b"{}")
