@@ -127,8 +127,12 @@ async fn cancel(world: &World, text: &str) -> (Duration, FailureKind) {
         control.cancel(CancelReason::Requested);
         Instant::now()
     };
-    let (outcome, canceled) = tokio::join!(running, cancel);
-    let Outcome::Failed(failure) = outcome else { panic!("not canceled") };
+    let mut running = std::pin::pin!(running);
+    let canceled = tokio::select! {
+        canceled = cancel => canceled,
+        outcome = &mut running => panic!("ended before it was canceled: {outcome:?}"),
+    };
+    let Outcome::Failed(failure) = running.await else { panic!("not canceled") };
     (canceled.elapsed(), failure.kind)
 }
 
