@@ -2,7 +2,7 @@
 
 import inspect
 import types
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from .context import Context
 from .decorate import ATTRIBUTE
@@ -36,6 +36,30 @@ def _decorated(module: types.ModuleType) -> Dict[str, Callable[..., Any]]:
         if isinstance(facets, tuple):
             found.update((facet, value) for facet in facets if isinstance(facet, str))
     return found
+
+
+class _Recorder:
+    """Stands for the runner in a module's ``register_handlers(runner)``."""
+
+    def __init__(self) -> None:
+        self.records: List[Dict[str, Any]] = []
+
+    def register_handler(self, facet_name: str, module_uri: str = "", entrypoint: str = DEFAULT_ENTRYPOINT,
+                         **others: Any) -> None:
+        record = {"facet_name": facet_name, "module_uri": module_uri, "entrypoint": entrypoint}
+        record.update((name, value) for name, value in others.items() if value is not None)
+        self.records.append(record)
+
+
+def registrations(module: types.ModuleType) -> List[Dict[str, Any]]:
+    """What the module is to be registered for: its decorated functions, and what its factory registers."""
+    recorder = _Recorder()
+    for facet in sorted(_decorated(module)):
+        recorder.register_handler(facet)
+    factory = getattr(module, "register_handlers", None)
+    if callable(factory):
+        factory(recorder)
+    return recorder.records
 
 
 def takes_context(function: Callable[..., Any]) -> bool:

@@ -64,20 +64,12 @@ impl Hosts {
 
     /// Does one call with the registered handler; whatever that does, an outcome comes back.
     pub async fn run(&self, registration: &Registration, call: Call) -> Outcome {
-        match registration.check() {
+        match checked(registration) {
             Ok(checked) => {
                 let timeout = checked.timeout;
                 perform(&Registered { hosts: self, registration, checked }, call, Some(timeout)).await
             }
-            Err(problems) => {
-                let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
-                let message = format!(
-                    "the registration of {} is wrong: {}",
-                    registration.facet_name,
-                    problems.join("; ")
-                );
-                Outcome::Failed(Failure::new(FailureKind::Refused, message))
-            }
+            Err(failure) => Outcome::Failed(failure),
         }
     }
 
@@ -93,27 +85,54 @@ impl Hosts {
 
     /// Whether the handler is all there, before work arrives: loads it, and calls nothing.
     pub async fn check(&self, registration: &Registration) -> Result<(), Failure> {
-        let checked = registration.check().map_err(|problems| {
-            let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
-            Failure::new(FailureKind::Refused, problems.join("; "))
-        })?;
+        let checked = checked(registration)?;
         match &checked.module {
             ModuleUri::Builtin(_) => Ok(()),
             ModuleUri::Http(url) => self.http.check(url, &checked.options).map(drop),
             ModuleUri::Exec(path) => self.exec.program(path, checked.checksum).await.map(drop),
             ModuleUri::PythonModule(_) | ModuleUri::PythonFile(_) => {
-                let facts = Facts { path: registration.facet_name.clone(), ..Facts::default() };
-                let (context, _) = Context::new(facts);
-                let call = Call { facet: registration.facet_name.clone(), payload: Object::new(), context };
-                let timeout = checked.timeout;
-                let loading = Loading { hosts: self, registration, checked };
-                match perform(&loading, call, Some(timeout)).await {
-                    Outcome::Completed { .. } => Ok(()),
-                    Outcome::Failed(failure) => Err(failure),
-                }
+                self.load(registration, checked, Purpose::Check).await.map(drop)
             }
         }
     }
+
+    /// The registrations that a Python module asks for: one for each facet of `@handler`, and those that its
+    /// `register_handlers(runner)` makes. They take what they leave open from `like`.
+    pub async fn discover(&self, like: &Registration) -> Result<Vec<Registration>, Failure> {
+        let checked = checked(like)?;
+        match &checked.module {
+            ModuleUri::PythonModule(_) | ModuleUri::PythonFile(_) => {}
+            ModuleUri::Builtin(_) | ModuleUri::Http(_) | ModuleUri::Exec(_) => return Ok(vec![like.clone()]),
+        }
+        let mut found = self.load(like, checked, Purpose::Discover).await?;
+        let Some(Value::Array(records)) = found.remove("registrations") else { return Ok(Vec::new()) };
+        records.into_iter().map(|record| like.completed(record)).collect()
+    }
+
+    async fn load(
+        &self,
+        registration: &Registration,
+        checked: Checked,
+        purpose: Purpose,
+    ) -> Result<Object, Failure> {
+        let facet = registration.facet_name.clone();
+        let (context, _) = Context::new(Facts { path: facet.clone(), ..Facts::default() });
+        let call = Call { facet, payload: Object::new(), context };
+        let timeout = checked.timeout;
+        match perform(&Loading { hosts: self, registration, checked, purpose }, call, Some(timeout)).await {
+            Outcome::Completed { result } => Ok(result),
+            Outcome::Failed(failure) => Err(failure),
+        }
+    }
+}
+
+fn checked(registration: &Registration) -> Result<Checked, Failure> {
+    registration.check().map_err(|problems| {
+        let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        let message =
+            format!("the registration of {} is wrong: {}", registration.facet_name, problems.join("; "));
+        Failure::new(FailureKind::Refused, message)
+    })
 }
 
 struct Registered<'a> {
@@ -126,6 +145,7 @@ struct Loading<'a> {
     hosts: &'a Hosts,
     registration: &'a Registration,
     checked: Checked,
+    purpose: Purpose,
 }
 
 #[async_trait]
@@ -161,7 +181,7 @@ impl Handler for Registered<'_> {
 #[async_trait]
 impl Handler for Loading<'_> {
     async fn run(&self, call: Call) -> Outcome {
-        self.hosts.python.run(self.registration, &self.checked, &call, Purpose::Check).await
+        self.hosts.python.run(self.registration, &self.checked, &call, self.purpose).await
     }
 }
 

@@ -16,6 +16,9 @@ use super::{Call, Context, Failure, FailureKind, Handler, Outcome, Stop};
 /// [`grace`](Handler::grace), and dropped.
 pub async fn perform(handler: &dyn Handler, call: Call, timeout: Option<Duration>) -> Outcome {
     let context = call.context.clone();
+    if let Some(stop) = context.stop_asked() {
+        return Outcome::Failed(stop.failure());
+    }
     context.restart_timeout();
     let mut work = AssertUnwindSafe(handler.run(call)).catch_unwind();
     let (stop, late) = tokio::select! {

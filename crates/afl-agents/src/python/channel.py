@@ -41,6 +41,7 @@ class Channel:
 
     def __init__(self, descriptor):
         self.descriptor = descriptor
+        self.owner = os.getpid()
         self.lock = _thread.allocate_lock()
 
     def read(self):
@@ -48,6 +49,8 @@ class Channel:
         return body[:1], body[1:]
 
     def write(self, kind, body):
+        if os.getpid() != self.owner:
+            return  # A forked process must not speak for us.
         frame = memoryview(struct.pack(">I", len(body) + 1) + kind + body)
         with self.lock:
             while frame:
@@ -114,5 +117,3 @@ def flush():
 
 for stream in (sys.stdout, sys.stderr):
     stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
-
-channel = Channel(link)

@@ -6,7 +6,7 @@ import signal
 import threading
 
 from agentflow.context import Context
-from agentflow.dispatch import NoEntrypoint, find, invoke, takes_context
+from agentflow.dispatch import NoEntrypoint, find, invoke, registrations, takes_context
 
 EXIT_SECONDS = 2
 KINDS = {"log": b"L", "progress": b"P", "heartbeat": b"H", "update": b"U"}
@@ -126,12 +126,14 @@ class Host:
 
     def run(self, module, call):
         facts = call["facts"]
+        if call["purpose"] == "discover":
+            return encode({"registrations": registrations(module)})
         key = (module.__name__, facts["facet"], call["entrypoint"])
         if key not in self.functions:
             function = find(module, facts["facet"], call["entrypoint"])
             self.functions[key] = (function, takes_context(function))
         function, with_context = self.functions[key]
-        if call["only_load"]:
+        if call["purpose"] == "check":
             return b"{}"
         context = Context(self.teller(), facts)
         self.current = (context, with_context, None)
@@ -178,6 +180,7 @@ class Host:
         return self.modules[name]
 
 
+channel = Channel(link)
 host = Host()
 threading.Thread(target=host.listen, daemon=True).start()
 channel.write(b"E", b"{}")

@@ -91,7 +91,7 @@ struct Request<'a> {
     entrypoint: &'a str,
     facts: Facts<'a>,
     payload: &'a Object,
-    only_load: bool,
+    purpose: Purpose,
 }
 
 #[derive(Serialize)]
@@ -114,11 +114,14 @@ struct Seat {
 }
 
 /// What to do with the handler.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Purpose {
     Call,
     /// Load it and find the entrypoint, to see whether it is all there.
     Check,
+    /// Load it and tell the `registrations` that it asks for.
+    Discover,
 }
 
 impl PythonHost {
@@ -257,5 +260,5 @@ fn request<'a>(
     };
     let module = Module { name: locate::name(&checked.module), source: None };
     let entrypoint = &registration.entrypoint;
-    Request { module, entrypoint, facts, payload: &call.payload, only_load: purpose == Purpose::Check }
+    Request { module, entrypoint, facts, payload: &call.payload, purpose }
 }

@@ -12,6 +12,7 @@ def run(call):
 
 
 enclose(hello["limits"])
+channel = Channel(link)
 channel.write(b"E", b"{}")
 call = json.loads(channel.read()[1])
 try:

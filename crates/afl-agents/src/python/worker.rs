@@ -49,6 +49,8 @@ pub(super) enum Done {
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// A process whose link is closed has this long to say by its exit code why.
 const END_TIMEOUT: Duration = Duration::from_millis(500);
+/// What a process said before its end is in the link already.
+const LAST_WORDS_TIMEOUT: Duration = Duration::from_millis(100);
 /// How long a process that is no longer needed may clean up.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -130,7 +132,17 @@ impl Worker {
         let mut canceled = false;
         loop {
             tokio::select! {
+                // A process that never stops talking must not be deaf to this.
                 biased;
+                stop = context.stopped(), if !canceled => match stop {
+                    Stop::TimedOut => return self.put_down(stop, context).await,
+                    Stop::Canceled(_) => {
+                        canceled = true;
+                        if let Err(error) = self.link.write(Order::Cancel, &Value::Null).await {
+                            return self.lost(&error, context).await;
+                        }
+                    }
+                },
                 frame = self.link.read() => {
                     self.stdout.catch_up(context);
                     self.stderr.catch_up(context);
@@ -141,17 +153,25 @@ impl Worker {
                         Err(error) => return self.lost(&error, context).await,
                     }
                 }
-                stop = context.stopped(), if !canceled => match stop {
-                    Stop::TimedOut => return self.put_down(stop, context).await,
-                    Stop::Canceled(_) => {
-                        canceled = true;
-                        if let Err(error) = self.link.write(Order::Cancel, &Value::Null).await {
-                            return self.lost(&error, context).await;
-                        }
-                    }
-                },
+                // The link may stay open in a process that it forked.
+                _ = self.group.exited() => return self.after_exit(context).await,
                 () = self.stdout.follow(context) => {}
                 () = self.stderr.follow(context) => {}
+            }
+        }
+    }
+
+    /// Reads what it said last.
+    async fn after_exit(&mut self, context: &Context) -> Done {
+        loop {
+            match time::timeout(LAST_WORDS_TIMEOUT, self.link.read()).await {
+                Ok(Ok(frame)) => {
+                    if let Some(answer) = tell::take(frame, context) {
+                        return self.answered(answer, context);
+                    }
+                }
+                Ok(Err(error)) => return self.lost(&error, context).await,
+                Err(_) => return self.lost(&LinkError::Closed, context).await,
             }
         }
     }

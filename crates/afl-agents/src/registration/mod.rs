@@ -9,6 +9,7 @@ mod uri;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub use checksum::Checksum;
 pub use lookup::{NoHandler, find};
@@ -16,7 +17,7 @@ pub use options::Options;
 pub use topics::{BadTopic, Topics};
 pub use uri::{DottedName, ModuleUri};
 
-use crate::handler::Object;
+use crate::handler::{Failure, FailureKind, Object};
 
 /// The record under its documented names. [`Registration::check`] says what is wrong with one.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -110,6 +111,19 @@ impl Registration {
             created: 0,
             updated: 0,
         }
+    }
+
+    /// What a module says of itself, with the rest from here.
+    pub(crate) fn completed(&self, record: Value) -> Result<Self, Failure> {
+        let mut fields = serde_json::to_value(self).unwrap_or_default();
+        if let (Value::Object(fields), Value::Object(said)) = (&mut fields, record) {
+            let is_said = |value: &Value| value.as_str() != Some("");
+            fields.extend(said.into_iter().filter(|(_, value)| is_said(value)));
+        }
+        serde_json::from_value(fields).map_err(|error| {
+            let message = format!("{} registers something that cannot be read: {error}", self.module_uri);
+            Failure::new(FailureKind::InvalidResult, message)
+        })
     }
 
     /// Reads all texts, or tells everything that is wrong at once.

@@ -70,12 +70,20 @@ async fn a_cancel_ends_the_call_whatever_it_would_answer() {
     for reason in [CancelReason::Requested, CancelReason::LeaseLost, CancelReason::Shutdown] {
         let (call, control) = call(json!({}));
         let handler = concurrent(async |call| {
+            call.context.heartbeat();
             call.context.stopped().await;
             Ok(call.payload)
         });
-        control.cancel(reason);
-        let Outcome::Failed(failure) = perform(&handler, call, None).await else { panic!("not canceled") };
+        let cancel = async {
+            control.notes().await;
+            control.cancel(reason);
+        };
+        let again = call.clone();
+        let (outcome, ()) = tokio::join!(perform(&handler, call, None), cancel);
+        let Outcome::Failed(failure) = outcome else { panic!("not canceled") };
         assert_eq!(failure.kind, FailureKind::Canceled, "{reason:?}");
+        let never = concurrent(async |_| panic!("a canceled call began"));
+        assert_eq!(perform(&never, again, None).await, Outcome::Failed(failure));
     }
 }
 

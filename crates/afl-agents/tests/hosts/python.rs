@@ -82,6 +82,44 @@ def special(payload): return {'did': 'special'}
     assert_snapshot!(world.run(&registration, json!({})).await.failure(), @"not_found: module 'handlers' has no function 'missing' for billing.ProcessPayment; facets decorated with @handler there: ProcessPayment, billing.Other, billing.Refund");
 }
 
+// covers: SDK-8.11-c
+#[tokio::test]
+async fn a_module_says_what_it_is_to_be_registered_for() {
+    let world = World::new();
+    let text = "
+from agentflow import handler
+@handler('geo.Count')
+def count(payload): return {}
+REGIONS = {'Africa': 'africa', 'Asia': 'asia'}
+def register_handlers(runner):
+    for name, path in REGIONS.items():
+        runner.register_handler(facet_name=f'geo.cache.{name}', module_uri='handlers', entrypoint='cache', timeout_ms=5000)
+def cache(payload): return {'data': REGIONS[payload['_facet_name'].rsplit('.', 1)[-1]]}
+";
+    world.write("handlers.py", text);
+    let mut like = Registration::new("discovered", "handlers");
+    like.version = "2.0.0".to_owned();
+    let found = world.hosts.discover(&like).await.unwrap();
+    let told: Vec<_> = found
+        .iter()
+        .map(|found| {
+            format!("{} {} {} {}", found.facet_name, found.entrypoint, found.timeout_ms, found.version)
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "geo.Count handle 30000 2.0.0",
+            "geo.cache.Africa cache 5000 2.0.0",
+            "geo.cache.Asia cache 5000 2.0.0"
+        ]
+    );
+    let (mut call, _control) = crate::world::call(json!({}));
+    call.facet = "geo.cache.Asia".to_owned();
+    let outcome = world.hosts.run(&found[2], call).await;
+    assert_eq!(outcome, afl_agents::handler::Outcome::of_value(json!({"data": "asia"})));
+}
+
 // covers: SDK-8.7-c
 #[tokio::test]
 async fn async_handlers_work_and_share_a_loop() {

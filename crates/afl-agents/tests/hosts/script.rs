@@ -105,7 +105,7 @@ async fn a_script_sees_no_files_but_its_own_and_starts_nothing() {
         assert_eq!(ran.failure().error_type(), "PermissionError", "{code}: {}", ran.failure());
     }
     assert_eq!(std::fs::read_to_string(secret).unwrap(), "42");
-    let code = "import zoneinfo, decimal, sqlite3, random; result['third'] = str(decimal.Decimal(1) / 3)[:5]";
+    let code = "import datetime, decimal, sqlite3, random; result['third'] = str(decimal.Decimal(1) / 3)[:5]";
     assert_eq!(run(&world, code, json!({})).await.result()["third"], "0.333");
 }
 

@@ -39,6 +39,35 @@ async fn f15_an_interpreter_that_dies_is_a_failed_attempt() {
 }
 
 #[tokio::test]
+async fn f15_a_forked_process_neither_speaks_for_its_parent_nor_hides_its_death() {
+    let world = World::new();
+    let text = "
+import os, time
+def handle(payload, ctx):
+    child = os.fork()
+    if child == 0:
+        print('from the fork')
+        ctx.log('from the fork')
+        ctx.update(fork=True)
+        if payload['stay']: time.sleep(1000)
+        os._exit(0)
+    if payload['stay']:
+        open(payload['child'], 'w').write(str(child))
+        os._exit(5)
+    os.waitpid(child, 0)
+    return {'parent': True}
+";
+    let child = world.path("child");
+    let ran = world.python(text, json!({"stay": false, "child": child})).await;
+    assert_eq!((ran.lines(Stream::Stdout), ran.lines(Stream::System)), (vec!["from the fork"], vec![]));
+    assert_eq!(ran.notes.update, None);
+    assert_eq!(ran.result()["parent"], true);
+    let ran = world.python(text, json!({"stay": true, "child": child})).await;
+    assert_eq!(ran.failure().details["exit_code"], 5);
+    wait_for_death(number_in(&child));
+}
+
+#[tokio::test]
 async fn a_crash_shows_the_end_of_standard_error() {
     let world = World::new();
     let text = "import faulthandler, os, sys\nfaulthandler.enable()\ndef handle(payload):\n    os.abort()\n";
@@ -98,8 +127,12 @@ async fn cancel(world: &World, text: &str) -> (Duration, FailureKind) {
         control.cancel(CancelReason::Requested);
         Instant::now()
     };
-    let (outcome, canceled) = tokio::join!(running, cancel);
-    let Outcome::Failed(failure) = outcome else { panic!("not canceled") };
+    let mut running = std::pin::pin!(running);
+    let canceled = tokio::select! {
+        canceled = cancel => canceled,
+        outcome = &mut running => panic!("ended before it was canceled: {outcome:?}"),
+    };
+    let Outcome::Failed(failure) = running.await else { panic!("not canceled") };
     (canceled.elapsed(), failure.kind)
 }
 
