@@ -17,6 +17,6 @@ mod roots;
 pub mod worker;
 
 pub use hosts::{Hosts, HostsConfig, HostsError};
-pub use python::{MAX_RESULT_BYTES, PythonConfig};
+pub use python::{Discovered, MAX_RESULT_BYTES, Marked, PythonConfig, discover};
 pub use registry::{Registry, RegistryError};
 pub use roots::{FileError, Roots};

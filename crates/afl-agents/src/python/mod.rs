@@ -1,5 +1,6 @@
 //! The host of Python handlers: warm processes, so that a handler may hang or crash and only its call is lost.
 
+mod discover;
 mod frame;
 mod interpreter;
 mod locate;
@@ -19,6 +20,7 @@ use serde::Serialize;
 use tokio::sync::{Mutex, OwnedSemaphorePermit};
 use tokio::task;
 
+pub use discover::{Discovered, Marked, discover};
 use interpreter::Interpreter;
 use locate::{Located, ModuleKind, Version};
 use pool::{Pool, Settings};

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use afl_runtime::agent::{Claim, Effect, EventError, LogLevel, LogLine, LogStream, Refusal, UNCERTAIN};
+use afl_runtime::agent::{
+    Claim, Effect, EventError, LogLevel, LogLine, LogStream, Refusal, Settled, UNCERTAIN,
+};
 use afl_runtime::{Millis, Service};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -14,12 +16,20 @@ use crate::handler::{
 };
 
 /// How a claimed task left the worker's hands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Ended {
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Ended {
     Completed,
-    Failed,
-    /// Given back undone, or lost to somebody else.
-    NotSettled,
+    Failed {
+        message: String,
+        /// When it is tried again, if it is.
+        again: Option<Millis>,
+    },
+    /// Undone, because the worker stops.
+    GivenBack,
+    /// Its lease is over: whatever the handler did, somebody else has the task.
+    Lost,
+    /// Nobody wants it any more.
+    Canceled,
 }
 
 /// Lines are stored when there are so many, or so old.
@@ -93,20 +103,20 @@ impl<'a> Attempt<'a> {
         let notes = self.control.take_notes();
         self.note(notes).await;
         let ended = match outcome {
-            Some(outcome) => self.settle(outcome).await,
-            None => Ended::NotSettled,
+            Ok(outcome) => self.settle(outcome).await,
+            Err(ended) => ended,
         };
         self.flush().await;
         ended
     }
 
-    /// Nothing when the task is no longer ours.
+    /// An end instead of an outcome when the task is no longer ours.
     async fn work(
         &mut self,
         hand: &Hand,
         context: Context,
         mut shutdown: watch::Receiver<bool>,
-    ) -> Option<Outcome> {
+    ) -> Result<Outcome, Ended> {
         let facet = self.claim.task.name.to_string();
         let call = Call { facet, payload: self.claim.payload.clone(), context };
         let silence = self.claim.task.policy.timeout_ms;
@@ -120,9 +130,10 @@ impl<'a> Attempt<'a> {
             tokio::select! {
                 outcome = &mut work => {
                     return match reason {
-                        Some(CancelReason::LeaseLost | CancelReason::Requested) => None,
-                        Some(CancelReason::Shutdown) => self.give_back().await,
-                        None => Some(outcome),
+                        Some(CancelReason::LeaseLost) => Err(Ended::Lost),
+                        Some(CancelReason::Requested) => Err(Ended::Canceled),
+                        Some(CancelReason::Shutdown) => Err(self.give_back().await),
+                        None => Ok(outcome),
                     };
                 }
                 notes = control.notes() => {
@@ -152,12 +163,12 @@ impl<'a> Attempt<'a> {
 
     /// The task is offered to others at once. Work that may be done once only has begun, so its outcome is unknown:
     /// the end of its lease will ask a person.
-    async fn give_back(&self) -> Option<Outcome> {
+    async fn give_back(&self) -> Ended {
         if self.claim.task.policy.effect != Some(Effect::Once) {
             // A lease that is not given back ends by itself.
             drop(self.service.release(&self.claim.ticket).await);
         }
-        None
+        Ended::GivenBack
     }
 
     /// Why to stop, if the task is no longer to be done.
@@ -248,23 +259,27 @@ impl<'a> Attempt<'a> {
         let mut wait = RETRY_FIRST;
         let mut outcome = outcome;
         loop {
-            let (answer, ended) = match &outcome {
-                Outcome::Completed { result } => {
-                    (self.service.complete(&self.claim.ticket, result).await, Ended::Completed)
-                }
-                Outcome::Failed(failure) => {
-                    (self.service.fail(&self.claim.ticket, &self.error(failure)).await, Ended::Failed)
-                }
+            let answer = match &outcome {
+                Outcome::Completed { result } => self.service.complete(&self.claim.ticket, result).await,
+                Outcome::Failed(failure) => self.service.fail(&self.claim.ticket, &self.error(failure)).await,
             };
-            if let Err(refusal @ Refusal::TooLarge { .. }) = &answer {
-                outcome = Outcome::Failed(Failure::new(FailureKind::InvalidResult, refusal.to_string()));
-                continue;
-            }
-            match told(&answer) {
-                Told::Accepted => return ended,
-                Told::Lost | Told::Canceled => return Ended::NotSettled,
-                Told::Later if Instant::now() + wait >= self.ours_until => return Ended::NotSettled,
-                Told::Later => {
+            let again = match &answer {
+                Err(refusal @ Refusal::TooLarge { .. }) => {
+                    outcome = Outcome::Failed(Failure::new(FailureKind::InvalidResult, refusal.to_string()));
+                    continue;
+                }
+                Ok(Settled::Again { not_before }) => Some(*not_before),
+                Ok(Settled::Arrived(_) | Settled::Repeated) | Err(_) => None,
+            };
+            match (told(&answer), &outcome) {
+                (Told::Accepted, Outcome::Completed { .. }) => return Ended::Completed,
+                (Told::Accepted, Outcome::Failed(failure)) => {
+                    return Ended::Failed { message: failure.message.clone(), again };
+                }
+                (Told::Lost, _) => return Ended::Lost,
+                (Told::Canceled, _) => return Ended::Canceled,
+                (Told::Later, _) if Instant::now() + wait >= self.ours_until => return Ended::Lost,
+                (Told::Later, _) => {
                     sleep(wait).await;
                     wait = (2 * wait).min(RETRY_MOST);
                 }

@@ -19,6 +19,9 @@ pub(super) struct Directory {
     pub(super) functions: BTreeMap<String, Arc<dyn Handler>>,
     /// Does what nothing else does.
     pub(super) default: Option<Arc<dyn Handler>>,
+    /// Of this process alone.
+    pub(super) own: Vec<Registration>,
+    /// Its own and those of the store.
     pub(super) registrations: Vec<Registration>,
     pub(super) hosts: Option<Arc<Hosts>>,
     pub(super) topics: Option<Topics>,

@@ -15,6 +15,7 @@ mod config;
 mod directory;
 mod presence;
 mod rounds;
+mod told;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,16 +24,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use afl_runtime::Service;
 use afl_runtime::server::Handled;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use crate::handler::Handler;
 use crate::hosts::Hosts;
-use crate::registration::{BadTopic, Topics};
+use crate::registration::{BadTopic, NoHandler, Registration, Topics};
 use crate::registry::{Registry, RegistryError};
 
+pub use attempt::Ended;
 pub use config::{Config, Profile};
 use directory::Directory;
 pub use directory::SCRIPT_TASK;
+pub use told::{Told, Work};
 
 /// One process's worker. Clones are the same worker.
 #[derive(Clone)]
@@ -44,6 +47,7 @@ pub struct Worker {
     registry: Registry,
     running: Arc<AtomicBool>,
     counts: watch::Sender<Counts>,
+    listener: Option<mpsc::Sender<Told>>,
 }
 
 /// What the worker did and does.
@@ -81,6 +85,7 @@ impl Worker {
             directory: watch::Sender::new(directory),
             running: Arc::default(),
             counts: watch::Sender::default(),
+            listener: None,
         })
     }
 
@@ -101,6 +106,27 @@ impl Worker {
     pub fn with_hosts(self, hosts: Arc<Hosts>) -> Self {
         self.directory.send_modify(|directory| directory.hosts = Some(hosts));
         self
+    }
+
+    /// Registrations of this process alone. They go before those that the store has of the same facets.
+    #[must_use]
+    pub fn with_registrations(self, own: Vec<Registration>) -> Self {
+        self.directory.send_modify(|directory| {
+            directory.registrations.clone_from(&own);
+            directory.own = own;
+        });
+        self
+    }
+
+    /// Tells a listener what the worker does.
+    #[must_use]
+    pub fn telling(self, listener: mpsc::Sender<Told>) -> Self {
+        Self { listener: Some(listener), ..self }
+    }
+
+    /// Whether it has a handler for tasks of this name.
+    pub fn can_do(&self, name: &str) -> Result<(), NoHandler> {
+        self.directory.borrow().find(name).map(drop)
     }
 
     /// All names it has handlers for.
@@ -124,13 +150,17 @@ impl Worker {
         self.counts.borrow().clone()
     }
 
-    /// Reads the registrations of the store again.
+    /// Reads the registrations of the store again; a poller has none from there.
     pub async fn refresh(&self) -> Result<(), WorkerError> {
-        if self.directory.borrow().hosts.is_none() {
+        if self.config.profile == Profile::Poller || self.directory.borrow().hosts.is_none() {
             return Ok(());
         }
-        let registrations = self.registry.all().await?;
+        let stored = self.registry.all().await?;
         self.directory.send_if_modified(|directory| {
+            let is_own =
+                |stored: &Registration| directory.own.iter().any(|own| own.facet_name == stored.facet_name);
+            let others = stored.into_iter().filter(|stored| !is_own(stored));
+            let registrations: Vec<Registration> = directory.own.iter().cloned().chain(others).collect();
             let changed = directory.registrations != registrations;
             directory.registrations = registrations;
             changed

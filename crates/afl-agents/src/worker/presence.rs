@@ -6,7 +6,7 @@ use afl_runtime::server::{PURGED_AFTER, Server, ServerState};
 use afl_runtime::{Durability, Millis};
 use tokio::time::sleep;
 
-use super::{Worker, WorkerError};
+use super::{Told, Worker, WorkerError};
 
 /// How long to wait for the store at the end: the record then says by its age that nobody is there.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -47,8 +47,15 @@ impl Worker {
                 () = changes.changed() => {}
                 () = sleep(every) => {}
             }
+            let before = self.registered_names();
             // What cannot be read now is read the next time; the handlers stay as they were.
             drop(self.refresh().await);
+            let names = self.registered_names();
+            if names != before {
+                self.tell_of(|| Told::Handlers { names });
+                // Others look there for who can do their work.
+                drop(self.tell(ServerState::Running).await);
+            }
         }
     }
 

@@ -5,13 +5,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use afl_runtime::agent::{Claim, Names, Request};
-use afl_runtime::{Millis, Service};
+use afl_runtime::{Millis, RunId, Service, StepId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::attempt::{Attempt, Ended};
 use super::directory::Hand;
+use super::told::{Told, Work};
 use super::{Worker, WorkerError};
 
 /// From one try to the next, when the store is away.
@@ -33,6 +34,7 @@ impl Worker {
     async fn work(&self, until: impl Future<Output = ()> + Send) -> Result<(), WorkerError> {
         self.refresh().await?;
         self.appear().await?;
+        self.tell_of(|| Told::Ready { names: self.registered_names() });
         let (stop, stopped) = watch::channel(false);
         let ended = |mut stopped: watch::Receiver<bool>| async move {
             // A sender that is gone has ended too.
@@ -136,23 +138,55 @@ impl Worker {
         drop(slot);
     }
 
-    async fn attempt(&self, claim: &Claim, hand: &Hand, granted: Instant, hurried: watch::Receiver<bool>) {
+    /// Does the task of one step, if it may be handed out now and there is a handler for it. `hurried` turns true
+    /// when it is to be given back undone.
+    pub async fn do_step(
+        &self,
+        run: &RunId,
+        step: &StepId,
+        hurried: watch::Receiver<bool>,
+    ) -> Result<Option<Ended>, WorkerError> {
+        let granted = Instant::now();
+        let lease = Millis(i64::try_from(self.config.lock_duration_ms).unwrap_or(i64::MAX));
+        let Some(claim) = self.service.claim_step(run, step, &self.owner(), lease).await? else {
+            return Ok(None);
+        };
+        let found = self.directory.borrow().find(&claim.task.name);
+        if let Ok(hand) = found {
+            return Ok(Some(self.attempt(&claim, &hand, granted, hurried).await));
+        }
+        release(&self.service, &claim).await;
+        Ok(None)
+    }
+
+    async fn attempt(
+        &self,
+        claim: &Claim,
+        hand: &Hand,
+        granted: Instant,
+        hurried: watch::Receiver<bool>,
+    ) -> Ended {
         let key = claim.idempotency_key();
+        self.tell_of(|| Told::Began(Work::of(claim)));
         self.counts.send_modify(|counts| {
             counts.current.insert(key.clone(), claim.task.path.clone());
         });
         let (lease, every) = (self.config.lease(), self.config.extend_every());
         let (attempt, context) = Attempt::new(&self.service, claim, lease, every, granted);
+        let began = Instant::now();
         let ended = attempt.run(hand, context, hurried).await;
         self.counts.send_modify(|counts| {
             counts.current.remove(&key);
             let handled = counts.handled.entry(claim.task.name.to_string()).or_default();
-            match ended {
+            match &ended {
                 Ended::Completed => handled.completed += 1,
-                Ended::Failed => handled.failed += 1,
-                Ended::NotSettled => {}
+                Ended::Failed { .. } => handled.failed += 1,
+                Ended::GivenBack | Ended::Lost | Ended::Canceled => {}
             }
         });
+        let took = began.elapsed();
+        self.tell_of(|| Told::Ended { work: Work::of(claim), ended: ended.clone(), took });
+        ended
     }
 
     /// Claims only what there is a handler for; a task whose handler went meanwhile is given back.
