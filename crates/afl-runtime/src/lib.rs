@@ -69,6 +69,7 @@ mod serve;
 mod service;
 mod start;
 mod stats;
+mod tasks;
 mod why;
 
 pub use afl_engine::id::{RunId, StepId};
@@ -86,4 +87,5 @@ pub use serve::Health;
 pub use service::{Service, Traced};
 pub use start::{MAX_KEY_BYTES, Origin, StartRequest, Started};
 pub use stats::{COUNTED, Stats};
+pub use tasks::TaskQuery;
 pub use why::{Link, On, Reason, Wait, Why};
