@@ -5,6 +5,7 @@ use afl_engine::failure::FailureKind;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::task::{Task, TaskState};
 use afl_engine::time::Millis;
+use afl_lang::program::Qualified;
 use afl_runtime::{Arrival, Service};
 use afl_store::queue::{Claim, Refusal, Settled};
 
@@ -40,6 +41,10 @@ pub(crate) struct Round {
 impl Agent {
     pub(crate) fn new(handlers: Handlers) -> Self {
         Self { handlers }
+    }
+
+    pub(crate) fn answers(&self, facet: &Qualified) -> bool {
+        self.handlers.contains_key(facet)
     }
 
     /// Answers what is open, in the order of the program.

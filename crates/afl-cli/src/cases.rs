@@ -8,11 +8,10 @@ use std::time::SystemTime;
 
 use afl_backends::postgres::Postgres;
 use afl_backends::sqlite::{self, Sqlite};
-use afl_engine::evaluation::SCRIPT_EVENT;
 use afl_engine::value::{Value, equal};
 use afl_lang::render::Color;
+use afl_runtime::Service;
 use afl_runtime::doctor::Remedy;
-use afl_runtime::{On, Service};
 use afl_store::backend::Backend;
 use afl_store::clock::Clock;
 use afl_store::memory::Memory;
@@ -22,7 +21,9 @@ use tokio::task::JoinSet;
 
 use crate::cli::{Cli, Command};
 use crate::commands::run;
-use crate::foreground::{self, Followed, Foreground};
+use crate::crew::Crew;
+use crate::foreground::{Followed, Foreground};
+use crate::handlers::Given;
 use crate::outcome::Outcome;
 
 const CASE: &str = "json";
@@ -39,7 +40,6 @@ struct Ran {
     outcome: Value,
     /// The final state; nothing for a start that was refused.
     canonical: String,
-    waits_for_script: bool,
 }
 
 // covers: RT-10.2-a, RT-15-a, RT-3-b, RT-W14-b
@@ -97,30 +97,24 @@ async fn run_one(service: &Service, case: &Case) -> Option<Ran> {
         Err(failure) => {
             assert!(run::is_rejection(&failure), "{}: {failure}", case.name);
             let outcome = serde_json::to_value(Outcome::rejected(&failure)).unwrap();
-            return Some(Ran { outcome, canonical: String::new(), waits_for_script: false });
+            return Some(Ran { outcome, canonical: String::new() });
         }
     };
-    let agent = foreground::agent(mock.as_ref(), &launch.program).unwrap();
+    let crew =
+        Crew::new(mock.as_ref(), Given::default(), &launch.program, &launch.workflow, Color::Plain).unwrap();
     let foreground =
-        Foreground::new(service.clone(), agent, &options.foreground, &options.store, Color::Plain);
+        Foreground::new(service.clone(), crew, &options.foreground, &options.store, Color::Plain);
     let started = launch.start(&foreground.service).await.unwrap();
     let Followed { service, run, .. } = foreground.follow(&started.run).await.unwrap();
     let outcome = Outcome::of(&service, &run).await.unwrap();
-    let why = service.why(&run.id).await.unwrap();
-    let is_script = |on: &On| matches!(on, On::Agent { name, .. } if name == SCRIPT_EVENT);
     Some(Ran {
         outcome: serde_json::to_value(outcome).unwrap(),
         canonical: service.canonical(&run.id).await.unwrap(),
-        waits_for_script: why.waits.iter().any(|wait| is_script(&wait.on)),
     })
 }
 
 fn check(store: &str, case: &Case, ran: &Ran) {
     let (name, expect, outcome) = (&case.name, &case.data["expect"], &ran.outcome);
-    if ran.waits_for_script {
-        assert_eq!(outcome["status"], "paused", "{name} on {store}");
-        return;
-    }
     assert_eq!(outcome["status"], expect["status"], "{name} on {store}: {outcome}");
     assert_eq!(outcome["run"].is_null(), expect["status"] == REJECTED, "{name} on {store}");
     let error = outcome["error"].to_string();

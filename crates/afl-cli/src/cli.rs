@@ -4,8 +4,8 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ColorChoice, Parser, Subcommand};
 
 use crate::commands::{
-    cancel, check, compile, completions, doctor, explain, fmt, graph, pause, resume, retry, run, runs,
-    schema, show, start, store, why,
+    agent, cancel, check, compile, completions, doctor, explain, fmt, graph, handlers, pause, resume, retry,
+    run, runs, schema, servers, show, start, store, task, tasks, why,
 };
 
 const EXIT_CODES: &str = "\
@@ -38,6 +38,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Run(run::Options),
     Start(start::Options),
+    Agent(agent::Options),
+    Handlers(handlers::Options),
     Runs(runs::Options),
     Show(show::Options),
     Why(why::Options),
@@ -45,6 +47,9 @@ pub(crate) enum Command {
     Retry(retry::Options),
     Pause(pause::Options),
     Cancel(cancel::Options),
+    Tasks(tasks::Options),
+    Task(task::Options),
+    Servers(servers::Options),
     Doctor(doctor::Options),
     Store(store::Options),
     Check(check::Options),

@@ -11,6 +11,7 @@ use afl_store::store::Error as StoredError;
 
 use crate::color::{self, paint};
 use crate::exit::Exit;
+use crate::handlers::Trouble;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
@@ -59,6 +60,8 @@ pub(crate) enum Failure {
     NoIteration { run: String, iteration: u64, had: usize },
     #[error("cannot start threads: {source}")]
     NoThreads { source: Error },
+    #[error("{0}")]
+    Handlers(Trouble),
     #[error(transparent)]
     Service(#[from] afl_runtime::Error),
     #[error("{0}")]
@@ -91,6 +94,7 @@ impl Failure {
             | Self::NoIteration { .. }
             | Self::Refused(_) => Exit::WrongUse,
             Self::Mistakes { .. } => Exit::Mistakes,
+            Self::Handlers(trouble) => trouble.exit(),
             Self::Service(error) => service_exit(error),
         }
     }
@@ -167,6 +171,7 @@ impl Failure {
                 Some("write a span, such as 30d or 2h, or a date, such as 2026-01-31".into())
             }
             Self::NoIteration { .. } => Some("iterations count from 1".into()),
+            Self::Handlers(trouble) => trouble.help().map(str::to_owned),
             Self::Service(error) => service_help(error),
         }
     }

@@ -1,4 +1,4 @@
-//! Drives one run in the foreground until it rests, answering its tasks by a mock if there is one.
+//! Drives one run in the foreground until it rests; a crew does its tasks as far as it can.
 
 use std::time::Duration;
 
@@ -8,8 +8,9 @@ use afl_engine::time::Millis;
 use afl_runtime::{Service, Where, Work};
 use tokio::time::sleep;
 
-use crate::agent::Agent;
+use crate::crew::Crew;
 use crate::failure::Failure;
+use crate::hands::{GLANCE, Hands};
 use crate::progress::{Progress, Watcher};
 use crate::stop::Stop;
 
@@ -27,7 +28,7 @@ pub(crate) enum Rest {
 pub(crate) struct Follower<'a> {
     pub(crate) service: &'a Service,
     pub(crate) run: &'a RunId,
-    pub(crate) agent: &'a Agent,
+    pub(crate) crew: &'a Crew,
     pub(crate) progress: &'a Progress,
     pub(crate) stop: &'a Stop,
 }
@@ -37,33 +38,47 @@ impl Follower<'_> {
         let watcher = Watcher::new(self.service, self.run, self.progress);
         // What a process that died left behind.
         self.service.sweep_once().await?;
-        let rest = loop {
-            if let Some(rest) = self.one_round().await? {
-                break rest;
+        let mut hands = Hands::new(self.service, self.run, self.crew, self.progress);
+        let rested = loop {
+            match self.one_round(&mut hands).await {
+                Ok(None) => {}
+                Ok(Some(rest)) => break Ok(rest),
+                Err(failure) => break Err(failure),
             }
         };
+        hands.put_down().await;
         drop(watcher);
-        Ok((rest, self.service.run(self.run).await?))
+        Ok((rested?, self.service.run(self.run).await?))
     }
 
     /// Results of the mock come in together, so what happens does not depend on how fast this process is.
-    async fn one_round(&self) -> Result<Option<Rest>, Failure> {
+    async fn one_round(&self, hands: &mut Hands<'_>) -> Result<Option<Rest>, Failure> {
         let run = self.service.run(self.run).await?;
         match run.control {
             _ if run.status.is_terminal() => return Ok(Some(Rest::Ended)),
             Control::Hold => return Ok(Some(Rest::Held)),
             Control::Go | Control::Cancel => {}
         }
-        let round = self.agent.answer(self.service, self.run, self.progress, self.stop).await?;
+        let round = self.crew.mock.answer(self.service, self.run, self.progress, self.stop).await?;
         if !round.arrivals.is_empty() {
+            hands.look_again();
             return self.drive(&Work { run: self.run.clone(), arrivals: round.arrivals }).await;
         }
         let found = self.service.look(&Where::Everywhere).await?;
         if let Some(work) = found.work.iter().find(|work| work.run == *self.run) {
+            hands.look_again();
             return self.drive(work).await;
         }
-        match round.next {
-            Some(at) => self.wait_until(at).await,
+        if !self.stop.is_asked() {
+            hands.take_up().await?;
+        }
+        let next = [round.next, hands.next].into_iter().flatten().min();
+        match next {
+            _ if hands.is_busy() => self.wait_for(hands).await,
+            Some(at) => {
+                hands.look_again();
+                self.wait_until(at).await
+            }
             None => Ok(Some(if self.stop.is_asked() { Rest::Interrupted } else { Rest::Waiting })),
         }
     }
@@ -72,6 +87,19 @@ impl Follower<'_> {
         tokio::select! {
             driven = self.service.drive_once(work) => driven.map(drop)?,
             // Whatever is not committed yet is evaluated again by whoever goes on.
+            () = self.stop.asked() => return Ok(Some(Rest::Interrupted)),
+        }
+        Ok(None)
+    }
+
+    /// Until a task is done, or others may have done something.
+    async fn wait_for(&self, hands: &mut Hands<'_>) -> Result<Option<Rest>, Failure> {
+        tokio::select! {
+            done = hands.one_done() => done?,
+            () = sleep(GLANCE) => {
+                self.service.sweep_once().await?;
+                hands.look_again();
+            }
             () = self.stop.asked() => return Ok(Some(Rest::Interrupted)),
         }
         Ok(None)

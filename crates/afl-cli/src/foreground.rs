@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use afl_engine::id::RunId;
 use afl_engine::run::Run;
-use afl_lang::program::Program;
 use afl_lang::render::Color;
 use afl_runtime::Service;
 use clap::Args;
 use tokio::time::timeout;
 
-use crate::agent::Agent;
+use crate::crew::Crew;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::follow::{Follower, Rest};
+use crate::handlers::Given;
 use crate::mock::Mock;
 use crate::outcome::{self, Outcome, Teller};
 use crate::progress::{self, Listener, Progress, Talk, Told};
@@ -28,6 +28,10 @@ pub(crate) struct Options {
     /// Answer event facets from this JSON file, such as {"Ask": {"returns": {"answer": "yes"}}}; a conformance case does too
     #[arg(short, long, value_name = "FILE")]
     mock: Option<PathBuf>,
+    /// Do event facets with these handlers: a handlers.toml, a folder with one, or Python files with functions marked
+    /// @handler("ns.Facet"); can be repeated
+    #[arg(long, value_name = "FILE|DIR")]
+    handlers: Vec<PathBuf>,
     /// Print one JSON object with the run, its status, its outputs or its error
     #[arg(long)]
     pub(crate) json: bool,
@@ -36,6 +40,11 @@ pub(crate) struct Options {
 impl Options {
     pub(crate) fn mock(&self) -> Result<Option<Mock>, Failure> {
         self.mock.as_deref().map(Mock::read).transpose()
+    }
+
+    /// The handlers named, else those that are there for the program.
+    pub(crate) async fn handlers(&self, beside: &[PathBuf]) -> Result<Given, Failure> {
+        Given::read(if self.handlers.is_empty() { beside } else { &self.handlers }).await
     }
 }
 
@@ -49,7 +58,7 @@ pub(crate) struct Foreground {
     quiet: Service,
     pub(crate) progress: Progress,
     told: Told,
-    agent: Agent,
+    crew: Crew,
     stop: Stop,
     store: store::Options,
     json: bool,
@@ -59,7 +68,7 @@ pub(crate) struct Foreground {
 impl Foreground {
     pub(crate) fn new(
         service: Service,
-        agent: Agent,
+        crew: Crew,
         options: &Options,
         store: &store::Options,
         color: Color,
@@ -68,7 +77,7 @@ impl Foreground {
         let quiet = service.clone();
         let (service, told) = progress::listen(service);
         let (stop, store) = (Stop::on_ctrl_c(), store.clone());
-        Self { service, quiet, progress, told, agent, stop, store, json: options.json, color }
+        Self { service, quiet, progress, told, crew, stop, store, json: options.json, color }
     }
 
     /// For a run that is there already, by what the user calls it.
@@ -81,14 +90,11 @@ impl Foreground {
         let mock = options.mock()?;
         let service = store.open(Missing::Refuse).await?;
         let id = service.find(run).await?;
-        let agent = match mock {
-            Some(mock) => {
-                let version = service.run(&id).await?.workflow_version;
-                agent(Some(&mock), &service.program(&version).await?)?
-            }
-            None => Agent::default(),
-        };
-        Ok((Self::new(service, agent, options, store, color), id))
+        let given = options.handlers(&[]).await?;
+        let stored = service.run(&id).await?;
+        let program = service.program(&stored.workflow_version).await?;
+        let crew = Crew::new(mock.as_ref(), given, &program, &stored.workflow, color)?;
+        Ok((Self::new(service, crew, options, store, color), id))
     }
 
     /// What comes of a call, unless Ctrl-C comes and it takes long even then.
@@ -113,9 +119,9 @@ impl Foreground {
     }
 
     pub(crate) async fn follow(self, run: &RunId) -> Result<Followed, Failure> {
-        let Self { service, quiet, progress, told, agent, stop, .. } = self;
+        let Self { service, quiet, progress, told, crew, stop, .. } = self;
         let listener = Listener::new(told, &progress);
-        let follower = Follower { service: &service, run, agent: &agent, progress: &progress, stop: &stop };
+        let follower = Follower { service: &service, run, crew: &crew, progress: &progress, stop: &stop };
         let rested = follower.to_rest().await;
         // What the program logged comes before what became of it.
         drop(service);
@@ -142,10 +148,4 @@ pub(crate) struct Followed {
     pub(crate) service: Service,
     pub(crate) rest: Rest,
     pub(crate) run: Run,
-}
-
-/// An agent for what the mock answers of this program.
-pub(crate) fn agent(mock: Option<&Mock>, program: &Program) -> Result<Agent, Failure> {
-    let Some(mock) = mock else { return Ok(Agent::default()) };
-    Ok(Agent::new(mock.handlers_of(program)?))
 }

@@ -17,6 +17,7 @@ use afl_runtime::{Service, StartRequest, Started, pick_workflow};
 use clap::Args;
 
 use crate::failure::Failure;
+use crate::handlers;
 use crate::input::{self, STANDARD};
 use crate::inputs;
 use crate::mock::Mock;
@@ -85,6 +86,21 @@ impl Options {
         }
         let labels = self.labels.iter().map(|label| pair(label)).collect::<Result<_, _>>()?;
         Ok(Launch { program, workflow, inputs: given.values, labels, key: self.key.clone() })
+    }
+
+    /// Lists of handlers in the folders of the program.
+    pub(crate) fn handlers_beside(&self) -> Vec<PathBuf> {
+        let files = self.files.iter().filter(|file| file.as_os_str() != STANDARD);
+        let folder = |file: &PathBuf| match file.parent() {
+            _ if file.is_dir() => file.clone(),
+            Some(parent) => parent.to_owned(),
+            None => PathBuf::new(),
+        };
+        let mut lists: Vec<PathBuf> = files.map(|file| folder(file).join(handlers::FILE)).collect();
+        lists.retain(|list| list.is_file());
+        lists.sort();
+        lists.dedup();
+        lists
     }
 
     fn compile(&self, color: Color, shown: Shown) -> Result<Program, Failure> {

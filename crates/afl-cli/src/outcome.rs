@@ -163,11 +163,11 @@ impl Teller<'_> {
         }
         self.help(&match self.store.lifetime() {
             Lifetime::Kept => format!(
-                "{} goes on when agents have answered, with `--mock FILE` it answers from a file",
+                "{} goes on when agents have answered, with `--handlers DIR` or `--mock FILE` it answers itself",
                 self.command("resume", run, ""),
             ),
             Lifetime::ThisCommand => {
-                "answer with `--mock FILE`; this store is in memory, so the run is gone".into()
+                "answer with `--handlers DIR` or `--mock FILE`; this store is in memory, so the run is gone".into()
             }
         });
         Ok(())

@@ -35,6 +35,24 @@ impl Stop {
         Self { asked }
     }
 
+    /// Listens for SIGTERM too, as services are stopped.
+    pub(crate) fn on_signals() -> Self {
+        let (ask, asked) = watch::channel(Asked::No);
+        tokio::spawn(async move {
+            let mut terminate = Terminate::listen();
+            loop {
+                tokio::select! {
+                    Ok(()) = signal::ctrl_c() => {}
+                    () = terminate.came() => {}
+                }
+                if ask.send_replace(Asked::Yes) == Asked::Yes {
+                    process::exit(INTERRUPTED);
+                }
+            }
+        });
+        Self { asked }
+    }
+
     pub(crate) fn is_asked(&self) -> bool {
         *self.asked.borrow() == Asked::Yes
     }
@@ -45,5 +63,30 @@ impl Stop {
         if asked.wait_for(|asked| *asked == Asked::Yes).await.is_err() {
             std::future::pending::<()>().await;
         }
+    }
+}
+
+/// SIGTERM, where there is such a thing.
+struct Terminate {
+    #[cfg(unix)]
+    signals: Option<signal::unix::Signal>,
+}
+
+impl Terminate {
+    fn listen() -> Self {
+        Self {
+            #[cfg(unix)]
+            signals: signal::unix::signal(signal::unix::SignalKind::terminate()).ok(),
+        }
+    }
+
+    async fn came(&mut self) {
+        #[cfg(unix)]
+        if let Some(signals) = &mut self.signals
+            && signals.recv().await.is_some()
+        {
+            return;
+        }
+        std::future::pending::<()>().await;
     }
 }

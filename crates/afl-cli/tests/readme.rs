@@ -34,7 +34,9 @@ fn the_first_command_gives_a_result() {
     let command = format!("afl {} --store memory:", command.expect("the README begins with a command"));
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let printed = run(&root, &command);
-    assert!(printed.contains("\"report\":\"Cats purr"), "{printed}");
+    assert!(printed.contains("ada@example.org (billing): We send you a new invoice"), "{printed}");
+    assert!(printed.contains("attempt 1 of 3 failed: ConnectionError"), "{printed}");
+    assert!(printed.contains("cleo@example.org needs a person: ValueError"), "{printed}");
 }
 
 /// Each command with what is printed.

@@ -20,6 +20,9 @@ pub struct Event {
     /// The qualified facet, or the name of a system task.
     pub event_type: Arc<str>,
     pub payload: Payload,
+    /// Parts of the result that the work told before its end (document 000 §8.9).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub partial: Payload,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Payload>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

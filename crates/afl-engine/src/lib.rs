@@ -22,7 +22,7 @@ pub mod time;
 pub mod trace;
 pub mod types;
 pub mod value;
-mod wire;
+pub mod wire;
 
 pub use eval::{EvalError, Scope, eval};
 pub use object::ObjectType;

@@ -10,6 +10,7 @@ pub struct UnknownName {
 
 /// Declares an enum by its variants and their wire names, with `ALL`, `name`, `Display`, `FromStr` and
 /// serde by wire name.
+#[macro_export]
 macro_rules! wire_enum {
     (
         $(#[$attribute:meta])*

@@ -1,10 +1,16 @@
 //! What agents do with tasks. Every accepted outcome wakes the driver.
 
-use afl_engine::event::EventError;
+pub use afl_engine::event::EventError;
 use afl_engine::id::{RunId, StepId};
+pub use afl_engine::policy::Effect;
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
-pub use afl_store::queue::{Claim, Continued, Names, Refusal, Request, Settled, Swept, Ticket};
+pub use afl_store::queue::{
+    Claim, Continued, LogLevel, LogLine, LogPage, LogStream, Names, Refusal, Request, Settled, Swept, Ticket,
+    UNCERTAIN,
+};
+
+use afl_store::store::bucket;
 
 use crate::drive::{Arrival, Work};
 use crate::error::Error;
@@ -38,6 +44,34 @@ impl Service {
         let settled = self.queue.fail(ticket, error).await?;
         self.arrive(&ticket.run, &settled);
         Ok(settled)
+    }
+
+    /// A part of the result, shown before the end (document 000 §8.9).
+    pub async fn update(&self, ticket: &Ticket, partial: &Map<String, Value>) -> Result<(), Refusal> {
+        self.queue.update(ticket, partial).await
+    }
+
+    /// Lines of the attempt's log, numbered by the holder: sending them again does no harm.
+    pub async fn log(&self, ticket: &Ticket, number: u64, lines: Vec<LogLine>) -> Result<(), Refusal> {
+        self.queue.log(ticket, number, lines).await
+    }
+
+    /// The log of a step's task, over all attempts, after a page of it.
+    pub async fn task_log(
+        &self,
+        run: &RunId,
+        step: &StepId,
+        after: Option<&LogPage>,
+    ) -> Result<Vec<LogPage>, Error> {
+        let after = after.map(|page| (page.token, page.number));
+        Ok(self.queue.log_after(run, step, after).await?)
+    }
+
+    /// The names of tasks on a list that may be claimed now.
+    pub async fn waiting_names(&self, list: &str) -> Result<Vec<String>, Error> {
+        let prefix = bucket::tasks(list, "");
+        let buckets = self.store.buckets(&prefix).await?;
+        Ok(buckets.into_iter().map(|bucket| bucket[prefix.len()..].to_owned()).collect())
     }
 
     /// Gives a task back undone.

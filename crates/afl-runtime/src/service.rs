@@ -6,7 +6,9 @@ use afl_engine::evaluation::{Budget, Options};
 use afl_engine::id::RunId;
 use afl_engine::trace::{Trace, Tracing};
 use afl_store::backend::Backend;
+use afl_store::collection::{Collection, Item};
 use afl_store::entropy::Entropy;
+use afl_store::lock::Locks;
 use afl_store::queue::Queue;
 use afl_store::record::Tenant;
 use afl_store::store::Store;
@@ -70,6 +72,20 @@ impl Service {
 
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// What is kept beside the runs, such as servers and handlers.
+    pub fn collection<T: Item>(&self) -> Collection<T> {
+        Collection::new(self.store.clone())
+    }
+
+    pub fn locks(&self) -> Locks {
+        Locks::new(self.store.clone())
+    }
+
+    /// An id that no other process has.
+    pub fn fresh_id(&self) -> String {
+        self.entropy.secret()
     }
 
     /// Wakes after a task of this list may be claimed.

@@ -2,17 +2,20 @@
 
 pub mod backend;
 pub mod clock;
+pub mod collection;
 #[cfg(any(test, feature = "testing"))]
 pub mod conformance;
 pub mod entropy;
 #[cfg(any(test, feature = "testing"))]
 pub mod fault;
+pub mod lock;
 pub mod memory;
 pub mod queue;
 pub mod range;
 pub mod record;
 #[cfg(any(test, feature = "testing"))]
 pub mod seed;
+pub mod server;
 pub mod store;
 pub mod watch;
 

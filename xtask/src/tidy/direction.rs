@@ -16,7 +16,7 @@ const CRATES: &[(&str, MayUse)] = &[
     ("afl-store", MayUse::Only(&["afl-engine"])),
     ("afl-backends", MayUse::Only(&["afl-store", "afl-testbed"])),
     ("afl-runtime", MayUse::Only(&["afl-lang", "afl-engine", "afl-store"])),
-    ("afl-agents", MayUse::Only(&["afl-runtime"])),
+    ("afl-agents", MayUse::Only(&["afl-runtime", "afl-store"])),
     ("afl-server", MayUse::Only(&["afl-runtime"])),
     ("afl-cli", MayUse::All),
     ("afl-testbed", MayUse::Only(&[])),

@@ -4,6 +4,7 @@
 //! say how many processors there are.
 
 use std::fs;
+use std::io;
 use std::os::linux::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -35,22 +36,22 @@ impl SlowDisk {
             ("io.max", format!("{disk} wiops={writes_per_second}"))
         };
         fs::write(slow.group.join(file), limit).expect(needs);
-        slow.enter(&slow.group).expect(needs);
+        enter(&slow.group).expect(needs);
         slow
-    }
-
-    fn enter(&self, group: &Path) -> std::io::Result<()> {
-        fs::write(group.join("cgroup.procs"), process::id().to_string())
     }
 }
 
 impl Drop for SlowDisk {
     fn drop(&mut self) {
-        let left = self.enter(&self.root).and_then(|()| fs::remove_dir(&self.group));
+        let left = enter(&self.root).and_then(|()| fs::remove_dir(&self.group));
         if let Err(error) = left {
             eprintln!("the control group {} is left: {error}", self.group.display());
         }
     }
+}
+
+fn enter(group: &Path) -> io::Result<()> {
+    fs::write(group.join("cgroup.procs"), process::id().to_string())
 }
 
 /// The whole disk that a directory is on, by its numbers.

@@ -1,5 +1,6 @@
 //! The commands, a file each.
 
+pub(crate) mod agent;
 pub(crate) mod cancel;
 pub(crate) mod check;
 pub(crate) mod compile;
@@ -8,15 +9,19 @@ pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod fmt;
 pub(crate) mod graph;
+pub(crate) mod handlers;
 pub(crate) mod pause;
 pub(crate) mod resume;
 pub(crate) mod retry;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schema;
+pub(crate) mod servers;
 pub(crate) mod show;
 pub(crate) mod start;
 pub(crate) mod store;
+pub(crate) mod task;
+pub(crate) mod tasks;
 pub(crate) mod why;
 
 use afl_lang::render::Color;
@@ -30,6 +35,8 @@ pub(crate) fn run(command: Command, color: Color) -> Result<Exit, Failure> {
     match command {
         Command::Run(options) => wait(run::run(&options, color)),
         Command::Start(options) => wait(start::run(&options, color)),
+        Command::Agent(options) => wait(agent::run(&options, color)),
+        Command::Handlers(options) => wait(handlers::run(&options, color)),
         Command::Runs(options) => wait(runs::run(&options)),
         Command::Show(options) => wait(show::run(&options, color)),
         Command::Why(options) => wait(why::run(&options, color)),
@@ -37,6 +44,9 @@ pub(crate) fn run(command: Command, color: Color) -> Result<Exit, Failure> {
         Command::Retry(options) => wait(retry::run(&options, color)),
         Command::Pause(options) => wait(pause::run(&options)),
         Command::Cancel(options) => wait(cancel::run(&options)),
+        Command::Tasks(options) => wait(tasks::run(&options)),
+        Command::Task(options) => wait(task::run(&options)),
+        Command::Servers(options) => wait(servers::run(&options)),
         Command::Doctor(options) => wait(doctor::run(&options, color)),
         Command::Store(options) => wait(store::run(&options)),
         Command::Check(options) => check::run(&options, color),

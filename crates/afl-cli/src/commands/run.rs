@@ -3,6 +3,7 @@
 use afl_lang::render::Color;
 use clap::Args;
 
+use crate::crew::Crew;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::foreground::{self, Foreground};
@@ -16,13 +17,15 @@ const EXAMPLES: &str = "\
 Examples:
   afl run hello.afl                                       run the only workflow
   afl run pay.afl -w shop.Pay -i amount=30 -i cur=EUR     choose one and give inputs
+  afl run pay.afl --handlers handlers/                    do event facets with Python functions
   afl run pay.afl --inputs order.json --mock answers.json answer event facets from a file
   afl run pay.afl --json --store memory:                  keep nothing, print one object";
 
 /// Start a workflow and drive it to its end
 ///
-/// Outputs go to standard output as JSON. Without `--mock`, event facets wait for agents: the run is kept, and the
-/// command ends with code 4 and says how to go on. Ctrl-C keeps the run too.
+/// Outputs go to standard output as JSON. Event facets are done by the handlers of `--handlers`, or of a handlers.toml
+/// beside the program; `--mock` goes before them. Those that have none wait for agents: the run is kept, and the command
+/// ends with code 4 and says how to go on. Ctrl-C keeps the run too.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
@@ -64,9 +67,10 @@ async fn start(
     mock: Option<&Mock>,
     color: Color,
 ) -> Result<Exit, Failure> {
-    let agent = foreground::agent(mock, &launch.program)?;
+    let given = options.foreground.handlers(&options.launch.handlers_beside()).await?;
+    let crew = Crew::new(mock, given, &launch.program, &launch.workflow, color)?;
     let service = options.store.open(Missing::Create).await?;
-    let foreground = Foreground::new(service, agent, &options.foreground, &options.store, color);
+    let foreground = Foreground::new(service, crew, &options.foreground, &options.store, color);
     let workflow = launch.workflow.clone();
     let Some(started) = foreground.unless_stopped(launch.start(&foreground.service)).await else {
         foreground.progress.clear();

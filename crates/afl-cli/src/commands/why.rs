@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::color::{self, paint};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::online::{self, Online};
 use crate::outcome::sentence;
 use crate::output;
 use crate::shown::{self, Moment};
@@ -52,10 +53,13 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
         None => StepId::root(),
     };
     let why = service.why_within(&id, &within).await?;
+    let unserved = Online::of(&service).await?.unserved(&why);
     if options.json {
-        output::json(&why)?;
+        let mut object = serde_json::to_value(&why).expect("a reason has a JSON form");
+        object["unserved"] = json!(unserved);
+        output::json(&object)?;
     } else {
-        output::data(&text(&why, &options.store.flag(), color))?;
+        output::data(&text(&why, &unserved, &options.store.flag(), color))?;
     }
     Ok(Exit::Fine)
 }
@@ -91,7 +95,7 @@ async fn tell_unbegun(
     Ok(Exit::Fine)
 }
 
-fn text(why: &Why, flag: &str, color: Color) -> String {
+fn text(why: &Why, unserved: &[String], flag: &str, color: Color) -> String {
     let mut text = format!("run {} of {} {}\n", why.run, why.workflow, because(&why.reason));
     let waits = match why.reason {
         Reason::Completed | Reason::Canceled => &[][..],
@@ -113,7 +117,7 @@ fn text(why: &Why, flag: &str, color: Color) -> String {
     if let Some(next) = why.next {
         writeln!(text, "something happens by itself {}", Moment(next).from(Moment::now())).expect(ANY_TEXT);
     }
-    for advice in advice(why, flag) {
+    for advice in advice(why, unserved, flag) {
         writeln!(text, "{} {advice}", paint("help:", color::HELP, color)).expect(ANY_TEXT);
     }
     text
@@ -163,7 +167,7 @@ fn open_end(wait: &Wait, above: &mut Vec<String>) -> String {
     text
 }
 
-fn advice(why: &Why, flag: &str) -> Vec<String> {
+fn advice(why: &Why, unserved: &[String], flag: &str) -> Vec<String> {
     let run = &why.run;
     let mut advice: Vec<String> = Vec::new();
     match &why.reason {
@@ -174,12 +178,15 @@ fn advice(why: &Why, flag: &str) -> Vec<String> {
         Reason::Stalled => advice.push(format!("`afl doctor{flag}` tells what is wrong")),
         Reason::Waiting => {
             for wait in &why.waits {
-                let one = wait.on.advice();
+                let one = match &wait.on {
+                    On::Agent { name, .. } if unserved.contains(name) => online::advice(name, flag),
+                    on => on.advice(),
+                };
                 if !advice.contains(&one) {
                     advice.push(one);
                 }
             }
-            advice.push(format!("`afl resume {run} --mock FILE{flag}` answers from a file"));
+            advice.push(format!("`afl resume {run} --handlers DIR{flag}` does the work here, with `--mock FILE` it answers from a file"));
         }
         Reason::Completed | Reason::Canceled => {}
     }

@@ -127,6 +127,7 @@ impl Evaluation {
             payload,
             result: None,
             error: None,
+            partial: Payload::new(),
             reception: Reception::Open,
         };
         let policy = self.step(id).policy.clone();

@@ -3,6 +3,7 @@
 mod claim;
 mod claim_step;
 mod continuing;
+mod note;
 mod outcome;
 mod refusal;
 mod settle;
@@ -16,6 +17,8 @@ use crate::store::Store;
 
 pub use claim::{Claim, Names, Request};
 pub use continuing::Continued;
+pub use note::{LogLevel, LogLine, LogPage, LogStream};
+pub use outcome::UNCERTAIN;
 pub use refusal::Refusal;
 pub use settle::Settled;
 pub use sweep::Swept;

@@ -22,7 +22,7 @@ pub(super) struct Outcome {
 /// The kinds of failures that the queue itself finds.
 pub(super) const LEASE_EXHAUSTED: &str = "lease_exhausted";
 pub(super) const TIMEOUT: &str = "timeout";
-pub(super) const UNCERTAIN: &str = "uncertain";
+pub const UNCERTAIN: &str = "uncertain";
 
 /// Whether a result can be stored and read again; asked before it is copied.
 pub(super) fn check(task: &Task, result: &Map<String, Value>) -> Result<(), Refusal> {
@@ -30,7 +30,9 @@ pub(super) fn check(task: &Task, result: &Map<String, Value>) -> Result<(), Refu
 }
 
 pub(super) fn completed(task: Task, event: Event, result: Map<String, Value>, now: Millis) -> Outcome {
-    let (result, blobs) = held(result);
+    let (told, blobs) = held(result);
+    let mut result = event.partial.clone();
+    result.extend(told);
     let event = Event {
         state: EventState::Completed,
         result: Some(result),
@@ -57,7 +59,9 @@ pub(super) fn failed(task: Task, event: Event, error: EventError, now: Millis) -
 /// The end of an attempt: the declared retries decide whether it is that of the task.
 pub(super) fn attempt_failed(task: Task, event: Event, error: EventError, now: Millis) -> Outcome {
     let task = Task { attempts: task.attempts + 1, ..task };
-    let wait = task.policy.retry.and_then(|retry| retry.wait_after(task.attempts));
+    // Whether it happened is for a person to find out, before it may happen again.
+    let is_known = error.kind != UNCERTAIN;
+    let wait = task.policy.retry.filter(|_| is_known).and_then(|retry| retry.wait_after(task.attempts));
     let Some(wait) = wait else { return failed(task, event, error, now) };
     let not_before = (wait > Millis(0)).then(|| now.plus(wait));
     let error = Some(error.message);
@@ -103,7 +107,7 @@ fn ended(task: Task, state: TaskState, now: Millis) -> Task {
     Task { state, not_before: None, updated: now, ended: Some(now), ..task }
 }
 
-fn held(result: Map<String, Value>) -> (Payload, Vec<Blob>) {
+pub(super) fn held(result: Map<String, Value>) -> (Payload, Vec<Blob>) {
     let mut payload = BTreeMap::new();
     let mut blobs = Vec::new();
     for (name, value) in result {

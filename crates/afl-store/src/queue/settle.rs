@@ -116,7 +116,7 @@ impl Queue {
     }
 
     /// The task and the event, if the ticket is that of the holder.
-    async fn holding(&self, ticket: &Ticket) -> Result<Held, Refusal> {
+    pub(super) async fn holding(&self, ticket: &Ticket) -> Result<Held, Refusal> {
         let work = self.store.work(&ticket.run, &ticket.step).await?;
         let (Some(run), Some(task), Some(event)) = (work.run, work.task, work.event) else {
             return Err(Refusal::Unknown { run: ticket.run.clone(), step: ticket.step.clone() });
@@ -143,18 +143,18 @@ impl Queue {
         }
     }
 
-    fn busy(&self, ticket: &Ticket) -> Refusal {
+    pub(super) fn busy(&self, ticket: &Ticket) -> Refusal {
         let key = self.store.run_key(&ticket.run, crate::store::task_record(&ticket.step));
         Refusal::Store(crate::backend::StoreError::Conflict { key }.into())
     }
 }
 
-struct Holding {
-    task: Stored<Task>,
-    event: Stored<Event>,
+pub(super) struct Holding {
+    pub(super) task: Stored<Task>,
+    pub(super) event: Stored<Event>,
 }
 
-enum Held {
+pub(super) enum Held {
     Now(Box<Holding>),
     /// The holder has given it out of its hands before.
     Settled {

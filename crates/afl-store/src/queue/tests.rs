@@ -100,6 +100,7 @@ impl World {
             payload: BTreeMap::from([("n".to_owned(), afl_engine::attribute::Held::Inline(json!(number)))]),
             result: None,
             error: None,
+            partial: BTreeMap::new(),
             reception: Reception::Open,
         };
         let task = Task {
@@ -521,3 +522,5 @@ async fn claimers_at_the_same_time_never_get_the_same_task() {
     all.dedup();
     assert_eq!(all.len(), 200);
 }
+
+mod noting;

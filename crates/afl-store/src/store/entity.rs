@@ -23,6 +23,7 @@ pub(crate) const EVENTS: &str = "e/";
 pub(crate) const TASKS: &str = "t/";
 pub(crate) const BLOBS: &str = "x/";
 pub(crate) const PIECES: &str = "y/";
+pub(crate) const LOGS: &str = "l/";
 
 /// A part of a run with its own record.
 pub(crate) trait Entity: Serialize + DeserializeOwned {

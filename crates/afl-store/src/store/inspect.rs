@@ -29,6 +29,7 @@ pub enum Sort {
     Event,
     Task,
     Blob,
+    Log,
     /// None of ours.
     Unknown,
 }
@@ -101,6 +102,7 @@ fn inspected(run: &RunId, record: Record) -> Inspected {
         Some(entity::EVENTS) => (Sort::Event, placement::<Event>(run, record)),
         Some(entity::TASKS) => (Sort::Task, placement::<Task>(run, record)),
         Some(entity::BLOBS | entity::PIECES) => (Sort::Blob, seal::opened(&record).map(|_| Placement::Right)),
+        Some(entity::LOGS) => (Sort::Log, seal::opened(&record).map(|_| Placement::Right)),
         _ if id == entity::RUN => (Sort::Run, placement::<Run>(run, record)),
         _ => (Sort::Unknown, Ok(Placement::Right)),
     };

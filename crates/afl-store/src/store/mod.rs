@@ -25,7 +25,7 @@ pub use afl_engine::evaluation::Stored;
 pub use blob::blob_record;
 pub use commit::Reservation;
 pub use entity::step_record;
-pub(crate) use entity::{decode, encode, event_record, run_record, task_record};
+pub(crate) use entity::{LOGS, decode, encode, event_record, run_record, task_record};
 pub use error::{Defect, Error};
 pub use inspect::{Inspected, Misplaced, Placement, Sort};
 pub use place::{Shelf, bucket};
@@ -35,6 +35,7 @@ pub use read::{Found, Loaded};
 pub use scope::Program;
 pub(crate) use scope::run_of;
 pub use seal::{RUNTIME_VERSION, SCHEMA_VERSION};
+pub(crate) use seal::{opened, sealed};
 
 /// One tenant's part of a store. Clones share the backend.
 #[derive(Clone, Debug)]

@@ -130,6 +130,12 @@ impl Store {
         self.page(run, entity::TASKS, entity::TASKS, after, limit).await
     }
 
+    /// The tasks of a bucket, in its order.
+    pub async fn tasks_in(&self, bucket: &str, limit: usize) -> Result<Vec<Stored<Task>>, Error> {
+        let scan = self.bucket_scan(bucket.to_owned(), Order::Ascending, None, limit);
+        self.backend.scan(&scan).await?.iter().map(decode).collect()
+    }
+
     async fn page<T: Entity>(
         &self,
         run: &RunId,

@@ -58,7 +58,7 @@ impl Store {
         self.shared_key(KEYS, key)
     }
 
-    fn shared_key(&self, scope: &str, id: &str) -> Key {
+    pub(crate) fn shared_key(&self, scope: &str, id: &str) -> Key {
         Key { tenant: self.tenant.clone(), scope: scope.into(), id: id.to_owned() }
     }
 }

@@ -1,0 +1,103 @@
+//! Handlers that are part of the agent, for examples and for trying things out.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time;
+
+use crate::handler::{Call, Context, Failure, FailureKind, Object, Outcome, Progress};
+use crate::http::HttpHost;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Builtin {
+    /// Returns its payload.
+    Echo,
+    /// Waits `ms` milliseconds and returns them.
+    Sleep,
+    /// Fails with `message`.
+    Fail,
+    /// Gets `url`; returns `status` and `body`, which is JSON if it can be read as such.
+    HttpGet,
+    /// Returns as `value` what `path` (`a.b[0]`) leads to in `value`.
+    JsonPick,
+}
+
+const ALL: &[Builtin] = &[Builtin::Echo, Builtin::Sleep, Builtin::Fail, Builtin::HttpGet, Builtin::JsonPick];
+const BEAT: Duration = Duration::from_secs(1);
+
+impl Builtin {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Echo => "echo",
+            Self::Sleep => "sleep",
+            Self::Fail => "fail",
+            Self::HttpGet => "http.get",
+            Self::JsonPick => "json.pick",
+        }
+    }
+
+    pub(crate) fn parse(name: &str) -> Result<Self, String> {
+        let found = ALL.iter().copied().find(|builtin| builtin.name() == name);
+        found.ok_or_else(|| {
+            let names: Vec<_> = ALL.iter().map(|builtin| builtin.name()).collect();
+            format!("names no built-in handler: they are {}", names.join(", "))
+        })
+    }
+
+    pub(crate) async fn run(self, call: Call, http: &HttpHost) -> Outcome {
+        let Call { payload, context, .. } = call;
+        let returned = match self {
+            Self::Echo => Ok(payload),
+            Self::Sleep => sleep(&payload, &context).await,
+            Self::Fail => {
+                let message = payload.get("message").and_then(Value::as_str).unwrap_or("failed as asked");
+                Err(Failure::new(FailureKind::Error, message))
+            }
+            Self::HttpGet => match text(&payload, "url") {
+                Ok(url) => http.get(url).await,
+                Err(failure) => Err(failure),
+            },
+            Self::JsonPick => pick(&payload),
+        };
+        returned.into()
+    }
+}
+
+async fn sleep(payload: &Object, context: &Context) -> Result<Object, Failure> {
+    let ms = payload
+        .get("ms")
+        .and_then(Value::as_u64)
+        .ok_or_else(|| missing("ms", "a whole number of milliseconds"))?;
+    let mut left = Duration::from_millis(ms);
+    while !left.is_zero() {
+        let nap = left.min(BEAT);
+        time::sleep(nap).await;
+        left -= nap;
+        context.progress(Progress { fraction: None, message: format!("{} ms left", left.as_millis()) });
+    }
+    Ok(Object::from_iter([("ms".to_owned(), json!(ms))]))
+}
+
+fn pick(payload: &Object) -> Result<Object, Failure> {
+    let path = text(payload, "path")?;
+    let mut value = payload.get("value").ok_or_else(|| missing("value", "the value to look into"))?;
+    for key in path.split(['.', '[', ']']).filter(|key| !key.is_empty()) {
+        let inner = match value {
+            Value::Object(object) => object.get(key),
+            Value::Array(list) => key.parse().ok().and_then(|index: usize| list.get(index)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+        };
+        value = inner.ok_or_else(|| {
+            Failure::new(FailureKind::Error, format!("there is no `{key}` on the path `{path}`"))
+        })?;
+    }
+    Ok(Object::from_iter([("value".to_owned(), value.clone())]))
+}
+
+fn text<'a>(payload: &'a Object, name: &str) -> Result<&'a str, Failure> {
+    payload.get(name).and_then(Value::as_str).ok_or_else(|| missing(name, "a text"))
+}
+
+fn missing(name: &str, expected: &str) -> Failure {
+    Failure::new(FailureKind::InvalidInput, format!("the payload needs `{name}`, {expected}"))
+}

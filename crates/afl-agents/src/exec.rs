@@ -1,0 +1,251 @@
+//! The host of programs: the payload on standard input, the result on standard output, the log on standard error.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::unix::pipe;
+use tokio::process::Command;
+use tokio::sync::Mutex;
+use tokio::{task, time};
+
+use crate::handler::{Call, Context, Failure, FailureKind, Outcome, Stream};
+use crate::process::{self, Ending, Group, Guardian, Output};
+use crate::registration::{Checked, Checksum};
+use crate::roots::Roots;
+
+/// Beyond this a result is refused, and what the program still writes is not read.
+pub(crate) const MAX_OUTPUT_BYTES: usize = 128 << 20;
+/// Between the request to end and the end.
+pub(crate) const TERM_GRACE: Duration = Duration::from_secs(5);
+
+const ETXTBSY_TRIES: usize = 20;
+
+#[derive(Debug)]
+pub(crate) struct ExecHost {
+    roots: Roots,
+    guardian: Arc<Guardian>,
+    pass_variables: Vec<String>,
+    /// Copies of programs whose checksum is registered, so that what runs is what was verified. An async lock, because
+    /// whoever comes second waits for the copy of the first.
+    verified: Mutex<Verified>,
+}
+
+#[derive(Debug, Default)]
+struct Verified {
+    folder: Option<TempDir>,
+    programs: BTreeMap<String, PathBuf>,
+}
+
+impl ExecHost {
+    pub(crate) fn new(roots: Roots, guardian: Arc<Guardian>, pass_variables: Vec<String>) -> Self {
+        Self { roots, guardian, pass_variables, verified: Mutex::default() }
+    }
+
+    pub(crate) async fn run(&self, path: &Path, checked: &Checked, call: &Call) -> Outcome {
+        self.attempt(path, checked, call).await.unwrap_or_else(Outcome::Failed)
+    }
+
+    /// The program to start, if it may be started.
+    pub(crate) async fn program(&self, path: &Path, checksum: Option<Checksum>) -> Result<PathBuf, Failure> {
+        let opened = self.roots.open(path)?;
+        if !opened.is_executable() {
+            let message = format!("{} is not executable: try `chmod +x` on it", path.display());
+            return Err(Failure::new(FailureKind::Refused, message));
+        }
+        let Some(checksum) = checksum else { return Ok(opened.path) };
+        let mut verified = self.verified.lock().await;
+        if let Some(program) = verified.programs.get(&checksum.to_string()) {
+            return Ok(program.clone());
+        }
+        let reading = task::spawn_blocking(move || opened.read(Some(checksum))).await;
+        let bytes = reading.map_err(|error| Failure::new(FailureKind::Unavailable, error.to_string()))??;
+        let copied = verified.copy(checksum, &bytes);
+        copied.map_err(|error| {
+            let message = format!("cannot keep a verified copy of {}: {error}", path.display());
+            Failure::new(FailureKind::Unavailable, message)
+        })
+    }
+
+    async fn attempt(&self, path: &Path, checked: &Checked, call: &Call) -> Result<Outcome, Failure> {
+        let program = self.program(path, checked.checksum).await?;
+        let unavailable = |error: io::Error| {
+            Failure::new(FailureKind::Unavailable, format!("cannot start {}: {error}", path.display()))
+        };
+        let mut running = self.start(path, &program, checked, call).await.map_err(unavailable)?;
+        let payload = serde_json::to_vec(&call.payload).map_err(io::Error::from).map_err(unavailable)?;
+        let ended = running.follow(&payload, &call.context).await;
+        ended.map_err(unavailable).map(|ended| judge(path, &ended))
+    }
+
+    async fn start(
+        &self,
+        path: &Path,
+        program: &Path,
+        checked: &Checked,
+        call: &Call,
+    ) -> io::Result<Running> {
+        let facts = call.context.facts();
+        let (stderr, stderr_end) = Output::pipe(Stream::Stderr)?;
+        let (reader, writer) = io::pipe()?;
+        let mut command = Command::new(program);
+        command.args(&checked.options.args).env_clear().envs(process::pass(&self.pass_variables));
+        command.env("AFL_FACET", &call.facet).env("AFL_IDEMPOTENCY_KEY", &facts.idempotency_key);
+        command
+            .env("AFL_LEASE_TOKEN", facts.lease_token.to_string())
+            .env("AFL_ATTEMPT", facts.attempt.to_string());
+        command.env("AFL_STEP", &facts.path).env("AFL_PROGRAM", path);
+        command.stdin(Stdio::piped()).stdout(Stdio::from(writer)).stderr(stderr_end);
+        let (group, stdin) = spawn(&mut command, &self.guardian).await?;
+        let stdout = pipe::Receiver::from_owned_fd(reader.into())?;
+        Ok(Running { group, stdin: Some(stdin), stdout: Some(stdout), stderr, result: Vec::new() })
+    }
+}
+
+/// A copy that was just written may for a moment be open for writing in a process that is being started elsewhere.
+async fn spawn(
+    command: &mut Command,
+    guardian: &Arc<Guardian>,
+) -> io::Result<(Group, tokio::process::ChildStdin)> {
+    let mut tries = 0;
+    loop {
+        match Group::spawn(command, guardian) {
+            Ok(mut group) => {
+                let stdin = group.take_stdin();
+                return stdin.map(|stdin| (group, stdin)).ok_or_else(|| io::ErrorKind::BrokenPipe.into());
+            }
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < ETXTBSY_TRIES => {
+                tries += 1;
+                time::sleep(Duration::from_millis(5)).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+struct Running {
+    group: Group,
+    stdin: Option<tokio::process::ChildStdin>,
+    stdout: Option<pipe::Receiver>,
+    stderr: Output,
+    result: Vec<u8>,
+}
+
+struct Ended {
+    status: ExitStatus,
+    result: Vec<u8>,
+    stderr: String,
+}
+
+impl Running {
+    /// Feeds it, reads it, and sees it to its end. Whoever asked drops us when the end takes too long.
+    async fn follow(&mut self, payload: &[u8], context: &Context) -> io::Result<Ended> {
+        let mut stdin = self.stdin.take();
+        let mut feeding = std::pin::pin!(async move {
+            if let Some(stdin) = &mut stdin {
+                // A program need not read its input; its exit code tells whether that was right.
+                drop(stdin.write_all(payload).await);
+            }
+            drop(stdin);
+        });
+        let mut fed = false;
+        let status = loop {
+            tokio::select! {
+                status = self.group.exited() => break status?,
+                () = &mut feeding, if !fed => fed = true,
+                read = read_some(&mut self.stdout, &mut self.result) => read?,
+                () = self.stderr.follow(context) => {}
+                _ = context.stopped() => {
+                    self.group.signal(Signal::TERM);
+                    break match time::timeout(TERM_GRACE, self.group.exited()).await {
+                        Ok(status) => status?,
+                        Err(_) => self.group.kill().await?,
+                    };
+                }
+            }
+        };
+        self.group.end();
+        self.stderr.finish(context);
+        self.read_left()?;
+        Ok(Ended { status, result: std::mem::take(&mut self.result), stderr: self.stderr.tail() })
+    }
+
+    /// What it left in the pipe; a descendant that escaped may hold that open, so its end is not waited for.
+    fn read_left(&mut self) -> io::Result<()> {
+        let Some(stdout) = &self.stdout else { return Ok(()) };
+        let mut chunk = vec![0; 64 << 10];
+        while self.result.len() <= MAX_OUTPUT_BYTES {
+            match rustix::io::read(stdout, &mut chunk[..]) {
+                Ok(0) | Err(rustix::io::Errno::AGAIN) => break,
+                Ok(read) => self.result.extend_from_slice(&chunk[..read]),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn read_some(stdout: &mut Option<pipe::Receiver>, result: &mut Vec<u8>) -> io::Result<()> {
+    let Some(pipe) = stdout else { return std::future::pending().await };
+    result.reserve(64 << 10);
+    let read = pipe.read_buf(result).await?;
+    if read == 0 || result.len() > MAX_OUTPUT_BYTES {
+        *stdout = None;
+    }
+    Ok(())
+}
+
+/// The exit code decides; only then does the output count.
+fn judge(path: &Path, ended: &Ended) -> Outcome {
+    let program = path.display();
+    let ending = Ending::of(ended.status);
+    let failed = |kind, message| {
+        let failure = ending.describe(Failure::new(kind, message)).with("stderr", ended.stderr.as_str());
+        Outcome::Failed(failure)
+    };
+    if ended.result.len() > MAX_OUTPUT_BYTES {
+        let message =
+            format!("{program} wrote more than {MAX_OUTPUT_BYTES} bytes: store them and return a reference");
+        return failed(FailureKind::InvalidResult, message);
+    }
+    match ending {
+        Ending::Exited(0) => match serde_json::from_slice::<Value>(&ended.result) {
+            Ok(value) => Outcome::of_value(value),
+            Err(error) => {
+                let message = format!("{program} must write one JSON object to standard output: {error}");
+                failed(FailureKind::InvalidResult, message)
+            }
+        },
+        Ending::Exited(_) => {
+            let said = ended.stderr.lines().last().unwrap_or("it wrote nothing to standard error");
+            failed(FailureKind::Error, format!("{program} ended with {ending}: {said}"))
+        }
+        Ending::Signaled(_) => failed(FailureKind::Crash, format!("{program} ended with {ending}")),
+    }
+}
+
+impl Verified {
+    fn copy(&mut self, checksum: Checksum, bytes: &[u8]) -> io::Result<PathBuf> {
+        let folder = match self.folder.take() {
+            Some(folder) => folder,
+            None => tempfile::Builder::new().prefix("afl-programs-").tempdir()?,
+        };
+        let program = folder.path().join(checksum.to_string());
+        self.folder = Some(folder);
+        let mut options = std::fs::OpenOptions::new();
+        let mut file = options.write(true).create_new(true).mode(0o500).open(&program)?;
+        io::Write::write_all(&mut file, bytes)?;
+        drop(file);
+        self.programs.insert(checksum.to_string(), program.clone());
+        Ok(program)
+    }
+}

@@ -1,0 +1,72 @@
+//! Handlers that are functions of this process.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::task;
+
+use super::perform::of_panic;
+use super::{Call, Failure, FailureKind, Handler, Object, Outcome};
+
+/// A function that may block its thread. It cannot be ended from outside: one that works long asks
+/// [`is_stopped`](super::Context::is_stopped) now and then.
+pub struct Blocking<F>(Arc<F>);
+
+/// A function that returns a future, which is dropped when the call is stopped.
+pub struct Concurrent<F>(F);
+
+pub fn blocking<F>(function: F) -> Blocking<F>
+where
+    F: Fn(Call) -> Result<Object, Failure> + Send + Sync + 'static,
+{
+    Blocking(Arc::new(function))
+}
+
+pub fn concurrent<F, R>(function: F) -> Concurrent<F>
+where
+    F: Fn(Call) -> R + Send + Sync,
+    R: Future<Output = Result<Object, Failure>> + Send,
+{
+    Concurrent(function)
+}
+
+#[async_trait]
+impl<F> Handler for Blocking<F>
+where
+    F: Fn(Call) -> Result<Object, Failure> + Send + Sync + 'static,
+{
+    async fn run(&self, call: Call) -> Outcome {
+        let function = self.0.clone();
+        match task::spawn_blocking(move || function(call)).await {
+            Ok(returned) => returned.into(),
+            Err(error) => Outcome::Failed(match error.try_into_panic() {
+                Ok(panic) => of_panic(panic.as_ref()),
+                Err(error) => Failure::new(FailureKind::Crash, format!("the handler did not run: {error}")),
+            }),
+        }
+    }
+}
+
+#[async_trait]
+impl<F, R> Handler for Concurrent<F>
+where
+    F: Fn(Call) -> R + Send + Sync,
+    R: Future<Output = Result<Object, Failure>> + Send,
+{
+    async fn run(&self, call: Call) -> Outcome {
+        (self.0)(call).await.into()
+    }
+}
+
+impl<F> fmt::Debug for Blocking<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Blocking")
+    }
+}
+
+impl<F> fmt::Debug for Concurrent<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Concurrent")
+    }
+}

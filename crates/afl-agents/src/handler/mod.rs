@@ -1,0 +1,82 @@
+//! The one interface of everything that does the work of a task: a call in, an outcome out.
+
+mod closure;
+mod context;
+mod failure;
+mod notes;
+mod perform;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+
+pub use closure::{Blocking, Concurrent, blocking, concurrent};
+pub use context::{CancelReason, Context, Control, Facts, Stop};
+pub use failure::{Failure, FailureKind};
+pub use notes::{Level, Line, MAX_LINE_BYTES, Notes, Progress, Stream};
+pub use perform::perform;
+
+/// What a handler returns and an update carries.
+pub type Object = Map<String, Value>;
+
+/// One attempt at one task.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The qualified name of the event facet.
+    pub facet: String,
+    pub payload: Object,
+    pub context: Context,
+}
+
+/// How an attempt ended.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Outcome {
+    Completed { result: Object },
+    Failed(Failure),
+}
+
+/// Does the work of calls. [`perform`] runs it, so that panics, silence and cancels become outcomes.
+#[async_trait]
+pub trait Handler: Send + Sync {
+    /// Dropping the future ends the work, as far as it can be ended from outside.
+    async fn run(&self, call: Call) -> Outcome;
+
+    /// How long a stopped call is waited for before its future is dropped.
+    fn grace(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+impl Outcome {
+    /// A handler's return value, which must be an object.
+    pub fn of_value(value: Value) -> Self {
+        match value {
+            Value::Object(result) => Self::Completed { result },
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                let message = format!("the result is {}, and must be a JSON object", kind_of(&value));
+                Self::Failed(Failure::new(FailureKind::InvalidResult, message))
+            }
+        }
+    }
+}
+
+impl From<Result<Object, Failure>> for Outcome {
+    fn from(returned: Result<Object, Failure>) -> Self {
+        match returned {
+            Ok(result) => Self::Completed { result },
+            Err(failure) => Self::Failed(failure),
+        }
+    }
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}

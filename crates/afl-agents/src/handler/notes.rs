@@ -1,0 +1,116 @@
+//! What a handler tells while it works: log lines, progress, partial results, signs of life.
+
+use std::mem;
+
+use serde::{Deserialize, Serialize};
+
+use super::Object;
+
+/// A longer line is cut; nobody reads the rest, and one line must not fill the log.
+pub const MAX_LINE_BYTES: usize = 16 << 10;
+
+/// How much may wait for the reader. What comes in addition is counted and dropped, so that a flood stops nobody.
+const MAX_LINES: usize = 10_000;
+const MAX_BYTES: usize = 8 << 20;
+
+/// Everything told since the last look.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Notes {
+    pub lines: Vec<Line>,
+    /// Lines that had no room; they came after [`Notes::lines`].
+    pub dropped_lines: u64,
+    /// The latest.
+    pub progress: Option<Progress>,
+    /// The updates, merged in their order.
+    pub update: Option<Object>,
+    /// Whether any sign of life came.
+    pub alive: bool,
+    line_bytes: usize,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Line {
+    pub stream: Stream,
+    pub level: Level,
+    pub text: String,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Progress {
+    /// From 0 to 1, where the handler knows.
+    #[serde(default)]
+    pub fraction: Option<f64>,
+    #[serde(default)]
+    pub message: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stream {
+    Stdout,
+    Stderr,
+    /// What the handler logs on purpose, and what we say of it.
+    System,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    Debug,
+    Info,
+    Warn,
+    Error,
+}
+
+impl Notes {
+    pub(super) fn take(&mut self) -> Self {
+        mem::take(self)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        !self.alive && self.lines.is_empty() && self.dropped_lines == 0
+    }
+
+    pub(super) fn push(&mut self, mut line: Line) {
+        if self.lines.len() >= MAX_LINES || self.line_bytes >= MAX_BYTES {
+            self.dropped_lines += 1;
+            return;
+        }
+        cut(&mut line.text);
+        self.line_bytes += line.text.len();
+        self.lines.push(line);
+    }
+
+    pub(super) fn merge(&mut self, partial: Object) {
+        self.update.get_or_insert_default().extend(partial);
+    }
+}
+
+fn cut(text: &mut String) {
+    if text.len() > MAX_LINE_BYTES {
+        let end = text.floor_char_boundary(MAX_LINE_BYTES);
+        text.truncate(end);
+        text.push('…');
+    }
+}
+
+impl Stream {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+            Self::System => "system",
+        }
+    }
+}
+
+impl Level {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+        }
+    }
+}

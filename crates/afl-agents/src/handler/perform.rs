@@ -1,0 +1,75 @@
+//! Runs a handler so that whatever it does, an outcome comes back.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::time;
+
+use super::context::Sign;
+use super::{Call, Context, Failure, FailureKind, Handler, Outcome, Stop};
+
+/// Runs one call. `timeout` counts from the last sign of life; without one the call may take for ever.
+///
+/// A call that is canceled or overdue is told to stop, waited for as long as its handler's
+/// [`grace`](Handler::grace), and dropped.
+pub async fn perform(handler: &dyn Handler, call: Call, timeout: Option<Duration>) -> Outcome {
+    let context = call.context.clone();
+    if let Some(stop) = context.stop_asked() {
+        return Outcome::Failed(stop.failure());
+    }
+    context.restart_timeout();
+    let mut work = AssertUnwindSafe(handler.run(call)).catch_unwind();
+    let (stop, late) = tokio::select! {
+        biased;
+        ended = &mut work => match context.stop_asked() {
+            None => return settle(ended),
+            Some(stop) => (stop, Some(ended)),
+        },
+        stop = context.stopped() => (stop, time::timeout(handler.grace(), work).await.ok()),
+        () = overdue(&context, timeout) => {
+            context.stop(Stop::TimedOut);
+            (Stop::TimedOut, time::timeout(handler.grace(), work).await.ok())
+        }
+    };
+    let mut failure = stop.failure();
+    if let (Stop::TimedOut, Some(timeout)) = (stop, timeout) {
+        let path = &context.facts().path;
+        failure.message = format!(
+            "no sign of life from the handler of {path} for {} ms: make it faster, let it call heartbeat, or raise timeout_ms",
+            timeout.as_millis()
+        );
+    }
+    if let Some(Ok(Outcome::Failed(told))) = late {
+        failure.details = told.details;
+    }
+    Outcome::Failed(failure)
+}
+
+fn settle(ended: Result<Outcome, Box<dyn Any + Send>>) -> Outcome {
+    ended.unwrap_or_else(|panic| Outcome::Failed(of_panic(panic.as_ref())))
+}
+
+pub(super) fn of_panic(panic: &(dyn Any + Send)) -> Failure {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    Failure::new(FailureKind::Crash, format!("the handler panicked: {text}"))
+}
+
+async fn overdue(context: &Context, timeout: Option<Duration>) {
+    let Some(timeout) = timeout else { return std::future::pending().await };
+    let mut signs = context.signs();
+    loop {
+        let sign = *signs.borrow_and_update();
+        match sign {
+            Sign::InLine => signs.changed().await.expect("the context has the sender"),
+            Sign::OfLife(last) => {
+                time::sleep_until(last + timeout).await;
+                if *signs.borrow() == sign {
+                    return;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The host of handlers behind HTTP: one POST, one bounded answer, no redirects, no private addresses.
+
+mod address;
+mod sign;
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use reqwest::header::{self, HeaderName, HeaderValue};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
+use serde_json::{Value, json};
+use url::Url;
+
+use address::Resolver;
+pub use address::{Allowed, BadEntry, PrivateAddress};
+pub use sign::Secret;
+
+use crate::handler::{Call, Failure, FailureKind, Object, Outcome};
+use crate::registration::Options;
+
+/// How HTTP handlers are called.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct HttpConfig {
+    pub allowed: Allowed,
+    /// By the name that registrations give as `metadata.secret`.
+    pub secrets: BTreeMap<String, Secret>,
+}
+
+#[derive(Debug)]
+pub(crate) struct HttpHost {
+    client: Client,
+    allowed: Arc<Allowed>,
+    secrets: BTreeMap<String, Secret>,
+}
+
+/// Beyond this an answer is refused.
+pub const MAX_RESPONSE_BYTES: usize = 32 << 20;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Of an answer that is an error, so much is shown.
+const SHOWN_BYTES: usize = 2_000;
+
+impl HttpHost {
+    pub(crate) fn new(config: HttpConfig) -> Result<Self, reqwest::Error> {
+        static PROVIDER: Once = Once::new();
+        // Refused only when the program has chosen another one before us, which is as good.
+        PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
+        let allowed = Arc::new(config.allowed);
+        let client = Client::builder()
+            .redirect(Policy::none())
+            // A proxy would resolve names behind our back.
+            .no_proxy()
+            .referer(false)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .dns_resolver(Arc::new(Resolver(allowed.clone())))
+            .user_agent(concat!("agentflow/", env!("CARGO_PKG_VERSION")))
+            .build()?;
+        Ok(Self { client, allowed, secrets: config.secrets })
+    }
+
+    pub(crate) async fn run(&self, url: &Url, options: &Options, call: &Call) -> Outcome {
+        self.post(url, options, call).await.unwrap_or_else(Outcome::Failed)
+    }
+
+    /// Whether a registration can be served, as far as that is known before the call.
+    pub(crate) fn check(&self, url: &Url, options: &Options) -> Result<Option<&Secret>, Failure> {
+        self.allowed.admit_url(url).map_err(|error| Failure::new(FailureKind::Refused, error.to_string()))?;
+        let Some(name) = &options.secret else { return Ok(None) };
+        let secret = self.secrets.get(name).ok_or_else(|| {
+            let message =
+                format!("the agent has no secret `{name}` to sign with: configure it, or sign with another");
+            Failure::new(FailureKind::Refused, message)
+        });
+        secret.map(Some)
+    }
+
+    async fn post(&self, url: &Url, options: &Options, call: &Call) -> Result<Outcome, Failure> {
+        let secret = self.check(url, options)?;
+        let body = serde_json::to_vec(&call.payload).unwrap_or_default();
+        let facts = call.context.facts();
+        let key = facts.idempotency_key.as_str();
+        let json = HeaderValue::from_static("application/json");
+        let id = header_text(key);
+        let mut ours = vec![
+            (header::CONTENT_TYPE, json.clone()),
+            (header::ACCEPT, json),
+            (HeaderName::from_static("idempotency-key"), id.clone()),
+            (HeaderName::from_static("afl-facet"), header_text(&call.facet)),
+            (HeaderName::from_static("afl-attempt"), facts.attempt.into()),
+            (HeaderName::from_static("afl-lease-token"), facts.lease_token.into()),
+        ];
+        if let Some(secret) = secret {
+            let (timestamp, signature) = secret.sign(id.as_bytes(), &body);
+            ours.push((HeaderName::from_static("webhook-id"), id));
+            ours.push((HeaderName::from_static("webhook-timestamp"), header_text(&timestamp)));
+            ours.push((HeaderName::from_static("webhook-signature"), header_text(&signature)));
+        }
+        let mut headers = options.headers.clone();
+        for (name, value) in ours {
+            headers.insert(name, value);
+        }
+        let request = self.client.request(Method::POST, url.clone()).headers(headers);
+        let (status, body) = self.send(url, request.body(body)).await?;
+        Ok(judge(url, status, &body))
+    }
+
+    /// For the built-in handler.
+    pub(crate) async fn get(&self, url: &str) -> Result<Object, Failure> {
+        let bad = |reason: String| Failure::new(FailureKind::InvalidInput, format!("`{url}` {reason}"));
+        let parsed = Url::parse(url).map_err(|error| bad(format!("is no URL: {error}")))?;
+        if !matches!(parsed.scheme(), "http" | "https") {
+            return Err(bad("is neither http nor https".to_owned()));
+        }
+        self.check(&parsed, &Options::default())?;
+        let (status, body) = self.send(&parsed, self.client.get(parsed.clone())).await?;
+        let body =
+            serde_json::from_slice(&body).unwrap_or_else(|_| Value::from(String::from_utf8_lossy(&body)));
+        Ok(Object::from_iter([("status".to_owned(), json!(status.as_u16())), ("body".to_owned(), body)]))
+    }
+
+    async fn send(&self, url: &Url, request: RequestBuilder) -> Result<(StatusCode, Vec<u8>), Failure> {
+        let response = request.send().await.map_err(|error| unreachable(url, &error))?;
+        let status = response.status();
+        Ok((status, read(url, response).await?))
+    }
+}
+
+/// Names of steps may have any letter, and headers may not.
+fn header_text(text: &str) -> HeaderValue {
+    let plain = |letter: char| letter.is_ascii_graphic() || letter == ' ';
+    let text: String = text.chars().map(|letter| if plain(letter) { letter } else { '?' }).collect();
+    HeaderValue::from_str(&text).expect("only plain letters are left")
+}
+
+async fn read(url: &Url, mut response: Response) -> Result<Vec<u8>, Failure> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| unreachable(url, &error))? {
+        if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
+            let message = format!(
+                "{} answered with more than {MAX_RESPONSE_BYTES} bytes: store them and return a reference",
+                shown(url)
+            );
+            return Err(Failure::new(FailureKind::InvalidResult, message));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+fn judge(url: &Url, status: StatusCode, body: &[u8]) -> Outcome {
+    let url = shown(url);
+    if status.is_success() {
+        return match serde_json::from_slice::<Value>(body) {
+            Ok(value) => Outcome::of_value(value),
+            Err(error) => {
+                let message = format!("{url} must answer with one JSON object: {error}");
+                Outcome::Failed(Failure::new(FailureKind::InvalidResult, message))
+            }
+        };
+    }
+    let (kind, advice) = match status {
+        StatusCode::NOT_FOUND | StatusCode::GONE => (FailureKind::NotFound, ": register the right address"),
+        StatusCode::REQUEST_TIMEOUT | StatusCode::GATEWAY_TIMEOUT => (FailureKind::Timeout, ""),
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE => {
+            (FailureKind::Unavailable, "")
+        }
+        _ if status.is_redirection() => {
+            (FailureKind::Refused, ", and redirects are not followed: register the address it leads to")
+        }
+        _ => (FailureKind::Error, ""),
+    };
+    let told: Option<Value> = serde_json::from_slice(body).ok();
+    let message = told.as_ref().and_then(error_message).map_or_else(
+        || format!("{url} answered {status}{advice}"),
+        |message| format!("{url} answered {status}: {message}"),
+    );
+    let text = String::from_utf8_lossy(&body[..body.len().min(SHOWN_BYTES)]).into_owned();
+    Outcome::Failed(Failure::new(kind, message).with("status", status.as_u16()).with("body", text))
+}
+
+/// `message`, `error`, or `error.message`, as most servers have it.
+fn error_message(body: &Value) -> Option<&str> {
+    let error = body.get("error");
+    let candidates = [error.and_then(|error| error.get("message")), error, body.get("message")];
+    candidates.into_iter().flatten().find_map(Value::as_str)
+}
+
+fn unreachable(url: &Url, error: &reqwest::Error) -> Failure {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    let mut deepest = error.to_string();
+    while let Some(inner) = cause {
+        if let Some(private) = inner.downcast_ref::<PrivateAddress>() {
+            return Failure::new(FailureKind::Refused, private.to_string());
+        }
+        deepest = inner.to_string();
+        cause = inner.source();
+    }
+    Failure::new(FailureKind::Unavailable, format!("cannot reach {}: {deepest}", shown(url)))
+}
+
+/// Without the query, which may hold what is nobody's business.
+fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_query(None);
+    url.to_string()
+}

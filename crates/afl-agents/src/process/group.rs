@@ -1,0 +1,88 @@
+//! A child process with all its descendants that stay in its group.
+
+use std::io;
+use std::process::ExitStatus;
+use std::sync::Arc;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::{Child, ChildStdin, Command};
+
+use super::Guardian;
+
+/// Killed when dropped, and when this process ends in any way.
+#[derive(Debug)]
+pub(crate) struct Group {
+    child: Child,
+    id: Pid,
+    guardian: Arc<Guardian>,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Alive,
+    /// The child is reaped and the rest killed: the number may be somebody else's.
+    Ended,
+}
+
+impl Group {
+    pub(crate) fn spawn(command: &mut Command, guardian: &Arc<Guardian>) -> io::Result<Self> {
+        let child = command.process_group(0).spawn()?;
+        let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).expect("a new child has an id");
+        let group = Self { child, id, guardian: guardian.clone(), state: State::Alive };
+        guardian.watch_over(group.number())?;
+        Ok(group)
+    }
+
+    pub(crate) fn number(&self) -> i32 {
+        self.id.as_raw_nonzero().get()
+    }
+
+    pub(crate) fn has_exited(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        if self.state == State::Ended {
+            return;
+        }
+        // Refused only if all are gone already, or have become another user whom the kernel protects from us.
+        kill_process_group(self.id, signal).ok();
+    }
+
+    /// Waits for the child, then kills what it left behind.
+    pub(crate) async fn wait(&mut self) -> io::Result<ExitStatus> {
+        let status = self.child.wait().await?;
+        self.end();
+        Ok(status)
+    }
+
+    /// Waits for the child alone; what it left behind is still there.
+    pub(crate) async fn exited(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait().await
+    }
+
+    pub(crate) fn take_stdin(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
+    }
+
+    pub(crate) async fn kill(&mut self) -> io::Result<ExitStatus> {
+        self.signal(Signal::KILL);
+        self.wait().await
+    }
+
+    /// Kills what is left.
+    pub(crate) fn end(&mut self) {
+        self.signal(Signal::KILL);
+        if self.state == State::Alive {
+            self.state = State::Ended;
+            self.guardian.forget(self.number());
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,154 @@
+//! A process's output as lines of its task's log.
+
+use std::collections::VecDeque;
+use std::future;
+use std::io::{self, ErrorKind, PipeReader};
+use std::mem;
+use std::os::fd::OwnedFd;
+use std::process::Stdio;
+
+use tokio::net::unix::pipe;
+
+use crate::handler::{Context, Level, MAX_LINE_BYTES, Stream};
+
+/// One end of a pipe whose other end is a child's standard output or error.
+#[derive(Debug)]
+pub(crate) struct Output {
+    pipe: Option<pipe::Receiver>,
+    stream: Stream,
+    line: Vec<u8>,
+    rest: Rest,
+    tail: VecDeque<String>,
+    chunk: Vec<u8>,
+}
+
+/// What to do with the bytes up to the next line break.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Rest {
+    Keep,
+    /// The line was too long and is told already.
+    Skip,
+}
+
+const CHUNK_BYTES: usize = 64 << 10;
+/// What a process may leave in its pipe at its end; more comes only from one that still writes.
+const MAX_LEFT_BYTES: usize = 4 << 20;
+const TAIL_LINES: usize = 20;
+
+impl Output {
+    /// The reading end, and what to give to the child.
+    pub(crate) fn pipe(stream: Stream) -> io::Result<(Self, Stdio)> {
+        let (reader, writer) = io::pipe()?;
+        Ok((Self::new(reader, stream)?, Stdio::from(writer)))
+    }
+
+    fn new(reader: PipeReader, stream: Stream) -> io::Result<Self> {
+        let pipe = Some(pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?);
+        let (line, tail, chunk) = (Vec::new(), VecDeque::new(), vec![0; CHUNK_BYTES]);
+        Ok(Self { pipe, stream, line, rest: Rest::Keep, tail, chunk })
+    }
+
+    /// Waits for output and tells its lines; never returns once the pipe is closed. May be dropped at any time.
+    pub(crate) async fn follow(&mut self, context: &Context) {
+        let Some(pipe) = &self.pipe else { return future::pending().await };
+        if pipe.readable().await.is_err() {
+            self.pipe = None;
+            return;
+        }
+        let read = pipe.try_read(&mut self.chunk);
+        self.took(read, context);
+    }
+
+    /// Tells all that was written so far.
+    pub(crate) fn catch_up(&mut self, context: &Context) {
+        let mut left = MAX_LEFT_BYTES;
+        loop {
+            match self.read(context) {
+                0 => return,
+                read => left = left.saturating_sub(read),
+            }
+            if left == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Forgets what was written by then: it belongs to nobody who listens now.
+    pub(crate) fn discard(&mut self) {
+        let Some(pipe) = &self.pipe else { return };
+        while matches!(rustix::io::read(pipe, &mut self.chunk[..]), Ok(1..)) {}
+        self.line.clear();
+        self.tail.clear();
+        self.rest = Rest::Keep;
+    }
+
+    /// Tells all that was written, and the last line even if it is not complete.
+    pub(crate) fn finish(&mut self, context: &Context) {
+        self.catch_up(context);
+        if !self.line.is_empty() {
+            self.end_line(context);
+        }
+        self.rest = Rest::Keep;
+    }
+
+    /// The last lines, for the message about a crash.
+    pub(crate) fn tail(&self) -> String {
+        self.tail.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Asks the pipe itself: the runtime may not have heard yet of what is in it.
+    fn read(&mut self, context: &Context) -> usize {
+        let Some(pipe) = &self.pipe else { return 0 };
+        let read = rustix::io::read(pipe, &mut self.chunk[..]).map_err(io::Error::from);
+        self.took(read, context)
+    }
+
+    fn took(&mut self, read: io::Result<usize>, context: &Context) -> usize {
+        match read {
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => 0,
+            Ok(0) | Err(_) => {
+                self.pipe = None;
+                0
+            }
+            Ok(read) => {
+                let chunk = mem::take(&mut self.chunk);
+                self.take(&chunk[..read], context);
+                self.chunk = chunk;
+                read
+            }
+        }
+    }
+
+    fn take(&mut self, chunk: &[u8], context: &Context) {
+        for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
+            let (text, is_end) = match piece.strip_suffix(b"\n") {
+                Some(text) => (text, true),
+                None => (piece, false),
+            };
+            if self.rest == Rest::Keep {
+                self.line.extend_from_slice(text);
+                if is_end || self.line.len() > MAX_LINE_BYTES {
+                    self.end_line(context);
+                }
+            }
+            // A line that was told before its end leaves nothing behind.
+            let is_told = self.rest == Rest::Skip || self.line.is_empty();
+            self.rest = if is_told && !is_end { Rest::Skip } else { Rest::Keep };
+        }
+    }
+
+    fn end_line(&mut self, context: &Context) {
+        let line = mem::take(&mut self.line);
+        let text = String::from_utf8_lossy(&line);
+        let text = text.trim_end_matches('\r').to_owned();
+        let level = match self.stream {
+            Stream::Stdout | Stream::System => Level::Info,
+            Stream::Stderr => Level::Warn,
+        };
+        if self.tail.len() == TAIL_LINES {
+            self.tail.pop_front();
+        }
+        self.tail.push_back(text.clone());
+        context.log(self.stream, level, text);
+    }
+}

@@ -1,0 +1,54 @@
+//! Finds the functions of Python files that are marked as handlers.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde::Deserialize;
+use tokio::process::Command;
+use tokio::time;
+
+use super::interpreter::Interpreter;
+use super::worker::START_TIMEOUT;
+use crate::handler::{Failure, FailureKind};
+use crate::process;
+
+/// One file, as far as its handlers are concerned.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+pub struct Discovered {
+    pub path: PathBuf,
+    #[serde(default)]
+    pub marked: Vec<Marked>,
+    /// Why it is no Python that can be read.
+    #[serde(default)]
+    pub unreadable: Option<String>,
+}
+
+/// A function that `@handler("ns.Facet")` marks.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+pub struct Marked {
+    pub facet: String,
+    pub function: String,
+}
+
+const TEXT: &str = include_str!("discover.py");
+
+/// The marked functions of files, in their order. The names of the facets must be written out there: nothing is run.
+pub async fn discover(python: &Path, files: &[PathBuf]) -> Result<Vec<Discovered>, Failure> {
+    let failed = |message: String| Failure::new(FailureKind::Unavailable, message);
+    let interpreter = Interpreter::probe(python, &[]).await?;
+    let mut command = Command::new(&interpreter.program);
+    command.args(["-I", "-c", TEXT]).args(files).env_clear().envs(process::pass(&[])).stdin(Stdio::null());
+    let output = time::timeout(START_TIMEOUT, command.kill_on_drop(true).output()).await;
+    let output = output
+        .map_err(|_| failed("Python does not answer".to_owned()))?
+        .map_err(|error| failed(format!("cannot run Python: {error}")))?;
+    let lines = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let found: Result<Vec<Discovered>, _> = lines.map(serde_json::from_slice).collect();
+    match found {
+        Ok(found) if found.len() == files.len() => Ok(found),
+        Ok(_) | Err(_) => {
+            let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            Err(failed(format!("cannot look for handlers: {message}")))
+        }
+    }
+}

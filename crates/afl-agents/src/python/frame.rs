@@ -1,0 +1,121 @@
+//! Frames on the link to a Python process: four bytes of length, one byte that says what it is, JSON.
+
+use std::io::{self, ErrorKind};
+
+use serde::Serialize;
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+
+use super::MAX_RESULT_BYTES;
+
+#[derive(Debug)]
+pub(super) struct Link {
+    socket: UnixStream,
+    /// Read and not yet taken.
+    buffer: Vec<u8>,
+}
+
+/// What comes from the process.
+#[derive(Debug)]
+pub(super) enum Frame {
+    Ready,
+    Result(Vec<u8>),
+    Failure(Vec<u8>),
+    /// A failure before the handler was found.
+    NotLoaded(Vec<u8>),
+    Log(Vec<u8>),
+    Progress(Vec<u8>),
+    Heartbeat,
+    Update(Vec<u8>),
+}
+
+/// What goes to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Order {
+    Call,
+    Cancel,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LinkError {
+    #[error("the link is closed")]
+    Closed,
+    #[error("the process does not keep to the protocol: {0}")]
+    Broken(&'static str),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+const LENGTH_BYTES: usize = 4;
+const CHUNK_BYTES: usize = 64 << 10;
+/// The host itself refuses what is larger, with a clear word.
+const MAX_FRAME_BYTES: usize = MAX_RESULT_BYTES + 1;
+
+impl Link {
+    pub(super) fn new(socket: UnixStream) -> Self {
+        Self { socket, buffer: Vec::new() }
+    }
+
+    /// The next frame. May be dropped and called again: what was read stays.
+    pub(super) async fn read(&mut self) -> Result<Frame, LinkError> {
+        loop {
+            let wanted = match self.buffered_length()? {
+                Some(length) if self.buffer.len() >= LENGTH_BYTES + length => return self.take(length),
+                Some(length) => LENGTH_BYTES + length - self.buffer.len(),
+                None => LENGTH_BYTES,
+            };
+            self.socket.readable().await?;
+            self.buffer.reserve(wanted.clamp(CHUNK_BYTES, MAX_FRAME_BYTES));
+            match self.socket.try_read_buf(&mut self.buffer) {
+                Ok(0) => return Err(LinkError::Closed),
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Err(LinkError::Closed),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    pub(super) async fn write(&mut self, order: Order, body: &impl Serialize) -> Result<(), LinkError> {
+        let mut frame = vec![0; LENGTH_BYTES];
+        frame.push(match order {
+            Order::Call => b'K',
+            Order::Cancel => b'C',
+        });
+        serde_json::to_writer(&mut frame, body).map_err(io::Error::from)?;
+        let length = u32::try_from(frame.len() - LENGTH_BYTES);
+        let length = length.map_err(|_| LinkError::Broken("a payload of more than 4 GiB"))?;
+        frame[..LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
+        Ok(self.socket.write_all(&frame).await?)
+    }
+
+    /// Nothing more will be asked.
+    pub(super) async fn close(&mut self) -> io::Result<()> {
+        self.socket.shutdown().await
+    }
+
+    fn buffered_length(&self) -> Result<Option<usize>, LinkError> {
+        let Some(length) = self.buffer.first_chunk::<LENGTH_BYTES>() else { return Ok(None) };
+        match u32::from_be_bytes(*length) as usize {
+            length @ 1..=MAX_FRAME_BYTES => Ok(Some(length)),
+            _ => Err(LinkError::Broken("a frame without a sound length")),
+        }
+    }
+
+    fn take(&mut self, length: usize) -> Result<Frame, LinkError> {
+        let rest = self.buffer.split_off(LENGTH_BYTES + length);
+        let mut frame = std::mem::replace(&mut self.buffer, rest);
+        let body = frame.split_off(LENGTH_BYTES + 1);
+        match frame[LENGTH_BYTES] {
+            b'E' => Ok(Frame::Ready),
+            b'R' => Ok(Frame::Result(body)),
+            b'F' => Ok(Frame::Failure(body)),
+            b'X' => Ok(Frame::NotLoaded(body)),
+            b'L' => Ok(Frame::Log(body)),
+            b'P' => Ok(Frame::Progress(body)),
+            b'H' => Ok(Frame::Heartbeat),
+            b'U' => Ok(Frame::Update(body)),
+            _ => Err(LinkError::Broken("a frame of no known kind")),
+        }
+    }
+}

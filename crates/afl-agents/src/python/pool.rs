@@ -1,0 +1,166 @@
+//! The warm Python processes of one environment.
+
+use std::mem;
+#[expect(
+    clippy::disallowed_types,
+    reason = "a worker is put back from Drop-like places, and held for a push or a scan"
+)]
+use std::sync::Mutex;
+use std::sync::{Arc, PoisonError, Weak};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use tokio::process::Command;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{self, Instant};
+
+use super::interpreter::Interpreter;
+use super::locate::Version;
+use super::texts::Program;
+use super::worker::Worker;
+use crate::handler::{Context, Failure, Object};
+use crate::process::Guardian;
+
+#[derive(Debug)]
+pub(super) struct Pool {
+    pub(super) interpreter: Interpreter,
+    hello: Value,
+    passed: Vec<String>,
+    guardian: Arc<Guardian>,
+    idle_for: Duration,
+    busy: Arc<Semaphore>,
+    #[expect(clippy::disallowed_types, reason = "protects the list alone; no await while it is held")]
+    idle: Mutex<Idle>,
+}
+
+#[derive(Debug, Default)]
+struct Idle {
+    /// The one used last is at the end, and goes first: the others may cool down.
+    workers: Vec<Worker>,
+    sweeper: Sweeper,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum Sweeper {
+    #[default]
+    Absent,
+    AtWork,
+}
+
+/// What the pool is asked for.
+pub(super) struct Settings {
+    pub(super) workers: usize,
+    pub(super) idle_for: Duration,
+    pub(super) passed: Vec<String>,
+    /// Where `import` looks first.
+    pub(super) folders: Vec<String>,
+}
+
+/// Handlers leak; after so many calls a process has earned a fresh start.
+const MAX_CALLS: u32 = 10_000;
+
+impl Pool {
+    pub(super) fn new(interpreter: Interpreter, settings: Settings, guardian: Arc<Guardian>) -> Arc<Self> {
+        let folders = Object::from_iter([("folders".to_owned(), json!(settings.folders))]);
+        #[expect(clippy::disallowed_types, reason = "as at the field")]
+        let idle = Mutex::new(Idle::default());
+        Arc::new(Self {
+            interpreter,
+            hello: Program::Handlers.hello(folders),
+            passed: settings.passed,
+            guardian,
+            idle_for: settings.idle_for,
+            busy: Arc::new(Semaphore::new(settings.workers)),
+            idle,
+        })
+    }
+
+    /// The right to keep one process busy.
+    pub(super) async fn enter(&self) -> OwnedSemaphorePermit {
+        self.busy.clone().acquire_owned().await.expect("never closed")
+    }
+
+    /// A process that has no other version of the module loaded, best one that has this.
+    pub(super) async fn worker(
+        &self,
+        uri: &str,
+        version: Version,
+        context: &Context,
+    ) -> Result<Worker, Failure> {
+        match self.take_idle(uri, version) {
+            Some(worker) => Ok(worker),
+            None => self.start(context).await,
+        }
+    }
+
+    pub(super) async fn start(&self, context: &Context) -> Result<Worker, Failure> {
+        let mut command = Command::new(&self.interpreter.program);
+        command.env_clear().envs(self.interpreter.variables(&self.passed));
+        Worker::start(&mut command, &self.hello, &self.guardian, context).await
+    }
+
+    pub(super) fn put_back(self: &Arc<Self>, mut worker: Worker) {
+        if worker.calls >= MAX_CALLS {
+            tokio::spawn(worker.retire());
+            return;
+        }
+        worker.idle_since = Instant::now();
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.workers.push(worker);
+        if idle.sweeper == Sweeper::Absent {
+            idle.sweeper = Sweeper::AtWork;
+            tokio::spawn(sweep(Arc::downgrade(self), self.idle_for));
+        }
+    }
+
+    /// Ends those that are idle; each may clean up.
+    pub(super) async fn close(&self) {
+        let idle = mem::take(&mut self.idle.lock().unwrap_or_else(PoisonError::into_inner).workers);
+        join_all(idle.into_iter().map(Worker::retire)).await;
+    }
+
+    fn take_idle(&self, uri: &str, version: Version) -> Option<Worker> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let loaded = |worker: &Worker| worker.loaded.get(uri).copied();
+            let workers = &mut idle.workers;
+            let warm = workers.iter().rposition(|worker| loaded(worker) == Some(version));
+            let found = warm.or_else(|| workers.iter().rposition(|worker| loaded(worker).is_none()));
+            let mut worker = workers.remove(found?);
+            if !worker.is_dead() {
+                return Some(worker);
+            }
+        }
+    }
+
+    /// Takes out those that were idle for too long; says when the next will have been.
+    fn expired(&self) -> (Vec<Worker>, Option<Instant>) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let (expired, kept): (Vec<_>, Vec<_>) = mem::take(&mut idle.workers)
+            .into_iter()
+            .partition(|worker| worker.idle_since + self.idle_for <= now);
+        idle.workers = kept;
+        let next = idle.workers.iter().map(|worker| worker.idle_since + self.idle_for).min();
+        if next.is_none() {
+            idle.sweeper = Sweeper::Absent;
+        }
+        (expired, next)
+    }
+}
+
+async fn sweep(pool: Weak<Pool>, idle_for: Duration) {
+    let mut next = Instant::now() + idle_for;
+    loop {
+        time::sleep_until(next).await;
+        let Some(pool) = pool.upgrade() else { return };
+        let (expired, soonest) = pool.expired();
+        drop(pool);
+        for worker in expired {
+            worker.retire().await;
+        }
+        let Some(soonest) = soonest else { return };
+        next = soonest;
+    }
+}

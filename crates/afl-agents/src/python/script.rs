@@ -1,0 +1,108 @@
+//! Runs the `script` blocks of AFL: a fresh, caged process for each, so that no script sees another.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::Command;
+use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
+
+use super::PythonConfig;
+use super::interpreter::Interpreter;
+use super::texts::Program;
+use super::worker::{Done, Worker};
+use crate::handler::{Call, Context, Failure, FailureKind, Handler, Object, Outcome};
+use crate::process::Guardian;
+
+const LANGUAGE: &str = "python";
+/// Bytes, descriptors and seconds of processor time, by the names of Python's `resource`. Space for addresses is
+/// what a script can fill memory with.
+const LIMITS: &[(&str, u64)] =
+    &[("AS", 1 << 30), ("FSIZE", 64 << 20), ("NOFILE", 64), ("NPROC", 64), ("CORE", 0), ("CPU", 60)];
+
+/// Does tasks whose payload is `language`, `code` and `params`; the result is what the code leaves in `result`.
+#[derive(Debug)]
+pub(crate) struct ScriptHost {
+    config: PythonConfig,
+    guardian: Arc<Guardian>,
+    interpreter: OnceCell<Interpreter>,
+    busy: Semaphore,
+}
+
+/// Dropped in this order: the process goes before its folder.
+struct Cage<'a> {
+    worker: Worker,
+    folder: TempDir,
+    permit: SemaphorePermit<'a>,
+}
+
+#[derive(Serialize)]
+struct Script<'a> {
+    code: &'a str,
+    params: &'a Object,
+}
+
+impl ScriptHost {
+    pub(crate) fn new(config: PythonConfig, guardian: Arc<Guardian>) -> Self {
+        let busy = Semaphore::new(config.workers);
+        Self { config, guardian, interpreter: OnceCell::new(), busy }
+    }
+
+    async fn attempt(&self, call: &Call) -> Result<Outcome, Failure> {
+        let script = read(&call.payload)?;
+        let cage = call.context.in_line(self.cage(&call.context)).await?;
+        let Cage { mut worker, folder, permit } = cage;
+        let outcome = match worker.call(&script, &call.context).await {
+            Done::Answered(outcome) | Done::Ended(outcome) => outcome,
+            Done::NotTaken(failure) => Outcome::Failed(failure),
+        };
+        // Nothing may run in the folder when it is removed.
+        worker.end().await;
+        drop(folder);
+        drop(permit);
+        Ok(outcome)
+    }
+
+    async fn cage(&self, context: &Context) -> Result<Cage<'_>, Failure> {
+        let permit = self.busy.acquire().await.expect("never closed");
+        let probe = || Interpreter::probe(&self.config.python, &self.config.pass_variables);
+        let interpreter = self.interpreter.get_or_try_init(probe).await?;
+        let folder = tempfile::Builder::new().prefix("afl-script-").tempdir();
+        let folder = folder.map_err(|error| {
+            Failure::new(FailureKind::Unavailable, format!("cannot make a folder for a script: {error}"))
+        })?;
+        let mut command = Command::new(&interpreter.program);
+        command.args(["-I", "-S", "-B"]).env_clear().current_dir(folder.path());
+        let limits = LIMITS.iter().map(|(name, limit)| ((*name).to_owned(), json!(limit))).collect();
+        let hello = Program::Script.hello(Object::from_iter([("limits".to_owned(), Value::Object(limits))]));
+        let worker = Worker::start(&mut command, &hello, &self.guardian, context).await?;
+        Ok(Cage { worker, folder, permit })
+    }
+}
+
+#[async_trait]
+impl Handler for ScriptHost {
+    async fn run(&self, call: Call) -> Outcome {
+        self.attempt(&call).await.unwrap_or_else(Outcome::Failed)
+    }
+}
+
+fn read(payload: &Object) -> Result<Script<'_>, Failure> {
+    let text = |name: &str| payload.get(name).and_then(Value::as_str);
+    match text("language") {
+        Some(LANGUAGE) => {}
+        other => {
+            let message = format!(
+                "no host runs scripts in `{}`: write them in `{LANGUAGE}`",
+                other.unwrap_or("no language")
+            );
+            return Err(Failure::new(FailureKind::NotFound, message));
+        }
+    }
+    match (text("code"), payload.get("params")) {
+        (Some(code), Some(Value::Object(params))) => Ok(Script { code, params }),
+        _ => Err(Failure::new(FailureKind::InvalidInput, "a script needs `code` and `params`")),
+    }
+}

@@ -1,0 +1,181 @@
+//! Handler registrations (document 000 §8.5): which handler does the work of which event facet.
+
+mod checksum;
+mod lookup;
+mod options;
+mod topics;
+mod uri;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use checksum::Checksum;
+pub use lookup::{NoHandler, find};
+pub use options::Options;
+pub use topics::{BadTopic, Topics};
+pub use uri::{DottedName, ModuleUri};
+
+use crate::handler::{Failure, FailureKind, Object};
+
+/// The record under its documented names. [`Registration::check`] says what is wrong with one.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Registration {
+    /// The key: `ns.Facet`, or a short name, which stands for any namespace.
+    pub facet_name: String,
+    pub module_uri: String,
+    #[serde(default = "default_entrypoint")]
+    pub entrypoint: String,
+    #[serde(default = "default_version")]
+    pub version: String,
+    /// The SHA-256 of the module or program, or nothing.
+    #[serde(default)]
+    pub checksum: String,
+    /// From the last sign of life.
+    #[serde(default = "default_timeout_ms")]
+    pub timeout_ms: i64,
+    /// Informational.
+    #[serde(default)]
+    pub requirements: Vec<String>,
+    /// Handed to the handler as `_handler_metadata`; [`Options`] are those that the hosts read.
+    #[serde(default)]
+    pub metadata: Object,
+    #[serde(default)]
+    pub created: i64,
+    #[serde(default)]
+    pub updated: i64,
+}
+
+/// A registration whose texts have been read.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Checked {
+    pub facet_name: DottedName,
+    pub module: ModuleUri,
+    pub checksum: Option<Checksum>,
+    pub timeout: Duration,
+    pub options: Options,
+}
+
+/// One thing that is wrong with a registration.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Problem {
+    #[error("facet_name `{name}` is no name of a facet: write `ns.Facet` or `Facet`")]
+    FacetName { name: String },
+    #[error("module_uri `{uri}` {reason}")]
+    ModuleUri { uri: String, reason: String },
+    #[error("entrypoint `{name}` is no name of a Python function")]
+    Entrypoint { name: String },
+    #[error(
+        "checksum `{text}` is no SHA-256: write its 64 hexadecimal digits, as `sha256sum` prints them, or leave it empty"
+    )]
+    Checksum { text: String },
+    #[error("checksum is given, but `{uri}` names no file to compare it with: leave it empty")]
+    ChecksumOfNoFile { uri: String },
+    #[error("timeout_ms is {timeout_ms}, and must be from 1 to {MAX_TIMEOUT_MS}, which is a week")]
+    Timeout { timeout_ms: i64 },
+    #[error("metadata.{name} must be {expected}")]
+    Metadata { name: &'static str, expected: &'static str },
+}
+
+pub const DEFAULT_ENTRYPOINT: &str = "handle";
+pub const DEFAULT_VERSION: &str = "1.0.0";
+pub const DEFAULT_TIMEOUT_MS: i64 = 30_000;
+/// A handler that is silent for longer is not alive.
+pub const MAX_TIMEOUT_MS: i64 = 7 * 24 * 3_600_000;
+
+fn default_entrypoint() -> String {
+    DEFAULT_ENTRYPOINT.to_owned()
+}
+
+fn default_version() -> String {
+    DEFAULT_VERSION.to_owned()
+}
+
+fn default_timeout_ms() -> i64 {
+    DEFAULT_TIMEOUT_MS
+}
+
+impl Registration {
+    /// With every default.
+    pub fn new(facet_name: impl Into<String>, module_uri: impl Into<String>) -> Self {
+        Self {
+            facet_name: facet_name.into(),
+            module_uri: module_uri.into(),
+            entrypoint: default_entrypoint(),
+            version: default_version(),
+            checksum: String::new(),
+            timeout_ms: DEFAULT_TIMEOUT_MS,
+            requirements: Vec::new(),
+            metadata: Object::new(),
+            created: 0,
+            updated: 0,
+        }
+    }
+
+    /// What a module says of itself, with the rest from here.
+    pub(crate) fn completed(&self, record: Value) -> Result<Self, Failure> {
+        let mut fields = serde_json::to_value(self).unwrap_or_default();
+        if let (Value::Object(fields), Value::Object(said)) = (&mut fields, record) {
+            let is_said = |value: &Value| value.as_str() != Some("");
+            fields.extend(said.into_iter().filter(|(_, value)| is_said(value)));
+        }
+        serde_json::from_value(fields).map_err(|error| {
+            let message = format!("{} registers something that cannot be read: {error}", self.module_uri);
+            Failure::new(FailureKind::InvalidResult, message)
+        })
+    }
+
+    /// Reads all texts, or tells everything that is wrong at once.
+    pub fn check(&self) -> Result<Checked, Vec<Problem>> {
+        let facet_name = DottedName::parse(&self.facet_name)
+            .ok_or_else(|| Problem::FacetName { name: self.facet_name.clone() });
+        let module = ModuleUri::parse(&self.module_uri);
+        let entrypoint = if uri::is_identifier(&self.entrypoint) {
+            Ok(())
+        } else {
+            Err(Problem::Entrypoint { name: self.entrypoint.clone() })
+        };
+        let checksum = self.checked_checksum(module.as_ref().ok());
+        let timeout = match self.timeout_ms {
+            1..=MAX_TIMEOUT_MS => Ok(Duration::from_millis(self.timeout_ms.unsigned_abs())),
+            timeout_ms => Err(Problem::Timeout { timeout_ms }),
+        };
+        let options = Options::read(&self.metadata);
+        match (facet_name, module, entrypoint, checksum, timeout, options) {
+            (Ok(facet_name), Ok(module), Ok(()), Ok(checksum), Ok(timeout), Ok(options)) => {
+                Ok(Checked { facet_name, module, checksum, timeout, options })
+            }
+            (facet_name, module, entrypoint, checksum, timeout, options) => {
+                let problems = [
+                    facet_name.err(),
+                    module.err(),
+                    entrypoint.err(),
+                    checksum.err(),
+                    timeout.err(),
+                    options.err(),
+                ];
+                Err(problems.into_iter().flatten().collect())
+            }
+        }
+    }
+
+    fn checked_checksum(&self, module: Option<&ModuleUri>) -> Result<Option<Checksum>, Problem> {
+        if self.checksum.is_empty() {
+            return Ok(None);
+        }
+        let checksum = Checksum::parse(&self.checksum);
+        let checksum = checksum.ok_or_else(|| Problem::Checksum { text: self.checksum.clone() })?;
+        match module {
+            Some(ModuleUri::Http(_) | ModuleUri::Builtin(_)) => {
+                Err(Problem::ChecksumOfNoFile { uri: self.module_uri.clone() })
+            }
+            Some(ModuleUri::PythonModule(_) | ModuleUri::PythonFile(_) | ModuleUri::Exec(_)) | None => {
+                Ok(Some(checksum))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

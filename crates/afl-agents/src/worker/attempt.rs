@@ -1,0 +1,335 @@
+//! One claimed task: the handler works, the lease is extended, what the handler tells is stored, the outcome settled.
+
+use std::time::Duration;
+
+use afl_runtime::agent::{
+    Claim, Effect, EventError, LogLevel, LogLine, LogStream, Refusal, Settled, UNCERTAIN,
+};
+use afl_runtime::{Millis, Service};
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::{Instant, interval_at, sleep, sleep_until};
+
+use super::directory::Hand;
+use crate::handler::{
+    Call, CancelReason, Context, Control, Facts, Failure, FailureKind, Level, Line, Notes, Outcome, Stream,
+};
+
+/// How a claimed task left the worker's hands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Ended {
+    Completed,
+    Failed {
+        message: String,
+        /// When it is tried again, if it is.
+        again: Option<Millis>,
+    },
+    /// Undone, because the worker stops.
+    GivenBack,
+    /// Its lease is over: whatever the handler did, somebody else has the task.
+    Lost,
+    /// Nobody wants it any more.
+    Canceled,
+}
+
+/// Lines are stored when there are so many, or so old.
+const LOG_LINES: usize = 100;
+const LOG_AGE: Duration = Duration::from_secs(1);
+/// From one try to settle to the next, when the store is away.
+const RETRY_FIRST: Duration = Duration::from_millis(100);
+const RETRY_MOST: Duration = Duration::from_secs(5);
+
+pub(super) struct Attempt<'a> {
+    service: &'a Service,
+    claim: &'a Claim,
+    control: Control,
+    lease: Duration,
+    extend_every: Duration,
+    /// By this process's steady clock, with a margin: later than this the task may be somebody else's.
+    ours_until: Instant,
+    lines: Vec<LogLine>,
+    /// When the oldest line came.
+    since: Option<Instant>,
+    page: u64,
+}
+
+/// Whether a store that does not answer makes us wait.
+enum Told {
+    Accepted,
+    Lost,
+    Canceled,
+    /// The store is away; the call may be repeated.
+    Later,
+}
+
+impl<'a> Attempt<'a> {
+    /// `granted` is when the claim was asked for: the lease is never older than that.
+    pub(super) fn new(
+        service: &'a Service,
+        claim: &'a Claim,
+        lease: Duration,
+        extend_every: Duration,
+        granted: Instant,
+    ) -> (Self, Context) {
+        let (context, control) = Context::new(Facts {
+            lease_token: claim.ticket.token,
+            idempotency_key: claim.idempotency_key(),
+            attempt: claim.task.attempts + 1,
+            path: claim.task.path.clone(),
+        });
+        let ours_until = granted + margin(lease);
+        let attempt = Self {
+            service,
+            claim,
+            control,
+            lease,
+            extend_every,
+            ours_until,
+            lines: Vec::new(),
+            since: None,
+            page: 0,
+        };
+        (attempt, context)
+    }
+
+    /// Works until the task is settled or lost; `shutdown` turns true when the worker can wait no longer.
+    pub(super) async fn run(
+        mut self,
+        hand: &Hand,
+        context: Context,
+        shutdown: watch::Receiver<bool>,
+    ) -> Ended {
+        let outcome = self.work(hand, context, shutdown).await;
+        let notes = self.control.take_notes();
+        self.note(notes).await;
+        let ended = match outcome {
+            Ok(outcome) => self.settle(outcome).await,
+            Err(ended) => ended,
+        };
+        self.flush().await;
+        ended
+    }
+
+    /// An end instead of an outcome when the task is no longer ours.
+    async fn work(
+        &mut self,
+        hand: &Hand,
+        context: Context,
+        mut shutdown: watch::Receiver<bool>,
+    ) -> Result<Outcome, Ended> {
+        let facet = self.claim.task.name.to_string();
+        let call = Call { facet, payload: self.claim.payload.clone(), context };
+        let silence = self.claim.task.policy.timeout_ms;
+        let silence = silence.map(|span| Duration::from_millis(u64::try_from(span.0).unwrap_or(0)));
+        let mut work = std::pin::pin!(hand.run(call, silence));
+        let mut extensions = interval_at(Instant::now() + self.extend_every, self.extend_every);
+        let control = self.control.clone();
+        let mut reason = None;
+        loop {
+            let flush_at = self.since.map(|since| since + LOG_AGE);
+            tokio::select! {
+                outcome = &mut work => {
+                    return match reason {
+                        Some(CancelReason::LeaseLost) => Err(Ended::Lost),
+                        Some(CancelReason::Requested) => Err(Ended::Canceled),
+                        Some(CancelReason::Shutdown) => Err(self.give_back().await),
+                        None => Ok(outcome),
+                    };
+                }
+                notes = control.notes() => {
+                    if let Some(lost) = self.note(notes).await {
+                        reason.get_or_insert(lost);
+                        control.cancel(lost);
+                    }
+                }
+                _ = extensions.tick() => {
+                    if let Some(lost) = self.extend().await {
+                        reason.get_or_insert(lost);
+                        control.cancel(lost);
+                    }
+                }
+                () = sleep_until(flush_at.unwrap_or(self.ours_until)), if flush_at.is_some() => self.flush().await,
+                () = sleep_until(self.ours_until), if reason.is_none() => {
+                    reason = Some(CancelReason::LeaseLost);
+                    control.cancel(CancelReason::LeaseLost);
+                }
+                Ok(()) = shutdown.changed(), if reason.is_none() => {
+                    reason = Some(CancelReason::Shutdown);
+                    control.cancel(CancelReason::Shutdown);
+                }
+            }
+        }
+    }
+
+    /// The task is offered to others at once. Work that may be done once only has begun, so its outcome is unknown:
+    /// the end of its lease will ask a person.
+    async fn give_back(&self) -> Ended {
+        if self.claim.task.policy.effect != Some(Effect::Once) {
+            // A lease that is not given back ends by itself.
+            drop(self.service.release(&self.claim.ticket).await);
+        }
+        Ended::GivenBack
+    }
+
+    /// Why to stop, if the task is no longer to be done.
+    async fn extend(&mut self) -> Option<CancelReason> {
+        let asked = Instant::now();
+        let by = Millis(i64::try_from(self.lease.as_millis()).unwrap_or(i64::MAX));
+        match told(&self.service.extend(&self.claim.ticket, by).await) {
+            Told::Accepted => {
+                self.ours_until = asked + margin(self.lease);
+                None
+            }
+            Told::Lost => Some(CancelReason::LeaseLost),
+            Told::Canceled => Some(CancelReason::Requested),
+            // There are more tries before the lease ends.
+            Told::Later => None,
+        }
+    }
+
+    /// Stores what the handler told.
+    async fn note(&mut self, notes: Notes) -> Option<CancelReason> {
+        self.lines.extend(notes.lines.into_iter().map(stored));
+        if notes.dropped_lines > 0 {
+            let text =
+                format!("{} lines dropped: they came faster than they could be stored", notes.dropped_lines);
+            self.lines.push(system(LogLevel::Warn, text));
+        }
+        if let Some(progress) = notes.progress {
+            let fraction = progress.fraction.map(|done| format!("{:.0}% ", done * 100.0)).unwrap_or_default();
+            self.lines.push(system(LogLevel::Info, format!("{fraction}{}", progress.message)));
+        }
+        if !self.lines.is_empty() {
+            self.since.get_or_insert_with(Instant::now);
+        }
+        if self.lines.len() >= LOG_LINES {
+            self.flush().await;
+        }
+        let partial = notes.update?;
+        match told(&self.service.update(&self.claim.ticket, &partial).await) {
+            Told::Accepted => None,
+            Told::Lost => Some(CancelReason::LeaseLost),
+            Told::Canceled => Some(CancelReason::Requested),
+            Told::Later => {
+                let text = "a part of the result could not be stored: the store is away".to_owned();
+                self.lines.push(system(LogLevel::Warn, text));
+                None
+            }
+        }
+    }
+
+    async fn flush(&mut self) {
+        self.since = None;
+        if self.lines.is_empty() {
+            return;
+        }
+        let lines = std::mem::take(&mut self.lines);
+        match told(&self.service.log(&self.claim.ticket, self.page, lines.clone()).await) {
+            Told::Accepted => self.page += 1,
+            // Lines of a lost attempt belong to nobody.
+            Told::Lost | Told::Canceled => {}
+            Told::Later => {
+                self.lines = lines;
+                self.since = Some(Instant::now());
+            }
+        }
+    }
+
+    /// Work that must happen at most once, and ended without a word, may have happened.
+    fn error(&self, failure: &Failure) -> EventError {
+        let is_once = self.claim.task.policy.effect == Some(Effect::Once);
+        match failure.kind {
+            FailureKind::Crash | FailureKind::Timeout if is_once => EventError {
+                kind: UNCERTAIN.to_owned(),
+                message: format!(
+                    "{}; the work must happen at most once: find out whether it happened, then retry the step or \
+                     continue it with its result",
+                    failure.message
+                ),
+            },
+            _ => EventError { kind: failure.error_type().to_owned(), message: failure.message.clone() },
+        }
+    }
+
+    /// Tells the outcome until it is accepted, or until the task may be somebody else's.
+    async fn settle(&mut self, outcome: Outcome) -> Ended {
+        if let Outcome::Failed(failure) = &outcome {
+            self.lines.extend(detail(failure));
+        }
+        let mut wait = RETRY_FIRST;
+        let mut outcome = outcome;
+        loop {
+            let answer = match &outcome {
+                Outcome::Completed { result } => self.service.complete(&self.claim.ticket, result).await,
+                Outcome::Failed(failure) => self.service.fail(&self.claim.ticket, &self.error(failure)).await,
+            };
+            let again = match &answer {
+                Err(refusal @ Refusal::TooLarge { .. }) => {
+                    outcome = Outcome::Failed(Failure::new(FailureKind::InvalidResult, refusal.to_string()));
+                    continue;
+                }
+                Ok(Settled::Again { not_before }) => Some(*not_before),
+                Ok(Settled::Arrived(_) | Settled::Repeated) | Err(_) => None,
+            };
+            match (told(&answer), &outcome) {
+                (Told::Accepted, Outcome::Completed { .. }) => return Ended::Completed,
+                (Told::Accepted, Outcome::Failed(failure)) => {
+                    return Ended::Failed { message: failure.message.clone(), again };
+                }
+                (Told::Lost, _) => return Ended::Lost,
+                (Told::Canceled, _) => return Ended::Canceled,
+                (Told::Later, _) if Instant::now() + wait >= self.ours_until => return Ended::Lost,
+                (Told::Later, _) => {
+                    sleep(wait).await;
+                    wait = (2 * wait).min(RETRY_MOST);
+                }
+            }
+        }
+    }
+}
+
+fn told<T>(answer: &Result<T, Refusal>) -> Told {
+    match answer {
+        // Only what a handler tells can be too large, and a part that is lost is no harm.
+        Ok(_) | Err(Refusal::TooLarge { .. }) => Told::Accepted,
+        Err(Refusal::LeaseLost { .. } | Refusal::Unknown { .. } | Refusal::TooEarly { .. }) => Told::Lost,
+        Err(Refusal::Canceled { .. }) => Told::Canceled,
+        Err(Refusal::Store(_)) => Told::Later,
+    }
+}
+
+/// The holder stops before the store's clock says so.
+fn margin(lease: Duration) -> Duration {
+    lease.mul_f64(0.8)
+}
+
+/// What a person needs to find the cause, in the log.
+fn detail(failure: &Failure) -> Vec<LogLine> {
+    let text = |name: &str, value: &Value| match value {
+        Value::String(text) => format!("{name}: {text}"),
+        other => format!("{name}: {other}"),
+    };
+    let details = failure.details.iter().map(|(name, value)| system(LogLevel::Error, text(name, value)));
+    details.collect()
+}
+
+fn system(level: LogLevel, text: String) -> LogLine {
+    LogLine { stream: LogStream::System, level, text }
+}
+
+fn stored(line: Line) -> LogLine {
+    LogLine {
+        stream: match line.stream {
+            Stream::Stdout => LogStream::Stdout,
+            Stream::Stderr => LogStream::Stderr,
+            Stream::System => LogStream::System,
+        },
+        level: match line.level {
+            Level::Debug => LogLevel::Debug,
+            Level::Info => LogLevel::Info,
+            Level::Warn => LogLevel::Warn,
+            Level::Error => LogLevel::Error,
+        },
+        text: line.text,
+    }
+}

@@ -1,0 +1,129 @@
+//! How a worker is set, under the names and with the defaults of document 000.
+
+use std::time::Duration;
+
+/// Which of the documents' runners a worker is: they differ in where their handlers come from and in what they do
+/// beside event tasks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Profile {
+    /// `RegistryRunner`: handlers are registrations in the store.
+    Registry,
+    /// `AgentPoller`: handlers are functions of this process.
+    Poller,
+    /// `RunnerService`: both, and system tasks, named locks, an HTTP status.
+    Service,
+}
+
+impl Profile {
+    pub const ALL: [Self; 3] = [Self::Registry, Self::Poller, Self::Service];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Registry => "registry",
+            Self::Poller => "poller",
+            Self::Service => "service",
+        }
+    }
+
+    const fn service_name(self) -> &'static str {
+        match self {
+            Self::Registry => "afl-registry-runner",
+            Self::Poller => "afl-agent",
+            Self::Service => "afl-runner",
+        }
+    }
+}
+
+/// Only what differs from the profile's defaults need be set.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Config {
+    pub profile: Profile,
+    pub service_name: String,
+    pub server_group: String,
+    pub server_name: String,
+    pub task_list: String,
+    /// Patterns over facet names; none takes all.
+    pub topics: Vec<String>,
+    /// The back-stop between claims: a worker is woken when work comes.
+    pub poll_interval_ms: u64,
+    pub max_concurrent: usize,
+    pub heartbeat_interval_ms: u64,
+    /// The lease of a task, and of the lock of a work item.
+    pub lock_duration_ms: u64,
+    pub lock_extend_interval_ms: u64,
+    pub registry_refresh_interval_ms: u64,
+    pub shutdown_timeout_ms: u64,
+    /// Where the search for a free port begins; `None` serves no HTTP.
+    pub http_port: Option<u16>,
+    pub http_max_port_attempts: u16,
+}
+
+/// A cancel is heard of with an extension, so these are never further apart.
+const CANCEL_HEARD_WITHIN: Duration = Duration::from_secs(5);
+
+impl Config {
+    pub fn of(profile: Profile) -> Self {
+        Self {
+            profile,
+            service_name: profile.service_name().to_owned(),
+            server_group: "default".to_owned(),
+            server_name: host_name(),
+            task_list: "default".to_owned(),
+            topics: Vec::new(),
+            poll_interval_ms: 2_000,
+            max_concurrent: 5,
+            heartbeat_interval_ms: 10_000,
+            lock_duration_ms: 60_000,
+            lock_extend_interval_ms: 20_000,
+            registry_refresh_interval_ms: 30_000,
+            shutdown_timeout_ms: 30_000,
+            http_port: match profile {
+                Profile::Service => Some(8_080),
+                Profile::Registry | Profile::Poller => None,
+            },
+            http_max_port_attempts: 20,
+        }
+    }
+
+    pub(super) fn lease(&self) -> Duration {
+        Duration::from_millis(self.lock_duration_ms)
+    }
+
+    /// A third of the lease at most, so that two extensions may fail.
+    pub(super) fn extend_every(&self) -> Duration {
+        let configured = Duration::from_millis(self.lock_extend_interval_ms);
+        configured.min(self.lease() / 3).min(CANCEL_HEARD_WITHIN)
+    }
+}
+
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: SDK-4.1-a, SDK-4.1-b, SDK-7.1-a, SDK-7.1-b, SDK-7.1-c, SDK-7.1-d, SDK-8.2-a, SDK-8.2-b
+    #[test]
+    fn each_profile_has_the_defaults_of_its_document() {
+        let names = Profile::ALL.map(|profile| Config::of(profile).service_name);
+        assert_eq!(names, ["afl-registry-runner", "afl-agent", "afl-runner"]);
+        for profile in Profile::ALL {
+            let config = Config::of(profile);
+            assert_eq!((config.server_group.as_str(), config.task_list.as_str()), ("default", "default"));
+            assert_eq!(config.server_name, host_name());
+            assert!(config.topics.is_empty());
+            assert_eq!(
+                (config.poll_interval_ms, config.max_concurrent, config.heartbeat_interval_ms),
+                (2_000, 5, 10_000)
+            );
+            assert_eq!(
+                (config.lock_duration_ms, config.lock_extend_interval_ms, config.shutdown_timeout_ms),
+                (60_000, 20_000, 30_000)
+            );
+            assert_eq!((config.registry_refresh_interval_ms, config.http_max_port_attempts), (30_000, 20));
+        }
+        assert_eq!(Config::of(Profile::Service).http_port, Some(8_080));
+    }
+}

@@ -1,0 +1,122 @@
+//! What a worker can do: functions of this process, registrations of the store, system tasks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::handler::{Call, Handler, Outcome, perform};
+use crate::hosts::Hosts;
+use crate::registration::{NoHandler, Registration, Topics, find};
+
+/// The task that a language host does for a script.
+pub const SCRIPT_TASK: &str = "afl:script";
+/// The name of every task that is no facet's begins so.
+const SYSTEM: &str = "afl:";
+
+/// `ToolRegistry` and the registrations, as one place to look a facet up.
+#[derive(Clone, Default)]
+pub(super) struct Directory {
+    pub(super) functions: BTreeMap<String, Arc<dyn Handler>>,
+    /// Does what nothing else does.
+    pub(super) default: Option<Arc<dyn Handler>>,
+    /// Of this process alone.
+    pub(super) own: Vec<Registration>,
+    /// Its own and those of the store.
+    pub(super) registrations: Vec<Registration>,
+    pub(super) hosts: Option<Arc<Hosts>>,
+    pub(super) topics: Option<Topics>,
+}
+
+/// Who does the work of a task.
+#[derive(Clone)]
+pub(super) enum Hand {
+    Function(Arc<dyn Handler>),
+    Registered(Arc<Hosts>, Box<Registration>),
+    Script(Arc<Hosts>),
+}
+
+impl Directory {
+    /// All names that it has handlers for, as they were registered.
+    pub(super) fn names(&self) -> Vec<String> {
+        let registered = self.registrations.iter().map(|registration| registration.facet_name.as_str());
+        let admitted = registered.filter(|name| self.admits(name));
+        let mut names: Vec<String> =
+            self.functions.keys().map(String::as_str).chain(admitted).map(str::to_owned).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// Who does the work of a task of this name; the exact name first, then its last part.
+    pub(super) fn find(&self, name: &str) -> Result<Hand, NoHandler> {
+        let unknown = || NoHandler::Unknown { facet: name.to_owned() };
+        if name.starts_with(SYSTEM) {
+            return match (&self.hosts, name) {
+                (Some(hosts), SCRIPT_TASK) => Ok(Hand::Script(hosts.clone())),
+                (Some(_) | None, _) => Err(unknown()),
+            };
+        }
+        if !self.admits(name) {
+            return Err(unknown());
+        }
+        if let Some(handler) = self.functions.get(name) {
+            return Ok(Hand::Function(handler.clone()));
+        }
+        let registered = find(&self.registrations, name);
+        match (registered, &self.hosts) {
+            (Ok(registration), Some(hosts)) if registration.facet_name == name => {
+                Ok(Hand::Registered(hosts.clone(), Box::new(registration.clone())))
+            }
+            (registered, hosts) => match (self.by_short_name(name)?, registered, hosts) {
+                (Some(handler), _, _) => Ok(Hand::Function(handler)),
+                (None, Ok(registration), Some(hosts)) => {
+                    Ok(Hand::Registered(hosts.clone(), Box::new(registration.clone())))
+                }
+                (None, Err(NoHandler::Unknown { .. }) | Ok(_), _) => {
+                    self.default.clone().map(Hand::Function).ok_or_else(unknown)
+                }
+                (None, Err(ambiguous @ NoHandler::Ambiguous { .. }), _) => Err(ambiguous),
+            },
+        }
+    }
+
+    fn admits(&self, name: &str) -> bool {
+        self.topics.as_ref().is_none_or(|topics| topics.admit(name))
+    }
+
+    /// A short name stands for every namespace, unless another namespace has a handler of its own by that name.
+    fn by_short_name(&self, name: &str) -> Result<Option<Arc<dyn Handler>>, NoHandler> {
+        let short = last_part(name);
+        let Some(handler) = self.functions.get(short) else { return Ok(None) };
+        match self.functions.keys().find(|other| *other != short && last_part(other) == short) {
+            Some(other) => Err(NoHandler::Ambiguous {
+                facet: name.to_owned(),
+                short: short.to_owned(),
+                other: other.clone(),
+            }),
+            None => Ok(Some(handler.clone())),
+        }
+    }
+}
+
+fn last_part(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
+}
+
+impl Hand {
+    /// `silence` is the longest that the task's own policy allows.
+    pub(super) async fn run(&self, call: Call, silence: Option<Duration>) -> Outcome {
+        match self {
+            Self::Function(handler) => perform(&**handler, call, silence).await,
+            Self::Script(hosts) => hosts.run_script(call).await,
+            Self::Registered(hosts, registration) => {
+                let silence = silence.map_or(i64::MAX, |silence| {
+                    i64::try_from(silence.as_millis()).unwrap_or(i64::MAX).max(1)
+                });
+                let timeout_ms = registration.timeout_ms.min(silence);
+                let registration = Registration { timeout_ms, ..(**registration).clone() };
+                hosts.run(&registration, call).await
+            }
+        }
+    }
+}

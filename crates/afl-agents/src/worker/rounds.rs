@@ -1,0 +1,226 @@
+//! The rounds of a worker: claim as much as there is room for, do it, and wait for more.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use afl_runtime::agent::{Claim, Names, Request};
+use afl_runtime::{Millis, RunId, Service, StepId};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::attempt::{Attempt, Ended};
+use super::directory::Hand;
+use super::told::{Told, Work};
+use super::{Worker, WorkerError};
+
+/// From one try to the next, when the store is away.
+const BACKOFF_FIRST: Duration = Duration::from_millis(100);
+const BACKOFF_MOST: Duration = Duration::from_secs(30);
+
+impl Worker {
+    /// Works until told to stop; then finishes what it has begun, within the time that the shutdown may take, and
+    /// gives the rest back. Drives all runs of the store meanwhile, unless this process does so already.
+    pub async fn start(&self, until: impl Future<Output = ()> + Send) -> Result<(), WorkerError> {
+        if self.running.swap(true, Ordering::SeqCst) {
+            return Err(WorkerError::Running);
+        }
+        let worked = self.work(until).await;
+        self.running.store(false, Ordering::SeqCst);
+        worked
+    }
+
+    async fn work(&self, until: impl Future<Output = ()> + Send) -> Result<(), WorkerError> {
+        self.refresh().await?;
+        self.appear().await?;
+        self.tell_of(|| Told::Ready { names: self.registered_names() });
+        let (stop, stopped) = watch::channel(false);
+        let ended = |mut stopped: watch::Receiver<bool>| async move {
+            // A sender that is gone has ended too.
+            stopped.wait_for(|stop| *stop).await.map(drop).unwrap_or_default();
+        };
+        let driving = async {
+            if self.service.health().is_none() {
+                // Only a second driver is refused, and there is none.
+                self.service.serve(ended(stopped.clone())).await.unwrap_or_default();
+            }
+        };
+        let rounds = async {
+            self.rounds(until).await;
+            stop.send_replace(true);
+        };
+        let ((), (), (), ()) = tokio::join!(
+            rounds,
+            driving,
+            self.keep_presence(ended(stopped.clone())),
+            self.keep_fresh(ended(stopped.clone())),
+        );
+        self.disappear().await;
+        Ok(())
+    }
+
+    /// One round, each task after the other, without anything in the background; says how many it did.
+    pub async fn poll_once(&self) -> Result<usize, WorkerError> {
+        self.refresh().await?;
+        let (_stop, never) = watch::channel(false);
+        let granted = Instant::now();
+        let claims = self.claim(self.config.max_concurrent).await?;
+        let mut done = 0;
+        for (claim, hand) in claims {
+            self.attempt(&claim, &hand, granted, never.clone()).await;
+            done += 1;
+        }
+        self.service.turn().await?;
+        Ok(done)
+    }
+
+    async fn rounds(&self, until: impl Future<Output = ()> + Send) {
+        let slots = Arc::new(Semaphore::new(self.config.max_concurrent));
+        let (hurry, hurried) = watch::channel(false);
+        let mut attempts = JoinSet::new();
+        let mut until = std::pin::pin!(until);
+        let mut tasks = self.service.watch_tasks(&self.config.task_list);
+        let mut handlers = self.directory.subscribe();
+        let mut backoff = BACKOFF_FIRST;
+        loop {
+            let free = tokio::select! {
+                () = &mut until => break,
+                free = slots.clone().acquire_owned() => free.expect("it is never closed"),
+            };
+            drop(free);
+            while attempts.try_join_next().is_some() {}
+            let granted = Instant::now();
+            let wait = match self.claim(slots.available_permits()).await {
+                Ok(claims) if claims.is_empty() => Duration::from_millis(self.config.poll_interval_ms),
+                Ok(claims) => {
+                    backoff = BACKOFF_FIRST;
+                    for (claim, hand) in claims {
+                        let slot = slots.clone().acquire_owned().await.expect("it is never closed");
+                        attempts.spawn(self.clone().hold(slot, claim, hand, granted, hurried.clone()));
+                    }
+                    continue;
+                }
+                // What has to be said of a store that is away, its driver says.
+                Err(_) => {
+                    backoff = (2 * backoff).min(BACKOFF_MOST);
+                    backoff
+                }
+            };
+            tokio::select! {
+                () = &mut until => break,
+                () = tasks.changed() => {}
+                Ok(()) = handlers.changed() => {}
+                () = sleep(wait) => {}
+            }
+        }
+        self.drain(attempts, &hurry).await;
+    }
+
+    /// Lets the attempts finish, then tells those that are left to give their tasks back.
+    async fn drain(&self, mut attempts: JoinSet<()>, hurry: &watch::Sender<bool>) {
+        let all = async { while attempts.join_next().await.is_some() {} };
+        if timeout(Duration::from_millis(self.config.shutdown_timeout_ms), all).await.is_err() {
+            hurry.send_replace(true);
+            while attempts.join_next().await.is_some() {}
+        }
+    }
+
+    async fn hold(
+        self,
+        slot: OwnedSemaphorePermit,
+        claim: Claim,
+        hand: Hand,
+        granted: Instant,
+        hurried: watch::Receiver<bool>,
+    ) {
+        self.attempt(&claim, &hand, granted, hurried).await;
+        drop(slot);
+    }
+
+    /// Does the task of one step, if it may be handed out now and there is a handler for it. `hurried` turns true
+    /// when it is to be given back undone.
+    pub async fn do_step(
+        &self,
+        run: &RunId,
+        step: &StepId,
+        hurried: watch::Receiver<bool>,
+    ) -> Result<Option<Ended>, WorkerError> {
+        let granted = Instant::now();
+        let lease = Millis(i64::try_from(self.config.lock_duration_ms).unwrap_or(i64::MAX));
+        let Some(claim) = self.service.claim_step(run, step, &self.owner(), lease).await? else {
+            return Ok(None);
+        };
+        let found = self.directory.borrow().find(&claim.task.name);
+        if let Ok(hand) = found {
+            return Ok(Some(self.attempt(&claim, &hand, granted, hurried).await));
+        }
+        release(&self.service, &claim).await;
+        Ok(None)
+    }
+
+    async fn attempt(
+        &self,
+        claim: &Claim,
+        hand: &Hand,
+        granted: Instant,
+        hurried: watch::Receiver<bool>,
+    ) -> Ended {
+        let key = claim.idempotency_key();
+        self.tell_of(|| Told::Began(Work::of(claim)));
+        self.counts.send_modify(|counts| {
+            counts.current.insert(key.clone(), claim.task.path.clone());
+        });
+        let (lease, every) = (self.config.lease(), self.config.extend_every());
+        let (attempt, context) = Attempt::new(&self.service, claim, lease, every, granted);
+        let began = Instant::now();
+        let ended = attempt.run(hand, context, hurried).await;
+        self.counts.send_modify(|counts| {
+            counts.current.remove(&key);
+            let handled = counts.handled.entry(claim.task.name.to_string()).or_default();
+            match &ended {
+                Ended::Completed => handled.completed += 1,
+                Ended::Failed { .. } => handled.failed += 1,
+                Ended::GivenBack | Ended::Lost | Ended::Canceled => {}
+            }
+        });
+        let took = began.elapsed();
+        self.tell_of(|| Told::Ended { work: Work::of(claim), ended: ended.clone(), took });
+        ended
+    }
+
+    /// Claims only what there is a handler for; a task whose handler went meanwhile is given back.
+    async fn claim(&self, max: usize) -> Result<Vec<(Claim, Hand)>, WorkerError> {
+        let list = &self.config.task_list;
+        let mut names = self.service.waiting_names(list).await?;
+        let directory = self.directory.borrow().clone();
+        names.retain(|name| directory.find(name).is_ok());
+        if names.is_empty() || max == 0 {
+            return Ok(Vec::new());
+        }
+        let request = Request {
+            lists: vec![list.clone()],
+            max,
+            lease: Millis(i64::try_from(self.config.lock_duration_ms).unwrap_or(i64::MAX)),
+            ..Request::new(Names::Only(names), &self.owner())
+        };
+        let mut held = Vec::new();
+        for claim in self.service.claim(&request).await? {
+            match directory.find(&claim.task.name) {
+                Ok(hand) => held.push((claim, hand)),
+                Err(_) => release(&self.service, &claim).await,
+            }
+        }
+        Ok(held)
+    }
+
+    /// As people see who holds a task.
+    fn owner(&self) -> String {
+        format!("{}@{}/{}", self.config.service_name, self.config.server_name, &self.server_id[..8])
+    }
+}
+
+async fn release(service: &Service, claim: &Claim) {
+    // A task that is not given back comes back with the end of its lease.
+    drop(service.release(&claim.ticket).await);
+}

@@ -1,0 +1,58 @@
+//! What a worker tells of itself while it works, for whoever shows it to people.
+
+use std::time::Duration;
+
+use afl_runtime::RunId;
+use afl_runtime::agent::Claim;
+
+use super::Worker;
+use super::attempt::Ended;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Told {
+    /// It is seen by others, and claims from now on.
+    Ready {
+        names: Vec<String>,
+    },
+    /// The handlers it has are others than before.
+    Handlers {
+        names: Vec<String>,
+    },
+    Began(Work),
+    Ended {
+        work: Work,
+        ended: Ended,
+        took: Duration,
+    },
+}
+
+/// A task as people know it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Work {
+    pub run: RunId,
+    /// Of the step.
+    pub path: String,
+    pub facet: String,
+    /// From one.
+    pub attempt: u32,
+}
+
+impl Work {
+    pub(super) fn of(claim: &Claim) -> Self {
+        Self {
+            run: claim.ticket.run.clone(),
+            path: claim.task.path.clone(),
+            facet: claim.task.name.to_string(),
+            attempt: claim.task.attempts + 1,
+        }
+    }
+}
+
+impl Worker {
+    /// A listener that is slow misses something; no work waits for it.
+    pub(super) fn tell_of(&self, told: impl FnOnce() -> Told) {
+        if let Some(listener) = &self.listener {
+            drop(listener.try_send(told()));
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! `AgentPoller`: functions of this process as handlers (document 000 §4).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use afl_agents::handler::{Call, Failure, FailureKind, blocking, concurrent};
+use afl_agents::worker::Profile;
+use afl_runtime::server::ServerState;
+use serde_json::json;
+use tokio::sync::Barrier;
+
+use crate::world::{World, object, paid, work};
+
+const FAN: &str = r"
+namespace fan {
+    event facet Do(n: Long) => (n: Long)
+    workflow All(items: [Long]) => (done: [Long]) andThen foreach item in $.items {
+        a = Do(n = $.item)
+        yield All(done = [a.n])
+    }
+}
+";
+
+// covers: SDK-4.2-a, SDK-4.3-a, SDK-4.3-b, SDK-4.3-c, SDK-4.3-d, SDK-4.4-a, SDK-4.6-a, SDK-4.6-b, SDK-4.8-a, SDK-2.2-c
+#[tokio::test]
+async fn one_poll_claims_does_and_continues_without_anything_in_the_background() {
+    let world = World::new();
+    let worker = world.worker(Profile::Poller);
+    worker.register(
+        "billing.ProcessPayment",
+        blocking(|call: Call| {
+            assert_eq!(serde_json::Value::Object(call.payload), json!({"amount": 12.5, "currency": "USD"}));
+            Ok(paid())
+        }),
+    );
+    assert_eq!(worker.registered_names(), ["billing.ProcessPayment"]);
+    assert_eq!(worker.poll_once().await.unwrap(), 0);
+    let run = world.checkout().await;
+    assert_eq!(worker.poll_once().await.unwrap(), 1);
+    assert_eq!(worker.poll_once().await.unwrap(), 0);
+    assert_eq!(world.receipt(&run).await, "txn-12345");
+    assert_eq!(world.servers().await, [], "no record without a start");
+    assert!(!worker.is_running());
+    assert_ne!(worker.server_id(), world.worker(Profile::Poller).server_id());
+}
+
+// covers: SDK-4.3-e, SDK-3.4-c, SDK-12-f
+#[tokio::test]
+async fn a_short_name_does_the_work_of_any_namespace_and_a_qualified_one_of_no_namesake() {
+    let world = World::new();
+    let run = world.checkout().await;
+    let other = world.worker(Profile::Poller);
+    other.register("other.ProcessPayment", blocking(|_| Ok(paid())));
+    assert_eq!(other.poll_once().await.unwrap(), 0);
+    let short = world.worker(Profile::Poller);
+    short.register("ProcessPayment", blocking(|_| Ok(paid())));
+    assert_eq!(short.poll_once().await.unwrap(), 1);
+    assert_eq!(world.receipt(&run).await, "txn-12345");
+}
+
+// covers: SDK-2.2-d, SDK-4.5-e, SDK-6.1-a, SDK-6.1-b, SDK-6.1-c, SDK-6.1-d
+#[tokio::test]
+async fn what_a_handler_does_wrong_fails_its_step_and_never_the_worker() {
+    let world = World::new();
+    let worker = world.worker(Profile::Poller);
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = calls.clone();
+    worker.register(
+        "ProcessPayment",
+        blocking(move |_| match counted.fetch_add(1, Ordering::SeqCst) {
+            0 => Err(Failure::new(FailureKind::Error, "the card was declined")),
+            1 => panic!("a bug"),
+            _ => Ok(paid()),
+        }),
+    );
+    let working = work(&worker);
+    let mut ends = Vec::new();
+    for _ in 0..2 {
+        let run = world.checkout().await;
+        ends.push(world.error(&run).await);
+    }
+    assert_eq!(
+        ends,
+        ["Checkout.payment: the card was declined", "Checkout.payment: the handler panicked: a bug"]
+    );
+    let run = world.checkout().await;
+    assert_eq!(world.receipt(&run).await, "txn-12345");
+    working.stop().await;
+    assert_eq!(calls.load(Ordering::SeqCst), 3, "nothing is tried again by itself");
+}
+
+// covers: SDK-4.4-b, SDK-4.5-a, SDK-4.5-b, SDK-4.5-c, SDK-4.5-d, SDK-4.5-f, SDK-5.1-c, SDK-5.1-e, SDK-5.3-a, SDK-5.3-c
+#[tokio::test]
+async fn a_worker_is_seen_while_it_works_and_says_when_it_ends() {
+    let world = World::new();
+    let worker = world.worker(Profile::Poller);
+    worker.register("billing.ProcessPayment", concurrent(|_| async { Ok(paid()) }));
+    let working = work(&worker);
+    let run = world.checkout().await;
+    assert_eq!(world.receipt(&run).await, "txn-12345");
+    assert!(worker.is_running());
+    let servers = world.servers().await;
+    let [server] = &servers[..] else { panic!("{servers:?}") };
+    assert_eq!((server.uuid.as_str(), server.state), (worker.server_id(), ServerState::Running));
+    assert_eq!(server.handlers, ["billing.ProcessPayment"]);
+    working.stop().await;
+    let servers = world.servers().await;
+    assert_eq!(servers[0].state, ServerState::Shutdown);
+    assert_eq!(servers[0].handled["billing.ProcessPayment"].completed, 1);
+    assert!(!worker.is_running());
+}
+
+// covers: SDK-4.1-c, SDK-10-a
+#[tokio::test]
+async fn as_many_tasks_are_done_at_once_as_allowed_and_no_more() {
+    let world = World::new();
+    let worker = world.worker_with(Profile::Poller, |config| config.max_concurrent = 3);
+    // Three must be there at once, or nobody goes on.
+    let barrier = Arc::new(Barrier::new(3));
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let seen = most.clone();
+    worker.register(
+        "Do",
+        concurrent(move |call: Call| {
+            let (barrier, now, most) = (barrier.clone(), now.clone(), most.clone());
+            async move {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                barrier.wait().await;
+                now.fetch_sub(1, Ordering::SeqCst);
+                Ok(object(json!({"n": call.payload["n"]})))
+            }
+        }),
+    );
+    let run = world.start(FAN, json!({"items": (0..30).collect::<Vec<_>>()})).await;
+    let working = work(&worker);
+    world.service.ended(&run).await.unwrap();
+    let outputs = world.service.outputs(&run).await.unwrap();
+    assert_eq!(outputs["done"], json!((0..30).collect::<Vec<_>>()));
+    assert_eq!(seen.load(Ordering::SeqCst), 3);
+    working.stop().await;
+}

@@ -1,0 +1,125 @@
+//! `RegistryRunner`: handlers that are registered in the store (document 000 §8).
+
+use std::fs;
+use std::sync::Arc;
+
+use afl_agents::registration::Registration;
+use afl_agents::worker::{Profile, Worker};
+use afl_agents::{Hosts, HostsConfig, Registry, Roots};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::world::{World, work};
+
+const HANDLER: &str = r#"
+def process_payment(payload: dict) -> dict:
+    """Handle the ProcessPayment event facet."""
+    amount = payload.get("amount", 0)
+    print("charging", amount)
+    return {"transaction_id": "txn-12345", "status": "approved"}
+"#;
+
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("handlers")).unwrap();
+    fs::write(folder.path().join("handlers/billing.py"), HANDLER).unwrap();
+    folder
+}
+
+fn runner(world: &World, folder: &TempDir) -> Worker {
+    let roots = Roots::new([folder.path()]).unwrap();
+    let hosts = Hosts::new(HostsConfig { roots, ..HostsConfig::default() }).unwrap();
+    world.worker(Profile::Registry).with_hosts(Arc::new(hosts))
+}
+
+fn registration() -> Registration {
+    Registration {
+        entrypoint: "process_payment".to_owned(),
+        ..Registration::new("billing.ProcessPayment", "handlers.billing")
+    }
+}
+
+// covers: SDK-1-d, SDK-1-e, SDK-8.3-a, SDK-8.4-a, SDK-8.5-b, SDK-8.7-d, SDK-8.10-a
+#[tokio::test]
+async fn the_billing_example_of_the_document_gives_its_receipt() {
+    let (world, folder) = (World::new(), folder());
+    Registry::new(&world.service).register(registration()).await.unwrap();
+    let working = work(&runner(&world, &folder));
+    let run = world.checkout().await;
+    assert_eq!(world.receipt(&run).await, "txn-12345");
+    working.stop().await;
+    let step = world.service.find_step(&run, "payment").await.unwrap();
+    let pages = world.service.task_log(&run, &step, None).await.unwrap();
+    let lines: Vec<&str> = pages.iter().flat_map(|page| &page.lines).map(|line| line.text.as_str()).collect();
+    assert_eq!(lines, ["charging 12.5"]);
+}
+
+// covers: SDK-8.1-a, SDK-8.1-b, SDK-8.4-b
+#[tokio::test]
+async fn a_handler_that_is_registered_later_does_the_work_that_waits_for_it() {
+    let (world, folder) = (World::new(), folder());
+    let run = world.checkout().await;
+    let working = work(&runner(&world, &folder));
+    Registry::new(&world.service).register(registration()).await.unwrap();
+    assert_eq!(world.receipt(&run).await, "txn-12345");
+    working.stop().await;
+}
+
+// covers: SDK-8.8-a, SDK-5.1-d
+#[tokio::test]
+async fn what_is_not_among_the_topics_is_left_for_others() {
+    let (world, folder) = (World::new(), folder());
+    let registry = Registry::new(&world.service);
+    registry.register(registration()).await.unwrap();
+    let run = world.checkout().await;
+    let roots = Roots::new([folder.path()]).unwrap();
+    let hosts = Arc::new(Hosts::new(HostsConfig { roots, ..HostsConfig::default() }).unwrap());
+    let picky = world.worker_with(Profile::Registry, |config| config.topics = vec!["shipping.*".to_owned()]);
+    let picky = picky.with_hosts(hosts.clone());
+    assert_eq!(picky.poll_once().await.unwrap(), 0);
+    let fitting = world.worker_with(Profile::Registry, |config| config.topics = vec!["bill*".to_owned()]);
+    assert_eq!(fitting.with_hosts(hosts).poll_once().await.unwrap(), 1);
+    assert_eq!(world.receipt(&run).await, "txn-12345");
+}
+
+#[tokio::test]
+async fn a_wrong_registration_is_refused_with_all_that_is_wrong() {
+    let world = World::new();
+    let wrong = Registration { timeout_ms: 0, ..Registration::new("billing..Pay", "ftp://x") };
+    let refused = Registry::new(&world.service).register(wrong).await.unwrap_err().to_string();
+    assert!(
+        refused.contains("billing..Pay") && refused.contains("ftp://x") && refused.contains("timeout_ms")
+    );
+    assert_eq!(Registry::new(&world.service).all().await.unwrap(), []);
+}
+
+// covers: SDK-8.5-a
+#[tokio::test]
+async fn a_registration_keeps_the_time_of_its_making_when_it_is_changed() {
+    let world = World::new();
+    let registry = Registry::new(&world.service);
+    let first = registry.register(registration()).await.unwrap();
+    let changed = Registration { version: "2.0.0".to_owned(), ..registration() };
+    let second = registry.register(changed).await.unwrap();
+    assert_eq!((second.created, second.version.as_str()), (first.created, "2.0.0"));
+    let fields = serde_json::to_value(&second).unwrap();
+    let names: Vec<&str> = fields.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(
+        names,
+        [
+            "checksum",
+            "created",
+            "entrypoint",
+            "facet_name",
+            "metadata",
+            "module_uri",
+            "requirements",
+            "timeout_ms",
+            "updated",
+            "version"
+        ]
+    );
+    assert_eq!(registry.remove("billing.ProcessPayment").await.unwrap(), Some(second));
+    assert_eq!(registry.all().await.unwrap(), []);
+    assert_eq!(fields["metadata"], json!({}));
+}

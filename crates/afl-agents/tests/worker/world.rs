@@ -1,0 +1,102 @@
+//! A service in memory, its runs, and workers for it.
+
+use std::sync::Arc;
+
+use afl_agents::worker::{Config, Profile, Worker};
+use afl_runtime::server::Server;
+use afl_runtime::{Service, StartRequest, compile};
+use afl_store::clock::Clock;
+use afl_store::memory::Memory;
+use afl_store::record::Tenant;
+use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// The example of document 000 §8.10.
+pub(crate) const BILLING: &str = r#"
+namespace billing {
+    event facet ProcessPayment(amount: Double, currency: String) => (transaction_id: String, status: String)
+
+    workflow Checkout(total: Double) => (receipt: String) andThen {
+        payment = ProcessPayment(amount = $.total, currency = "USD")
+        yield Checkout(receipt = payment.transaction_id)
+    }
+}
+"#;
+
+pub(crate) struct World {
+    pub(crate) service: Service,
+}
+
+/// A worker at work; dropping `stop` ends it.
+pub(crate) struct Working {
+    pub(crate) stop: oneshot::Sender<()>,
+    pub(crate) done: JoinHandle<()>,
+}
+
+impl Working {
+    pub(crate) async fn stop(self) {
+        drop(self.stop);
+        self.done.await.unwrap();
+    }
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let memory = Arc::new(Memory::new(Clock::System));
+        Self { service: Service::new(memory, Tenant::new(Tenant::LOCAL).unwrap()) }
+    }
+
+    pub(crate) async fn start(&self, program: &str, inputs: Value) -> afl_runtime::RunId {
+        let hash = self.service.publish(&compile("test.afl", program).unwrap()).await.unwrap();
+        let inputs = inputs.as_object().unwrap().clone();
+        self.service.start(StartRequest { inputs, ..StartRequest::new(hash) }).await.unwrap().run
+    }
+
+    pub(crate) async fn checkout(&self) -> afl_runtime::RunId {
+        self.start(BILLING, json!({"total": 12.5})).await
+    }
+
+    pub(crate) fn worker(&self, profile: Profile) -> Worker {
+        self.worker_with(profile, |_| {})
+    }
+
+    pub(crate) fn worker_with(&self, profile: Profile, configure: impl FnOnce(&mut Config)) -> Worker {
+        let mut config = Config::of(profile);
+        configure(&mut config);
+        Worker::new(self.service.clone(), config).unwrap()
+    }
+
+    pub(crate) async fn receipt(&self, run: &afl_runtime::RunId) -> Value {
+        self.service.ended(run).await.unwrap();
+        self.service.outputs(run).await.unwrap()["receipt"].clone()
+    }
+
+    pub(crate) async fn servers(&self) -> Vec<Server> {
+        let all = self.service.collection::<Server>().all().await.unwrap();
+        all.into_iter().map(|(_, stored)| stored.item).collect()
+    }
+
+    pub(crate) async fn error(&self, run: &afl_runtime::RunId) -> String {
+        let failure = self.service.ended(run).await.unwrap().error.expect("the run failed");
+        format!("{}: {}", failure.path, failure.message)
+    }
+}
+
+pub(crate) fn work(worker: &Worker) -> Working {
+    let (stop, stopped) = oneshot::channel::<()>();
+    let worker = worker.clone();
+    let done = tokio::spawn(async move {
+        worker.start(async { stopped.await.unwrap_or_default() }).await.unwrap();
+    });
+    Working { stop, done }
+}
+
+pub(crate) fn object(value: Value) -> Map<String, Value> {
+    let Value::Object(object) = value else { panic!("{value} is no object") };
+    object
+}
+
+pub(crate) fn paid() -> Map<String, Value> {
+    object(json!({"transaction_id": "txn-12345", "status": "approved"}))
+}

@@ -1,0 +1,194 @@
+//! `afl agent`: does the work of tasks, and drives the runs of a store.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use afl_agents::worker::{Config, Ended, Profile, Told, Worker};
+use afl_engine::time::Millis;
+use afl_lang::render::Color;
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use tokio::sync::mpsc;
+
+use crate::color::{self, paint};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::handlers::{Given, Trouble};
+use crate::output;
+use crate::report::count;
+use crate::shown::{self, Moment};
+use crate::stop::Stop;
+use crate::store::{self, Lifetime, Missing};
+
+const EXAMPLES: &str = "\
+Examples:
+  afl agent                                do the work that handlers are registered for
+  afl agent --handlers handlers/           with handlers of this process alone, too
+  afl agent --topic 'billing.*' --max-concurrent 20
+  afl agent --once                         do what waits now, then end";
+
+/// Do the work of event facets, and drive all runs of the store
+///
+/// Handlers are those that `afl handlers register` put into the store, and those given here. SIGTERM or Ctrl-C lets it
+/// finish what it has begun and end with code 0; what takes longer than 30 s is given back to other agents. A second
+/// one ends it at once.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Options {
+    /// Where handlers come from: `registry` takes those of the store and those given, `poller` only those given, `service`
+    /// does as `registry`
+    #[arg(long, value_name = "PROFILE", default_value = Profile::Registry.name(), value_parser = profiles())]
+    profile: Profile,
+    /// A handlers.toml, a folder with one, or Python files with functions marked @handler("ns.Facet"); can be repeated
+    #[arg(long, value_name = "FILE|DIR")]
+    handlers: Vec<PathBuf>,
+    /// A folder that registered handlers may come from, beside this one; can be repeated
+    #[arg(long = "root", value_name = "DIR")]
+    roots: Vec<PathBuf>,
+    /// Take only facets whose name matches, such as `billing.*`; can be repeated
+    #[arg(long = "topic", value_name = "PATTERN")]
+    topics: Vec<String>,
+    /// The task list to take work from
+    #[arg(long, value_name = "NAME")]
+    task_list: Option<String>,
+    /// How many tasks may be in work at once
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
+    max_concurrent: Option<u16>,
+    /// What `afl servers` calls this agent; without it, the name of the machine
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// After how much silence of this agent another one gets its tasks; without it, 60000
+    #[arg(long, value_name = "MILLIS", value_parser = clap::value_parser!(u64).range(100..))]
+    lease_ms: Option<u64>,
+    /// Do what waits now, one task after the other, and end
+    #[arg(long)]
+    once: bool,
+    #[command(flatten)]
+    store: store::Options,
+}
+
+/// What a listener may miss when it is slow.
+const LINES: usize = 10_000;
+
+pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
+    match options.store.lifetime() {
+        Lifetime::Kept => {}
+        Lifetime::ThisCommand => return Err(Trouble::AgentInMemory.into()),
+    }
+    let given = Given::read(&options.handlers).await?;
+    let hosts = given.hosts(&options.roots)?;
+    let service = options.store.open(Missing::Create).await?;
+    let (tell, told) = mpsc::channel(LINES);
+    let worker = Worker::new(service, options.config())?
+        .with_hosts(hosts.clone())
+        .with_registrations(given.registrations)
+        .telling(tell);
+    let showing = tokio::spawn(show(told, worker.config().clone(), options.store.flag(), color));
+    let stop = Stop::on_signals();
+    let ended = if options.once {
+        once(&worker).await
+    } else {
+        worker.start(stopped(stop)).await.map_err(Failure::from)
+    };
+    drop(worker);
+    showing.await.expect("showing lines does not panic");
+    hosts.close().await;
+    ended?;
+    if !options.once {
+        output::say("stopped\n");
+    }
+    Ok(Exit::Fine)
+}
+
+async fn once(worker: &Worker) -> Result<(), Failure> {
+    let done = worker.poll_once().await?;
+    output::say(&format!("did {}\n", count(done, "task")));
+    Ok(())
+}
+
+async fn stopped(stop: Stop) {
+    stop.asked().await;
+    output::say("stopping: what is in work is finished first; a second signal ends it at once\n");
+}
+
+impl Options {
+    fn config(&self) -> Config {
+        let mut config = Config::of(self.profile);
+        config.topics.clone_from(&self.topics);
+        if let Some(list) = &self.task_list {
+            config.task_list.clone_from(list);
+        }
+        if let Some(count) = self.max_concurrent {
+            config.max_concurrent = count.into();
+        }
+        if let Some(name) = &self.name {
+            config.server_name.clone_from(name);
+        }
+        if let Some(lease) = self.lease_ms {
+            config.lock_duration_ms = lease;
+        }
+        config
+    }
+}
+
+fn profiles() -> impl TypedValueParser<Value = Profile> {
+    let names = Profile::ALL.map(Profile::name);
+    let of = |name: String| Profile::ALL.into_iter().find(|profile| profile.name() == name);
+    PossibleValuesParser::new(names).map(move |name| of(name).expect("only these names are taken"))
+}
+
+/// A line for each thing that happens, until the worker is gone.
+async fn show(mut told: mpsc::Receiver<Told>, config: Config, flag: String, color: Color) {
+    while let Some(told) = told.recv().await {
+        output::say(&lines(&told, &config, &flag, color));
+    }
+}
+
+fn lines(told: &Told, config: &Config, flag: &str, color: Color) -> String {
+    match told {
+        Told::Ready { names } => {
+            let (name, list) = (&config.server_name, &config.task_list);
+            let mut text =
+                format!("{name} takes work from the task list `{list}`, {} at once\n", config.max_concurrent);
+            text.push_str(&handlers(names));
+            if names.is_empty() {
+                let help = paint("help:", color::HELP, color);
+                let to_do = "register one with `afl handlers register`, or give some with `--handlers`";
+                writeln!(text, "{help} {to_do}{}", in_store(flag)).expect(ANY_TEXT);
+            }
+            text
+        }
+        Told::Handlers { names } => handlers(names),
+        Told::Began(work) => format!("{} of run {}: begun\n", work.path, work.run),
+        Told::Ended { work, ended, took } => {
+            let took = shown::span(Millis(i64::try_from(took.as_millis()).unwrap_or(i64::MAX)));
+            format!("{} of run {}: {}\n", work.path, work.run, outcome(ended, &took))
+        }
+    }
+}
+
+const ANY_TEXT: &str = "a string takes any text";
+
+fn in_store(flag: &str) -> String {
+    if flag.is_empty() { String::new() } else { format!(" (with `{}`)", flag.trim_start()) }
+}
+
+fn handlers(names: &[String]) -> String {
+    match names {
+        [] => "no handlers\n".to_owned(),
+        names => format!("handlers: {}\n", names.join(", ")),
+    }
+}
+
+fn outcome(ended: &Ended, took: &str) -> String {
+    match ended {
+        Ended::Completed => format!("done after {took}"),
+        Ended::Failed { message, again } => {
+            let again = again.map(|at| format!("; tried again {}", Moment(at).from(Moment::now())));
+            shown::inert(&format!("failed after {took}: {message}{}", again.unwrap_or_default()))
+        }
+        Ended::GivenBack => format!("given back undone after {took}"),
+        Ended::Lost => format!("lost to another agent after {took}: the lease was over"),
+        Ended::Canceled => format!("canceled after {took}"),
+    }
+}

@@ -1,0 +1,132 @@
+//! `afl tasks`: lists the work that runs wait for.
+
+use afl_engine::task::{Task, TaskState};
+use afl_runtime::TaskQuery;
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde_json::{Value, json};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::handlers::Trouble;
+use crate::output;
+use crate::shown::{self, Moment};
+use crate::store::{self, Missing};
+
+const EXAMPLES: &str = "\
+Examples:
+  afl tasks                             list all that is open, the oldest first
+  afl tasks --state pending --name Charge
+  afl tasks --run 06ebz                 list all tasks of a run, those that have ended too";
+
+/// List tasks: what is waited for, who does it, and how often it was tried
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Options {
+    /// Only tasks in this state; those that have ended are listed with `--run`
+    #[arg(long, value_parser = states())]
+    state: Option<TaskState>,
+    /// Only tasks of this facet, by its whole or its short name
+    #[arg(long, value_name = "FACET")]
+    name: Option<String>,
+    /// Only tasks of this run, by its id or the beginning of it
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
+    /// How many to list
+    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    limit: usize,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: store::Options,
+}
+
+pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
+    match (options.state, &options.run) {
+        (Some(state), None) if state.is_terminal() => {
+            return Err(Trouble::EndedTasks { state: state.name() }.into());
+        }
+        (_, Some(_)) | (Some(_) | None, None) => {}
+    }
+    let service = options.store.open(Missing::Refuse).await?;
+    let run = match &options.run {
+        Some(run) => Some(service.find(run).await?),
+        None => None,
+    };
+    // One more, to know whether there are more.
+    let limit = options.limit.saturating_add(1);
+    let query = TaskQuery { run, state: options.state, name: options.name.clone(), limit };
+    let mut tasks = service.tasks(&query).await?;
+    let is_cut = tasks.len() > options.limit;
+    tasks.truncate(options.limit);
+    if options.json {
+        let tasks: Vec<Value> = tasks.iter().map(entry).collect();
+        output::json(&json!({"tasks": tasks, "more": is_cut}))?;
+    } else if tasks.is_empty() {
+        output::say("no tasks\n");
+    } else {
+        let rows: Vec<Vec<String>> = tasks.iter().map(row).collect();
+        output::data(&shown::table(&["RUN", "STEP", "FACET", "STATE", "TRIED", "SINCE", "REMARK"], &rows))?;
+        if is_cut {
+            output::say("there are more; `--limit` lists them\n");
+        }
+    }
+    Ok(Exit::Fine)
+}
+
+/// By their names, which the help lists.
+fn states() -> impl TypedValueParser<Value = TaskState> {
+    let names = TaskState::ALL.iter().map(|state| state.name());
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<TaskState>())
+}
+
+fn row(task: &Task) -> Vec<String> {
+    vec![
+        task.workflow_id.to_string(),
+        task.path.clone(),
+        task.name.to_string(),
+        task.state.name().to_owned(),
+        task.attempts.to_string(),
+        Moment(task.updated).from(Moment::now()),
+        shown::inert(&shown::cut(&remark(task).replace('\n', " "), REMARK_CHARS)),
+    ]
+}
+
+const REMARK_CHARS: usize = 80;
+
+/// Who does it, when it is tried again, or why it failed.
+fn remark(task: &Task) -> String {
+    let now = Moment::now();
+    match (task.state, &task.lease, task.not_before, &task.error) {
+        (TaskState::Running | TaskState::AwaitingResponse, Some(lease), ..) => lease.owner.clone(),
+        (TaskState::Pending, _, Some(at), error) => {
+            let error = error.as_ref().map(|error| format!(" after: {error}")).unwrap_or_default();
+            format!("again {}{error}", Moment(at).from(now))
+        }
+        (_, _, _, Some(error)) => error.clone(),
+        (_, _, _, None) => String::new(),
+    }
+}
+
+/// All but the secret of its lease.
+pub(crate) fn entry(task: &Task) -> Value {
+    json!({
+        "run": task.workflow_id,
+        "step": task.step_id,
+        "path": task.path,
+        "name": task.name,
+        "list": task.task_list_name,
+        "state": task.state,
+        "attempts": task.attempts,
+        "claims": task.token,
+        "priority": task.priority(),
+        "notBefore": task.not_before,
+        "owner": task.lease.as_ref().map(|lease| &lease.owner),
+        "expires": task.lease.as_ref().map(|lease| lease.expires),
+        "error": task.error,
+        "created": task.created,
+        "updated": task.updated,
+        "ended": task.ended,
+    })
+}

@@ -1,0 +1,144 @@
+//! Why the handlers that a command is given cannot be used.
+
+use std::path::PathBuf;
+
+use afl_agents::worker::WorkerError;
+use afl_agents::{FileError, HostsError, RegistryError};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Trouble {
+    #[error("cannot use {} as a list of handlers: {reason}", file.display())]
+    BadFile { file: PathBuf, reason: String },
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable { path: PathBuf, source: std::io::Error },
+    #[error("there are no handlers in {}", path.display())]
+    Nothing { path: PathBuf },
+    #[error("cannot look for handlers in {}: {reason}", file.display())]
+    NoPython { file: PathBuf, reason: String },
+    #[error("cannot look for handlers: {}", .0.message)]
+    Python(afl_agents::handler::Failure),
+    #[error("{} has a name that no address can have", path.display())]
+    NoUri { path: PathBuf },
+    #[error("{facet} has two handlers: {} and {}", modules[0], modules[1])]
+    Twice { facet: String, modules: [String; 2] },
+    #[error("{}", chain(.0))]
+    Root(FileError),
+    #[error("{}", chain(.0))]
+    Hosts(HostsError),
+    #[error("{0}")]
+    Worker(WorkerError),
+    #[error("{0}")]
+    Registry(RegistryError),
+    #[error("the metadata is no JSON object: {reason}")]
+    BadMetadata { reason: String },
+    #[error("the result is no JSON object: {reason}")]
+    BadResult { reason: String },
+    #[error("no handler is registered for {facet}")]
+    NotRegistered { facet: String },
+    #[error("the program has no event facets")]
+    NoEventFacets,
+    #[error("{} is there already", path.display())]
+    Exists { path: PathBuf },
+    #[error("tasks that are {state} are listed by their run")]
+    EndedTasks { state: &'static str },
+    #[error("step {step} of run {run} has no task")]
+    NoTask { run: String, step: String },
+    #[error("the task of {path} in run {run} is {state} and no longer open")]
+    TaskEnded { run: String, path: String, state: &'static str },
+    #[error("an agent of a store in memory finds no work there")]
+    AgentInMemory,
+}
+
+impl Trouble {
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::BadFile { .. }
+            | Self::Nothing { .. }
+            | Self::NoPython { .. }
+            | Self::NoUri { .. }
+            | Self::Twice { .. }
+            | Self::Worker(_)
+            | Self::Registry(_)
+            | Self::BadMetadata { .. }
+            | Self::BadResult { .. }
+            | Self::NotRegistered { .. }
+            | Self::NoEventFacets
+            | Self::Exists { .. }
+            | Self::EndedTasks { .. }
+            | Self::NoTask { .. }
+            | Self::TaskEnded { .. }
+            | Self::AgentInMemory => Exit::WrongUse,
+            Self::Unreadable { .. } | Self::Python(_) | Self::Root(_) | Self::Hosts(_) => Exit::Inaccessible,
+        }
+    }
+
+    pub(crate) fn help(&self) -> Option<&'static str> {
+        match self {
+            Self::BadFile { .. } => Some(
+                "write, for each facet, [[handler]], facet = \"ns.Facet\", module = \"handlers.py\"; `entrypoint`, \
+                 `timeout_ms`, `checksum` and `metadata` are optional",
+            ),
+            Self::Nothing { .. } => Some(
+                "write a handlers.toml, or mark functions of Python files there with @handler(\"ns.Facet\"); \
+                 `afl handlers scaffold` writes them for a program",
+            ),
+            Self::BadMetadata { .. } | Self::BadResult { .. } => {
+                Some("write an object, such as {\"name\": \"Ada\"}")
+            }
+            Self::NotRegistered { .. } => Some("`afl handlers list` lists those that are"),
+            Self::NoEventFacets => Some("only an `event facet` is done by a handler"),
+            Self::Exists { .. } => Some("name another file with `-o`, or `-o -` to print"),
+            Self::EndedTasks { .. } => Some("name the run with `--run`"),
+            Self::NoTask { .. } => Some("`afl tasks --run` lists the tasks of a run"),
+            Self::TaskEnded { .. } => Some("a step that failed is tried again with `afl task retry`"),
+            Self::Unreadable { .. } => Some("name a handlers.toml, a folder with one, or Python files"),
+            Self::Twice { .. } => Some("leave one of them out"),
+            Self::AgentInMemory => {
+                Some("name a store that stays; `afl run --handlers` does the work of one run")
+            }
+            Self::NoPython { .. } => Some("correct the file, or name the others one by one"),
+            Self::Python(_)
+            | Self::NoUri { .. }
+            | Self::Root(_)
+            | Self::Hosts(_)
+            | Self::Worker(_)
+            | Self::Registry(_) => None,
+        }
+    }
+}
+
+/// The message with its cause.
+fn chain(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+impl From<Trouble> for Failure {
+    fn from(trouble: Trouble) -> Self {
+        Self::Handlers(trouble)
+    }
+}
+
+impl From<RegistryError> for Failure {
+    fn from(error: RegistryError) -> Self {
+        match error {
+            RegistryError::Store(error) => error.into(),
+            wrong @ RegistryError::Wrong { .. } => Trouble::Registry(wrong).into(),
+        }
+    }
+}
+
+impl From<WorkerError> for Failure {
+    fn from(error: WorkerError) -> Self {
+        match error {
+            WorkerError::Store(error) => error.into(),
+            WorkerError::Registry(error) => error.into(),
+            other @ (WorkerError::Topic(_) | WorkerError::Running) => Trouble::Worker(other).into(),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Which agents of a store are there, and what they can do.
+
+use afl_agents::worker::SCRIPT_TASK;
+use afl_runtime::server::{Server, ServerStatus};
+use afl_runtime::{On, Service, Why};
+
+use crate::failure::Failure;
+
+/// The agents that were heard of a short while ago.
+pub(crate) struct Online(Vec<Server>);
+
+impl Online {
+    pub(crate) async fn of(service: &Service) -> Result<Self, Failure> {
+        let now = service.store().now().await?;
+        let all = service.collection::<Server>().all().await?.into_iter().map(|(_, stored)| stored.item);
+        Ok(Self(all.filter(|server| server.status(now) == ServerStatus::Online).collect()))
+    }
+
+    /// The facets that a run waits for and that none of them has a handler for.
+    pub(crate) fn unserved(&self, why: &Why) -> Vec<String> {
+        let mut unserved: Vec<String> = Vec::new();
+        for wait in &why.waits {
+            match &wait.on {
+                On::Agent { name, .. } if !self.can_do(name) && !unserved.contains(name) => {
+                    unserved.push(name.clone());
+                }
+                On::Agent { .. } | On::Holder { .. } | On::Retry { .. } | On::Driver | On::Failure(_) => {}
+            }
+        }
+        unserved
+    }
+
+    fn can_do(&self, facet: &str) -> bool {
+        let short = facet.rsplit('.').next().unwrap_or(facet);
+        // Scripts need no handler.
+        let can = |server: &Server| {
+            facet == SCRIPT_TASK || server.handlers.iter().any(|name| name == facet || name == short)
+        };
+        self.0.iter().any(can)
+    }
+}
+
+/// What to do about it.
+pub(crate) fn advice(facet: &str, flag: &str) -> String {
+    if facet == SCRIPT_TASK {
+        return format!("no agent is online to run scripts: start `afl agent{flag}`");
+    }
+    format!(
+        "no agent that is online has a handler for `{facet}`: register one with \
+         `afl handlers register {facet} MODULE{flag}` and start `afl agent{flag}`"
+    )
+}

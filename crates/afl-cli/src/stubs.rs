@@ -1,0 +1,173 @@
+//! Python functions for the event facets of a program, with their types, to be filled in.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use afl_lang::program::{Decl, FacetDecl, FacetKind, Parameter, Program, SchemaDecl};
+use afl_lang::types::TypeRef;
+
+/// Of `typing`, as far as the stubs use them.
+const TYPING: [&str; 3] = ["Any", "List", "Optional"];
+const ANY_TEXT: &str = "a string takes any text";
+
+/// Nothing when the program has no event facets.
+pub(crate) fn python(program: &Program) -> Option<String> {
+    let mut found = Found::default();
+    found.collect(&program.declarations);
+    if found.facets.is_empty() {
+        return None;
+    }
+    let names = Names::of(&found);
+    let mut text = String::new();
+    for schema in &found.schemas {
+        text.push_str(&typed(&names.of_schema(&schema.id), schema.doc.as_deref(), &schema.fields, &names));
+    }
+    for facet in &found.facets {
+        text.push_str(&function(facet, &names));
+    }
+    Some(head(&text) + &text)
+}
+
+fn head(text: &str) -> String {
+    let used = TYPING.into_iter().filter(|name| text.contains(name));
+    let typing: Vec<&str> = used.chain(["TypedDict"]).collect();
+    format!(
+        "\"\"\"Handlers of event facets.\"\"\"\n\nfrom typing import {}\n\nfrom agentflow import Context, handler\n",
+        typing.join(", ")
+    )
+}
+
+#[derive(Default)]
+struct Found<'a> {
+    schemas: Vec<&'a SchemaDecl>,
+    facets: Vec<&'a FacetDecl>,
+}
+
+impl<'a> Found<'a> {
+    fn collect(&mut self, declarations: &'a [Decl]) {
+        for declaration in declarations {
+            match declaration {
+                Decl::Namespace(namespace) => self.collect(&namespace.declarations),
+                Decl::Schema(schema) => self.schemas.push(schema),
+                Decl::Facet(facet) => match facet.kind {
+                    FacetKind::Event => self.facets.push(facet),
+                    FacetKind::Plain | FacetKind::Workflow => {}
+                },
+                Decl::Implicit(_) => {}
+            }
+        }
+    }
+}
+
+/// Short names in Python, unless two declarations share one.
+struct Names {
+    uses: BTreeMap<String, usize>,
+}
+
+impl Names {
+    fn of(found: &Found<'_>) -> Self {
+        let mut uses = BTreeMap::new();
+        let schemas = found.schemas.iter().map(|schema| class(short(&schema.id)));
+        let facets = found.facets.iter().map(|facet| class(short(&facet.id)));
+        for name in schemas.chain(facets) {
+            *uses.entry(name).or_default() += 1;
+        }
+        Self { uses }
+    }
+
+    fn of_schema(&self, id: &str) -> String {
+        let name = class(short(id));
+        if self.uses.get(&name).is_some_and(|uses| *uses > 1) { class(id) } else { name }
+    }
+}
+
+fn short(id: &str) -> &str {
+    id.rsplit('.').next().unwrap_or(id)
+}
+
+/// `shop.orderLine` as `ShopOrderLine`.
+fn class(id: &str) -> String {
+    let capital = |part: &str| {
+        let mut letters = part.chars();
+        let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+        first + letters.as_str()
+    };
+    id.split('.').map(capital).collect()
+}
+
+/// `ProcessPayment` as `process_payment`.
+fn snake(name: &str) -> String {
+    let mut snake = String::new();
+    let mut before_small = false;
+    for letter in name.chars() {
+        if letter.is_uppercase() && before_small {
+            snake.push('_');
+        }
+        before_small = letter.is_lowercase() || letter.is_numeric();
+        snake.extend(if letter == '.' { '_' } else { letter }.to_lowercase());
+    }
+    if KEYWORDS.contains(&&*snake) { snake + "_" } else { snake }
+}
+
+/// What a function of Python cannot be called.
+const KEYWORDS: [&str; 34] = [
+    "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else",
+    "except", "finally", "for", "from", "global", "handler", "if", "import", "in", "is", "lambda", "match",
+    "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
+];
+
+fn function(facet: &FacetDecl, names: &Names) -> String {
+    let name = names.of_schema(&facet.id);
+    let mut text = typed(&format!("{name}Input"), None, &facet.params, names);
+    text.push_str(&typed(&format!("{name}Result"), None, &facet.returns, names));
+    let function = if name == class(short(&facet.id)) { snake(short(&facet.id)) } else { snake(&facet.id) };
+    write!(
+        text,
+        "\n\n@handler(\"{}\")\ndef {function}(payload: {name}Input, ctx: Context) -> {name}Result:\n{}    \
+         raise NotImplementedError(\"{}\")\n",
+        facet.id,
+        doc(facet.doc.as_deref()),
+        facet.id,
+    )
+    .expect(ANY_TEXT);
+    text
+}
+
+/// With the form of a call, which allows every name as a key.
+fn typed(name: &str, comment: Option<&str>, fields: &[Parameter], names: &Names) -> String {
+    let mut text = format!("\n\n{}{name} = TypedDict(\"{name}\", {{", remark(comment));
+    for field in fields {
+        write!(text, "\n    \"{}\": {},", field.name, python_type(&field.ty, names)).expect(ANY_TEXT);
+    }
+    text.push_str(if fields.is_empty() { "})\n" } else { "\n})\n" });
+    text
+}
+
+fn python_type(ty: &TypeRef, names: &Names) -> String {
+    match ty {
+        TypeRef::String => "str".into(),
+        TypeRef::Long | TypeRef::Int => "int".into(),
+        TypeRef::Double => "float".into(),
+        TypeRef::Boolean => "bool".into(),
+        TypeRef::Json => "Any".into(),
+        // In quotes, because schemas may be declared later or contain one another.
+        TypeRef::Schema(name) => format!("\"{}\"", names.of_schema(name)),
+        TypeRef::List(of) => format!("List[{}]", python_type(of, names)),
+        TypeRef::Nullable(of) => format!("Optional[{}]", python_type(of, names)),
+    }
+}
+
+fn remark(comment: Option<&str>) -> String {
+    let lines = comment.unwrap_or_default().lines();
+    lines.fold(String::new(), |text, line| text + format!("# {}", line.trim()).trim_end() + "\n")
+}
+
+fn doc(comment: Option<&str>) -> String {
+    let Some(comment) = comment else { return String::new() };
+    let safe = comment.trim().replace('\\', "\\\\").replace("\"\"\"", "\\\"\\\"\\\"");
+    let lines: Vec<&str> = safe.lines().map(str::trim).collect();
+    match &lines[..] {
+        [one] if !one.ends_with('"') => format!("    \"\"\"{one}\"\"\"\n"),
+        lines => format!("    \"\"\"{}\n    \"\"\"\n", lines.join("\n    ")),
+    }
+}

@@ -1,0 +1,235 @@
+//! Real agents of one store: killed, stopped and gone on with, and told to end.
+
+#![cfg(unix)]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const PROGRAM: &str = "
+event facet Charge(item: String) => (receipt: String)
+
+workflow Pay(item: String) => (receipt: String) andThen {
+    charge = Charge(item = $.item)
+    yield Pay(receipt = charge.receipt)
+}
+";
+/// Tells that it began, and waits until it may go on.
+const SLOW: &str = r#"
+import os, time
+from agentflow import handler
+
+@handler("Charge")
+def charge(payload):
+    open("FOLDER/calls", "a").write("x")
+    while not os.path.exists("FOLDER/go"):
+        time.sleep(0.01)
+    return {"receipt": "slow"}
+"#;
+const QUICK: &str = r#"
+from agentflow import handler
+
+@handler("Charge")
+async def charge(payload):
+    return {"receipt": "quick"}
+"#;
+const PATIENCE: Duration = Duration::from_mins(1);
+const LEASE_MS: &str = "1000";
+
+/// A folder with a store, a program and handlers of two kinds.
+fn world() -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder is made");
+    fs::write(folder.path().join("pay.afl"), PROGRAM).expect("it is written");
+    let real = folder.path().canonicalize().expect("it is there");
+    fs::write(folder.path().join("slow.py"), SLOW.replace("FOLDER", real.to_str().expect("it is text")))
+        .expect("it is written");
+    fs::write(folder.path().join("quick.py"), QUICK).expect("it is written");
+    folder
+}
+
+fn afl(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_afl"));
+    command.env_remove("AFL_STORE").current_dir(folder).args(arguments).output().expect("afl runs")
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+fn start(folder: &Path) -> String {
+    json(&afl(folder, &["start", "pay.afl", "-i", "item=tea", "--json"]))["run"]
+        .as_str()
+        .expect("it names the run")
+        .to_owned()
+}
+
+struct Agent {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Agent {
+    fn start(folder: &Path, name: &str, handlers: &str) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_afl"))
+            .args(["agent", "--name", name, "--handlers", handlers, "--lease-ms", LEASE_MS])
+            .env_remove("AFL_STORE")
+            .current_dir(folder)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("afl runs");
+        let (tell, lines) = channel();
+        let stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+        thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| tell.send(line)));
+        Self { child, lines }
+    }
+
+    /// Reads on until a line has this text.
+    fn says(&self, text: &str) {
+        let mut said = Vec::new();
+        loop {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) if line.contains(text) => return,
+                Ok(line) => said.push(line),
+                Err(error) => panic!("{error}: no `{text}` in {said:#?}"),
+            }
+        }
+    }
+
+    fn signal(&self, name: &str) {
+        let sent =
+            Command::new("kill").args([name, &self.child.id().to_string()]).status().expect("kill runs");
+        assert!(sent.success());
+    }
+
+    /// Asks it to end, and gives its exit code.
+    fn end(mut self) -> Option<i32> {
+        self.signal("-TERM");
+        self.child.wait().expect("it ends").code()
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+fn finished(folder: &Path, run: &str, receipt: &str) {
+    let shown = json(&afl(folder, &["resume", run, "--json"]));
+    assert_eq!((&shown["status"], &shown["outputs"]["receipt"]), (&"completed".into(), &receipt.into()));
+    let doctor = afl(folder, &["doctor"]);
+    assert!(doctor.status.success(), "{doctor:?}");
+}
+
+#[test]
+fn f2_the_work_of_a_killed_agent_is_done_by_another() {
+    let world = world();
+    let run = start(world.path());
+    let mut first = Agent::start(world.path(), "first", "slow.py");
+    first.says("Pay.charge of run");
+    first.signal("-KILL");
+    first.child.wait().unwrap();
+    let second = Agent::start(world.path(), "second", "quick.py");
+    second.says(&format!("Pay.charge of run {run}: done"));
+    assert_eq!(second.end(), Some(0));
+    finished(world.path(), &run, "quick");
+}
+
+#[test]
+fn f4_the_late_answer_of_an_agent_that_stood_still_is_refused() {
+    let world = world();
+    let run = start(world.path());
+    let first = Agent::start(world.path(), "first", "slow.py");
+    first.says("begun");
+    first.signal("-STOP");
+    let second = Agent::start(world.path(), "second", "quick.py");
+    second.says(&format!("Pay.charge of run {run}: done"));
+    fs::write(world.path().join("go"), "").unwrap();
+    first.signal("-CONT");
+    first.says("lost to another agent");
+    assert_eq!((first.end(), second.end()), (Some(0), Some(0)));
+    finished(world.path(), &run, "quick");
+}
+
+#[test]
+fn an_agent_that_is_told_to_end_finishes_what_it_has_begun() {
+    let world = world();
+    let run = start(world.path());
+    let mut agent = Agent::start(world.path(), "only", "slow.py");
+    agent.says("begun");
+    agent.signal("-TERM");
+    agent.says("stopping");
+    fs::write(world.path().join("go"), "").unwrap();
+    agent.says("done after");
+    agent.says("stopped");
+    assert_eq!(agent.child.wait().unwrap().code(), Some(0));
+    finished(world.path(), &run, "slow");
+    assert_eq!(fs::read_to_string(world.path().join("calls")).unwrap(), "x");
+}
+
+#[test]
+fn an_operator_sees_who_does_what_and_decides_otherwise() {
+    let world = world();
+    let run = start(world.path());
+    let agent = Agent::start(world.path(), "only", "slow.py");
+    agent.says("begun");
+    let tasks = json(&afl(world.path(), &["tasks", "--state", "running", "--name", "Charge", "--json"]));
+    assert_eq!(
+        (&tasks["tasks"][0]["path"], &tasks["tasks"][0]["run"]),
+        (&"Pay.charge".into(), &run.as_str().into())
+    );
+    assert!(tasks["tasks"][0]["owner"].as_str().unwrap().contains("@only/"), "{tasks}");
+    let servers = json(&afl(world.path(), &["servers", "--json"]));
+    let server = &servers["servers"][0];
+    assert_eq!(
+        (&server["status"], &server["handlers"][0]),
+        (&"online".into(), &"Charge".into()),
+        "{servers}"
+    );
+
+    let result = r#"{"receipt": "by hand"}"#;
+    let skipped = afl(world.path(), &["task", "skip", &run, "Pay.charge", "--result", result]);
+    assert!(skipped.status.success(), "{skipped:?}");
+    agent.says("lost to another agent");
+    finished(world.path(), &run, "by hand");
+    let twice = afl(world.path(), &["task", "cancel", &run, "Pay.charge"]);
+    assert_eq!(twice.status.code(), Some(2), "{twice:?}");
+    assert_eq!(agent.end(), Some(0));
+}
+
+#[test]
+fn a_task_that_is_canceled_can_be_tried_again() {
+    let world = world();
+    let run = start(world.path());
+    assert!(afl(world.path(), &["task", "cancel", &run, "Pay.charge"]).status.success());
+    let why = json(&afl(world.path(), &["why", &run, "--json"]));
+    assert_eq!(why["reason"]["failed"]["message"], "canceled by an operator", "{why}");
+    assert!(afl(world.path(), &["task", "retry", &run, "Pay.charge"]).status.success());
+    let why = json(&afl(world.path(), &["why", &run, "--json"]));
+    assert_eq!(why["unserved"], serde_json::json!(["Charge"]), "{why}");
+    let once = afl(world.path(), &["agent", "--once", "--handlers", "quick.py"]);
+    assert!(once.status.success(), "{once:?}");
+    finished(world.path(), &run, "quick");
+    let shown = afl(world.path(), &["task", "show", &run, "Pay.charge", "--json"]);
+    assert_eq!(json(&shown)["state"], "completed");
+}
+
+#[test]
+fn one_command_runs_a_program_with_the_handlers_beside_it() {
+    let world = world();
+    let list = "[[handler]]\nfacet = \"Charge\"\nmodule = \"quick.py\"\nentrypoint = \"charge\"\n";
+    fs::write(world.path().join("handlers.toml"), list).unwrap();
+    let ran = json(&afl(world.path(), &["run", "pay.afl", "-i", "item=tea", "--json"]));
+    assert_eq!(ran["outputs"]["receipt"], "quick", "{ran}");
+    fs::write(world.path().join("mock.json"), r#"{"Charge": {"returns": {"receipt": "mock"}}}"#).unwrap();
+    let mocked = ["run", "pay.afl", "-i", "item=tea", "--json", "--mock", "mock.json"];
+    assert_eq!(json(&afl(world.path(), &mocked))["outputs"]["receipt"], "mock");
+}

@@ -1,0 +1,3 @@
+def charge(payload):
+    print("charging", payload["amount"])
+    return {"receipt": "r1"}

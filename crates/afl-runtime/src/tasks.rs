@@ -1,0 +1,91 @@
+//! Lists tasks: the open ones of all runs, or all of one run.
+
+use afl_engine::id::{RunId, StepId};
+use afl_engine::task::{Task, TaskState};
+use afl_store::store::bucket;
+
+use crate::error::Error;
+use crate::service::Service;
+
+const PAGE: usize = 500;
+
+/// Which tasks to list. Those that have ended are found by their run only.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TaskQuery {
+    pub run: Option<RunId>,
+    pub state: Option<TaskState>,
+    /// The whole or the short name of the facet.
+    pub name: Option<String>,
+    pub limit: usize,
+}
+
+impl Service {
+    /// The oldest first; those of one run in the order of its program.
+    pub async fn tasks(&self, query: &TaskQuery) -> Result<Vec<Task>, Error> {
+        match &query.run {
+            Some(run) => self.tasks_of(run, query).await,
+            None => self.open_tasks(query).await,
+        }
+    }
+
+    async fn tasks_of(&self, run: &RunId, query: &TaskQuery) -> Result<Vec<Task>, Error> {
+        let mut tasks = Vec::new();
+        let mut after: Option<StepId> = None;
+        loop {
+            let page = self.store.tasks_page(run, after.as_ref(), PAGE).await?;
+            tasks.extend(page.items.into_iter().map(|stored| stored.item).filter(|task| query.fits(task)));
+            match page.next {
+                Some(next) if tasks.len() < query.limit => after = Some(next),
+                Some(_) | None => break,
+            }
+        }
+        tasks.truncate(query.limit);
+        Ok(tasks)
+    }
+
+    async fn open_tasks(&self, query: &TaskQuery) -> Result<Vec<Task>, Error> {
+        let mut buckets = vec![bucket::TIMERS.to_owned()];
+        for prefix in [bucket::TASKS, bucket::RUNNING, bucket::HELD] {
+            buckets.extend(self.store.buckets(prefix).await?);
+        }
+        let mut tasks = Vec::new();
+        for bucket in buckets.iter().filter(|bucket| query.may_be_in(bucket)) {
+            let some = self.store.tasks_in(bucket, query.limit).await?;
+            tasks.extend(some.into_iter().map(|stored| stored.item).filter(|task| query.fits(task)));
+        }
+        // Between two looks a task can move from one bucket to another and be seen in both.
+        tasks.sort_by(|one, other| place(one).cmp(&place(other)));
+        tasks.dedup_by(|later, earlier| {
+            (&later.workflow_id, &later.step_id) == (&earlier.workflow_id, &earlier.step_id)
+        });
+        tasks.truncate(query.limit);
+        Ok(tasks)
+    }
+}
+
+fn place(task: &Task) -> (i64, &RunId, &StepId) {
+    (task.created.0, &task.workflow_id, &task.step_id)
+}
+
+impl TaskQuery {
+    fn fits(&self, task: &Task) -> bool {
+        self.state.is_none_or(|state| task.state == state)
+            && self.name.as_deref().is_none_or(|name| is_called(&task.name, name))
+    }
+
+    /// Buckets of tasks that wait or are in work say the facet.
+    fn may_be_in(&self, bucket: &str) -> bool {
+        let facet = [bucket::TASKS, bucket::RUNNING].iter().find_map(|prefix| {
+            let (_, facet) = bucket.strip_prefix(prefix)?.split_once('/')?;
+            Some(facet)
+        });
+        match (&self.name, facet) {
+            (Some(name), Some(facet)) => is_called(facet, name),
+            (None, _) | (_, None) => true,
+        }
+    }
+}
+
+fn is_called(facet: &str, name: &str) -> bool {
+    facet == name || facet.rsplit('.').next() == Some(name)
+}

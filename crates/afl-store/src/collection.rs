@@ -1,0 +1,238 @@
+//! Named things beside the runs, such as servers, handlers and locks: each sort in a scope of its own.
+
+use std::marker::PhantomData;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::backend::{Change, Durability, Expect, Order, Ranks, Scan, StoreError, Write};
+use crate::record::{Key, Place, Record};
+use crate::store::{Defect, Error, Store, Stored, opened, sealed};
+use crate::watch::Watch;
+
+/// What a collection holds.
+pub trait Item: Serialize + DeserializeOwned {
+    /// Its name, and that of the bucket that holds it in order of rank.
+    const COLLECTION: &'static str;
+
+    fn rank(&self) -> i64;
+}
+
+/// All items of one sort. Clones are the same collection.
+#[derive(Debug)]
+pub struct Collection<T> {
+    store: Store,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Collection<T> {
+    fn clone(&self) -> Self {
+        Self { store: self.store.clone(), of: PhantomData }
+    }
+}
+
+/// Written with each removal, so that those who watch hear of it. No name begins so.
+const REMOVED: &str = "@removed";
+const PAGE: usize = 500;
+/// How often a removal that met another one tries again.
+const TRIES: usize = 16;
+
+impl<T: Item> Collection<T> {
+    pub fn new(store: Store) -> Self {
+        Self { store, of: PhantomData }
+    }
+
+    pub async fn get(&self, name: &str) -> Result<Option<Stored<T>>, Error> {
+        let record = self.store.backend().get(&[self.key(name)]).await?.pop().flatten();
+        record.as_ref().map(decode).transpose()
+    }
+
+    /// All of them by name.
+    pub async fn all(&self) -> Result<Vec<(String, Stored<T>)>, Error> {
+        let mut items = Vec::new();
+        let mut after = None;
+        loop {
+            let scan = Scan::Scope {
+                tenant: self.store.tenant().clone(),
+                scope: Self::scope().into(),
+                prefix: String::new(),
+                after: after.take(),
+                limit: PAGE,
+            };
+            let page = self.store.backend().scan(&scan).await?;
+            for record in page.iter().filter(|record| record.key.id != REMOVED) {
+                items.push((record.key.id.clone(), decode(record)?));
+            }
+            match page.last() {
+                Some(last) if page.len() == PAGE => after = Some(last.key.id.clone()),
+                Some(_) | None => return Ok(items),
+            }
+        }
+    }
+
+    /// Those of the lowest ranks, up to this one.
+    pub async fn up_to(&self, rank: i64) -> Result<Vec<(String, Stored<T>)>, Error> {
+        let scan = Scan::Bucket {
+            tenant: self.store.tenant().clone(),
+            bucket: T::COLLECTION.to_owned(),
+            ranks: Ranks::UpTo(rank),
+            order: Order::Ascending,
+            after: None,
+            limit: PAGE,
+        };
+        let page = self.store.backend().scan(&scan).await?;
+        let named = page.iter().filter(|record| record.key.id != REMOVED);
+        named.map(|record| Ok((record.key.id.clone(), decode(record)?))).collect()
+    }
+
+    /// Writes over the version that was read, or for the first time; a conflict says that somebody else did.
+    /// Returns the new version.
+    pub async fn put(
+        &self,
+        name: &str,
+        item: &T,
+        version: Option<u64>,
+        durability: Durability,
+    ) -> Result<u64, Error> {
+        let key = self.key(name);
+        let body = serde_json::to_vec(item).expect("an item has a JSON form");
+        let content = sealed(&key, body, Some(Self::place(item.rank())));
+        let expect = version.map_or(Expect::Absent, Expect::Version);
+        self.store.write(vec![Write { key, expect, change: Change::Put(content) }], durability).await?;
+        Ok(version.unwrap_or(0) + 1)
+    }
+
+    pub async fn remove(&self, name: &str, version: u64) -> Result<(), Error> {
+        let mark = self.key(REMOVED);
+        for _ in 0..TRIES {
+            let found = self.store.backend().get(std::slice::from_ref(&mark)).await?.pop().flatten();
+            let expect = found.map_or(Expect::Absent, |record| Expect::Version(record.version));
+            let content = sealed(&mark, b"null".to_vec(), Some(Self::place(0)));
+            let writes = vec![
+                Write { key: self.key(name), expect: Expect::Version(version), change: Change::Delete },
+                Write { key: mark.clone(), expect, change: Change::Put(content) },
+            ];
+            match self.store.write(writes, Durability::Durable).await {
+                Err(StoreError::Conflict { key }) if key == mark => {}
+                other => return Ok(other?),
+            }
+        }
+        Err(StoreError::Conflict { key: mark }.into())
+    }
+
+    /// Wakes after an item came, changed or went.
+    pub fn watch(&self) -> Watch {
+        self.store.watch(T::COLLECTION)
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    fn scope() -> String {
+        format!("@{}", T::COLLECTION)
+    }
+
+    fn key(&self, name: &str) -> Key {
+        self.store.shared_key(&Self::scope(), name)
+    }
+
+    fn place(rank: i64) -> Place {
+        Place { bucket: T::COLLECTION.to_owned(), rank }
+    }
+}
+
+fn decode<T: Item>(record: &Record) -> Result<Stored<T>, Error> {
+    let wrong = |error: serde_json::Error| Error::unreadable(&record.key, Defect::Body(error.to_string()));
+    let item = serde_json::from_slice(opened(record)?).map_err(wrong)?;
+    Ok(Stored { item, version: record.version })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::clock::{Clock, SimClock};
+    use crate::memory::Memory;
+    use crate::record::Tenant;
+    use crate::server::{OFFLINE_AFTER, STALE_AFTER, Server, ServerState, ServerStatus};
+    use afl_engine::time::Millis;
+
+    fn server(name: &str, ping: i64) -> Server {
+        let fields = serde_json::json!({
+            "uuid": name, "server_group": "default", "service_name": "afl-agent", "server_name": "host",
+            "ping_time": ping,
+        });
+        serde_json::from_value(fields).unwrap()
+    }
+
+    fn servers() -> Collection<Server> {
+        let memory = Arc::new(Memory::new(Clock::Simulated(SimClock::new(Millis(0)))));
+        Collection::new(Store::new(memory, Tenant::new(Tenant::LOCAL).unwrap()))
+    }
+
+    #[tokio::test]
+    async fn items_are_listed_by_name_found_by_rank_and_written_over_what_was_read() {
+        let servers = servers();
+        for number in 0..600 {
+            let item = server(&format!("s{number:03}"), number);
+            servers.put(&item.uuid, &item, None, Durability::Relaxed).await.unwrap();
+        }
+        let all = servers.all().await.unwrap();
+        assert_eq!(all.len(), 600);
+        assert!(all.is_sorted_by_key(|(name, _)| name.clone()));
+        assert_eq!(servers.up_to(2).await.unwrap().len(), 3);
+        let read = servers.get("s001").await.unwrap().unwrap();
+        servers.put("s001", &server("s001", 900), Some(read.version), Durability::Relaxed).await.unwrap();
+        let late = servers.put("s001", &read.item, Some(read.version), Durability::Relaxed).await;
+        assert!(late.unwrap_err().is_conflict());
+        servers.remove("s002", 1).await.unwrap();
+        servers.remove("s003", 1).await.unwrap();
+        assert!(servers.remove("s004", 7).await.unwrap_err().is_conflict());
+        assert_eq!(servers.all().await.unwrap().len(), 598);
+    }
+
+    #[tokio::test]
+    async fn a_removal_wakes_those_who_watch() {
+        let servers = servers();
+        servers.put("a", &server("a", 1), None, Durability::Durable).await.unwrap();
+        let mut watch = servers.watch();
+        servers.remove("a", 1).await.unwrap();
+        watch.changed().await;
+        assert_eq!(servers.all().await.unwrap().len(), 0);
+    }
+
+    // covers: SDK-5.1-a, SDK-5.1-b, SDK-5.2-a, XR-12
+    #[test]
+    fn the_status_of_a_server_follows_from_its_last_heartbeat_and_its_own_word() {
+        let fresh = server("a", 1_000);
+        let written = serde_json::to_value(&fresh).unwrap();
+        for field in [
+            "uuid",
+            "server_group",
+            "service_name",
+            "server_name",
+            "server_ips",
+            "start_time",
+            "ping_time",
+            "topics",
+            "handlers",
+            "handled",
+            "state",
+            "manager",
+            "error",
+        ] {
+            assert!(written.get(field).is_some(), "{field}");
+        }
+        assert_eq!((written["state"].as_str(), written["manager"].as_str()), (Some("startup"), Some("")));
+        let names: Vec<&str> = ServerState::ALL.iter().map(|state| state.name()).collect();
+        assert_eq!(names, ["startup", "running", "shutdown", "error"]);
+        let at = |span: Millis| fresh.status(Millis(1_000).plus(span));
+        assert_eq!(at(Millis(STALE_AFTER.0 - 1)), ServerStatus::Online);
+        assert_eq!(at(STALE_AFTER), ServerStatus::Stale);
+        assert_eq!(at(OFFLINE_AFTER), ServerStatus::Offline);
+        let ended = Server { state: ServerState::Shutdown, ..fresh };
+        assert_eq!(ended.status(Millis(1_000)), ServerStatus::Offline);
+    }
+}

@@ -1,0 +1,168 @@
+//! Named locks (document 000 §7.4): one owner at a time, until it lets go or its time is over.
+
+use afl_engine::time::Millis;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::backend::Durability;
+use crate::collection::{Collection, Item};
+use crate::store::{Error, Store, Stored};
+
+/// A lock that somebody holds or held.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Lock {
+    pub owner: String,
+    /// One more each time the lock is acquired, for systems outside that fence by number.
+    pub token: u64,
+    pub acquired: Millis,
+    pub expires: Millis,
+    /// What the owner says about it.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub meta: Value,
+}
+
+impl Item for Lock {
+    const COLLECTION: &'static str = "locks";
+
+    fn rank(&self) -> i64 {
+        self.expires.0
+    }
+}
+
+/// What shows that a lock is held.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hold {
+    pub key: String,
+    pub owner: String,
+    pub token: u64,
+}
+
+/// All locks of a tenant, by the store's clock.
+#[derive(Clone, Debug)]
+pub struct Locks(Collection<Lock>);
+
+/// What a writer that lost does: whoever wrote instead has the lock, or had it.
+enum Written {
+    Yes,
+    Lost,
+}
+
+impl Locks {
+    pub fn new(store: Store) -> Self {
+        Self(Collection::new(store))
+    }
+
+    /// The lock, unless somebody else has it. Who has it already gets it again under a new token.
+    pub async fn acquire(
+        &self,
+        key: &str,
+        owner: &str,
+        duration: Millis,
+        meta: Value,
+    ) -> Result<Option<Hold>, Error> {
+        let found = self.0.get(key).await?;
+        let now = self.0.store().now().await?;
+        if found.as_ref().is_some_and(|lock| lock.item.expires > now && lock.item.owner != owner) {
+            return Ok(None);
+        }
+        let token = found.as_ref().map_or(0, |lock| lock.item.token) + 1;
+        let expires = now.plus(duration);
+        let lock = Lock { owner: owner.to_owned(), token, acquired: now, expires, meta };
+        Ok(match self.write(key, &lock, found.map(|lock| lock.version)).await? {
+            Written::Yes => Some(Hold { key: key.to_owned(), owner: owner.to_owned(), token }),
+            Written::Lost => None,
+        })
+    }
+
+    /// Whether it is still held, and is for this much longer.
+    pub async fn extend(&self, hold: &Hold, duration: Millis) -> Result<bool, Error> {
+        let Some(Stored { item, version }) = self.held(hold).await? else { return Ok(false) };
+        let lock = Lock { expires: self.0.store().now().await?.plus(duration), ..item };
+        Ok(matches!(self.write(&hold.key, &lock, Some(version)).await?, Written::Yes))
+    }
+
+    /// Lets go; `false` when it was lost before.
+    pub async fn release(&self, hold: &Hold) -> Result<bool, Error> {
+        let Some(Stored { item, version }) = self.held(hold).await? else { return Ok(false) };
+        // The record stays, so that tokens go on.
+        let lock = Lock { expires: Millis(0), ..item };
+        Ok(matches!(self.write(&hold.key, &lock, Some(version)).await?, Written::Yes))
+    }
+
+    pub async fn get(&self, key: &str) -> Result<Option<Lock>, Error> {
+        let now = self.0.store().now().await?;
+        Ok(self.0.get(key).await?.map(|lock| lock.item).filter(|lock| lock.expires > now))
+    }
+
+    async fn held(&self, hold: &Hold) -> Result<Option<Stored<Lock>>, Error> {
+        let found = self.0.get(&hold.key).await?;
+        let now = self.0.store().now().await?;
+        Ok(found.filter(|lock| {
+            lock.item.token == hold.token && lock.item.owner == hold.owner && lock.item.expires > now
+        }))
+    }
+
+    async fn write(&self, key: &str, lock: &Lock, version: Option<u64>) -> Result<Written, Error> {
+        match self.0.put(key, lock, version, Durability::Relaxed).await {
+            Ok(_) => Ok(Written::Yes),
+            Err(error) if error.is_conflict() => Ok(Written::Lost),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::clock::{Clock, SimClock};
+    use crate::memory::Memory;
+    use crate::record::Tenant;
+
+    const MINUTE: Millis = Millis(60_000);
+
+    fn locks() -> (Locks, SimClock) {
+        let clock = SimClock::new(Millis(1_000));
+        let memory = Arc::new(Memory::new(Clock::Simulated(clock.clone())));
+        (Locks::new(Store::new(memory, Tenant::new(Tenant::LOCAL).unwrap())), clock)
+    }
+
+    async fn acquire(locks: &Locks, owner: &str) -> Option<Hold> {
+        locks.acquire("janitor", owner, MINUTE, Value::Null).await.unwrap()
+    }
+
+    // covers: SDK-7.4-d
+    #[tokio::test]
+    async fn a_lock_has_one_owner_until_it_lets_go_or_its_time_is_over() {
+        let (locks, clock) = locks();
+        let first = acquire(&locks, "a").await.expect("it is free");
+        assert_eq!(acquire(&locks, "b").await, None);
+        clock.advance(Millis(50_000));
+        assert!(locks.extend(&first, MINUTE).await.unwrap());
+        clock.advance(Millis(50_000));
+        assert_eq!(acquire(&locks, "b").await, None, "it was extended");
+        clock.advance(Millis(10_000));
+        let second = acquire(&locks, "b").await.expect("its time is over");
+        assert!(second.token > first.token);
+        assert!(!locks.extend(&first, MINUTE).await.unwrap(), "it is lost");
+        assert!(!locks.release(&first).await.unwrap(), "it is lost");
+        assert!(locks.release(&second).await.unwrap());
+        let third = acquire(&locks, "a").await.expect("it was let go");
+        assert!(third.token > second.token, "tokens go on after a release");
+    }
+
+    #[tokio::test]
+    async fn of_many_that_want_a_lock_at_once_one_gets_it() {
+        let (locks, _) = locks();
+        let tries = (0..20).map(|owner| {
+            let locks = locks.clone();
+            tokio::spawn(async move { acquire(&locks, &owner.to_string()).await })
+        });
+        let mut held = 0;
+        for attempt in tries.collect::<Vec<_>>() {
+            held += usize::from(attempt.await.unwrap().is_some());
+        }
+        assert_eq!(held, 1);
+    }
+}
