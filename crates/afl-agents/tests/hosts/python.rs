@@ -354,14 +354,15 @@ def quiet(payload): return {}
 #[tokio::test]
 async fn a_worker_is_reused_and_calls_at_once_have_one_each() {
     let world = World::new();
-    world.write("handlers.py", "import os, time\nbarrier = '/proc'\ndef handle(p):\n    while p.get('wait') and not os.path.exists(p['wait']): time.sleep(0.001)\n    if p.get('make'): open(p['make'], 'w').close()\n    return {'pid': os.getpid()}");
+    world.write("handlers.py", "import os, time\ndef handle(p):\n    if p.get('make'): open(p['make'], 'w').close()\n    while p.get('wait') and not os.path.exists(p['wait']): time.sleep(0.001)\n    return {'pid': os.getpid()}");
     let registration = Registration::new(FACET, "handlers");
     let pid = async |payload| world.run(&registration, payload).await.result()["pid"].clone();
     let first = pid(json!({})).await;
     assert_eq!(first, pid(json!({})).await);
-    // The one waits for what the other makes, so they must run at the same time.
-    let flag = world.path("flag");
-    let (one, other) = tokio::join!(pid(json!({"wait": flag})), pid(json!({"make": flag})));
+    // Each waits for what the other makes, so they must run at the same time.
+    let (left, right) = (world.path("left"), world.path("right"));
+    let (one, other) =
+        tokio::join!(pid(json!({"make": left, "wait": right})), pid(json!({"make": right, "wait": left})));
     assert_ne!(one, other);
     assert!(one == first || other == first);
 }
