@@ -100,7 +100,8 @@ impl Service {
 
     /// How the driver of this process is; nothing when it has none.
     pub fn health(&self) -> Option<Health> {
-        Some(self.waker.get()?.health.borrow().clone())
+        let waker = self.waker.get().filter(|waker| !waker.wakes.is_closed())?;
+        Some(waker.health.borrow().clone())
     }
 
     /// Whether this process drives runs.

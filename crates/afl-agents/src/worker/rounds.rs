@@ -26,7 +26,8 @@ impl Worker {
         if self.running.swap(true, Ordering::SeqCst) {
             return Err(WorkerError::Running);
         }
-        let worked = self.work(until).await;
+        // The futures of a worker are large, and live once.
+        let worked = Box::pin(self.work(until)).await;
         self.running.store(false, Ordering::SeqCst);
         worked
     }
@@ -41,23 +42,23 @@ impl Worker {
             stopped.wait_for(|stop| *stop).await.map(drop).unwrap_or_default();
         };
         let driving = async {
-            if self.service.health().is_none() {
-                // Only a second driver is refused, and there is none.
-                self.service.serve(ended(stopped.clone())).await.unwrap_or_default();
+            match self.service.health() {
+                Some(_) => Ok(()),
+                None => self.service.serve(ended(stopped.clone())).await.map_err(WorkerError::from),
             }
         };
         let rounds = async {
             self.rounds(until).await;
             stop.send_replace(true);
         };
-        let ((), (), (), ()) = tokio::join!(
-            rounds,
-            driving,
-            self.keep_presence(ended(stopped.clone())),
-            self.keep_fresh(ended(stopped.clone())),
-        );
+        let others = async {
+            let presence = self.keep_presence(ended(stopped.clone()));
+            tokio::join!(rounds, presence, self.keep_fresh(ended(stopped.clone())));
+            Ok(())
+        };
+        let worked = tokio::try_join!(others, driving).map(|((), ())| ());
         self.disappear().await;
-        Ok(())
+        worked
     }
 
     /// One round, each task after the other, without anything in the background; says how many it did.
