@@ -144,7 +144,7 @@ fn f2_the_work_of_a_killed_agent_is_done_by_another() {
 }
 
 #[test]
-fn f4_the_late_answer_of_an_agent_that_stood_still_is_refused() {
+fn f5_the_late_answer_of_an_agent_that_stood_still_is_refused() {
     let world = world();
     let run = start(world.path());
     let first = Agent::start(world.path(), "first", "slow.py");

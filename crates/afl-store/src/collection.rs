@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(servers.all().await.unwrap().len(), 0);
     }
 
-    // covers: SDK-5.1-a, SDK-5.1-b, SDK-5.2-a, XR-12
+    // covers: SDK-5.1-a, SDK-5.1-b, XR-12
     #[test]
     fn the_status_of_a_server_follows_from_its_last_heartbeat_and_its_own_word() {
         let fresh = server("a", 1_000);
@@ -226,6 +226,10 @@ mod tests {
             assert!(written.get(field).is_some(), "{field}");
         }
         assert_eq!((written["state"].as_str(), written["manager"].as_str()), (Some("startup"), Some("")));
+        for empty in ["server_ips", "topics", "handlers"] {
+            assert_eq!(written[empty], serde_json::json!([]), "{empty}");
+        }
+        assert_eq!((&written["start_time"], &written["error"]), (&0.into(), &serde_json::Value::Null));
         let names: Vec<&str> = ServerState::ALL.iter().map(|state| state.name()).collect();
         assert_eq!(names, ["startup", "running", "shutdown", "error"]);
         let at = |span: Millis| fresh.status(Millis(1_000).plus(span));

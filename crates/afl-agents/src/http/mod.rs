@@ -78,7 +78,7 @@ impl HttpHost {
 
     async fn post(&self, url: &Url, options: &Options, call: &Call) -> Result<Outcome, Failure> {
         let secret = self.check(url, options)?;
-        let body = serde_json::to_vec(&call.payload).unwrap_or_default();
+        let body = serde_json::to_vec(&call.payload).expect("a JSON object has a text");
         let facts = call.context.facts();
         let key = facts.idempotency_key.as_str();
         let json = HeaderValue::from_static("application/json");

@@ -23,6 +23,7 @@ impl Secret {
 
     /// The values of `webhook-timestamp` and `webhook-signature`.
     pub(super) fn sign(&self, id: &[u8], body: &[u8]) -> (String, String) {
+        // A clock before 1970 signs with a time that every receiver refuses as too old.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().to_string();
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a key of any length will do");
         mac.update(id);

@@ -40,6 +40,7 @@ impl Interpreter {
             .map_err(|_| unusable("it does not answer".to_owned()))?
             .map_err(|error| unusable(error.to_string()))?;
         let text = String::from_utf8_lossy(&output.stdout);
+        // An answer of one line has no version, and is refused below.
         let (program, version) = text.trim_end().split_once('\n').unwrap_or_default();
         let version: Vec<u32> = version.split(' ').filter_map(|part| part.parse().ok()).collect();
         match version.as_slice() {

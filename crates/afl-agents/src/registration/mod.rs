@@ -115,7 +115,7 @@ impl Registration {
 
     /// What a module says of itself, with the rest from here.
     pub(crate) fn completed(&self, record: Value) -> Result<Self, Failure> {
-        let mut fields = serde_json::to_value(self).unwrap_or_default();
+        let mut fields = serde_json::to_value(self).expect("a registration has a JSON form");
         if let (Value::Object(fields), Value::Object(said)) = (&mut fields, record) {
             let is_said = |value: &Value| value.as_str() != Some("");
             fields.extend(said.into_iter().filter(|(_, value)| is_said(value)));

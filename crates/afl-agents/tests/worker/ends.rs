@@ -19,7 +19,6 @@ namespace post {
 }
 "#;
 
-// covers: SDK-7.2-d
 #[tokio::test]
 async fn a_worker_that_must_end_gives_back_what_it_cannot_finish() {
     let world = World::new();
@@ -48,7 +47,7 @@ async fn a_worker_that_must_end_gives_back_what_it_cannot_finish() {
 }
 
 #[tokio::test]
-async fn f5_a_cancel_reaches_the_handler_and_its_result_counts_for_nothing() {
+async fn a_cancel_reaches_the_handler_and_its_result_counts_for_nothing() {
     let world = World::new();
     let worker = world.worker_with(Profile::Poller, |config| config.lock_extend_interval_ms = 20);
     let (begun, ended) = (Arc::new(Notify::new()), Arc::new(Notify::new()));

@@ -44,7 +44,7 @@ async fn one_poll_claims_does_and_continues_without_anything_in_the_background()
     assert_ne!(worker.server_id(), world.worker(Profile::Poller).server_id());
 }
 
-// covers: SDK-4.3-e, SDK-3.4-c, SDK-12-f
+// covers: SDK-4.3-e, SDK-3.4-c
 #[tokio::test]
 async fn a_short_name_does_the_work_of_any_namespace_and_a_qualified_one_of_no_namesake() {
     let world = World::new();
@@ -89,7 +89,7 @@ async fn what_a_handler_does_wrong_fails_its_step_and_never_the_worker() {
     assert_eq!(calls.load(Ordering::SeqCst), 3, "nothing is tried again by itself");
 }
 
-// covers: SDK-4.4-b, SDK-4.5-a, SDK-4.5-b, SDK-4.5-c, SDK-4.5-d, SDK-4.5-f, SDK-5.1-c, SDK-5.1-e, SDK-5.3-a, SDK-5.3-c
+// covers: SDK-4.4-b, SDK-4.5-a, SDK-4.5-c, SDK-4.5-d, SDK-4.5-f, SDK-5.1-c, SDK-5.1-e, SDK-5.3-c
 #[tokio::test]
 async fn a_worker_is_seen_while_it_works_and_says_when_it_ends() {
     let world = World::new();
@@ -110,7 +110,7 @@ async fn a_worker_is_seen_while_it_works_and_says_when_it_ends() {
     assert!(!worker.is_running());
 }
 
-// covers: SDK-4.1-c, SDK-10-a
+// covers: SDK-4.1-c
 #[tokio::test]
 async fn as_many_tasks_are_done_at_once_as_allowed_and_no_more() {
     let world = World::new();

@@ -39,7 +39,7 @@ fn registration() -> Registration {
     }
 }
 
-// covers: SDK-1-d, SDK-1-e, SDK-8.3-a, SDK-8.4-a, SDK-8.5-b, SDK-8.7-d, SDK-8.10-a
+// covers: SDK-1-e, SDK-8.3-a, SDK-8.4-a, SDK-8.5-b, SDK-8.10-a
 #[tokio::test]
 async fn the_billing_example_of_the_document_gives_its_receipt() {
     let (world, folder) = (World::new(), folder());
@@ -54,7 +54,7 @@ async fn the_billing_example_of_the_document_gives_its_receipt() {
     assert_eq!(lines, ["charging 12.5"]);
 }
 
-// covers: SDK-8.1-a, SDK-8.1-b, SDK-8.4-b
+// covers: SDK-8.4-b
 #[tokio::test]
 async fn a_handler_that_is_registered_later_does_the_work_that_waits_for_it() {
     let (world, folder) = (World::new(), folder());
@@ -65,7 +65,7 @@ async fn a_handler_that_is_registered_later_does_the_work_that_waits_for_it() {
     working.stop().await;
 }
 
-// covers: SDK-8.8-a, SDK-5.1-d
+// covers: SDK-8.8-a
 #[tokio::test]
 async fn what_is_not_among_the_topics_is_left_for_others() {
     let (world, folder) = (World::new(), folder());

@@ -63,6 +63,7 @@ impl Notice {
             return;
         }
         if heard.watcher.is_none() {
+            // Where files cannot be watched, the slow look is all there is.
             heard.watcher = watcher(self.look.clone()).ok();
         }
         if let Some(watcher) = &mut heard.watcher

@@ -51,6 +51,10 @@ async fn who_has_lost_a_task_tells_nothing_of_it() {
     assert!(matches!(updated, Err(Refusal::LeaseLost { .. })), "{updated:?}");
     let logged = world.queue.log(&stale.ticket, 0, vec![line("late")]).await;
     assert!(matches!(logged, Err(Refusal::LeaseLost { .. })), "{logged:?}");
+    let completed = world.queue.complete(&stale.ticket, &result()).await;
+    assert!(matches!(completed, Err(Refusal::LeaseLost { .. })), "{completed:?}");
+    let failed = world.queue.fail(&stale.ticket, &error()).await;
+    assert!(matches!(failed, Err(Refusal::LeaseLost { .. })), "{failed:?}");
     assert!(world.event(&step).await.partial.is_empty());
     assert_eq!(world.queue.log_after(&world.run, &step, None).await.unwrap(), []);
 }
