@@ -70,6 +70,7 @@ mod serve;
 mod service;
 mod start;
 mod stats;
+mod task_view;
 mod tasks;
 mod why;
 
@@ -89,5 +90,6 @@ pub use serve::Health;
 pub use service::{Service, Traced};
 pub use start::{MAX_KEY_BYTES, Origin, StartRequest, Started};
 pub use stats::{COUNTED, Stats};
+pub use task_view::TaskView;
 pub use tasks::TaskQuery;
 pub use why::{Link, On, Reason, Wait, Why};
