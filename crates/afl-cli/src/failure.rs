@@ -202,6 +202,7 @@ fn service_exit(error: &afl_runtime::Error) -> Exit {
         | Error::Misfit { .. }
         | Error::NeedsResult { .. }
         | Error::Undecided { .. }
+        | Error::UnknownNotification { .. }
         | Error::Refused(_)
         | Error::Canceling { .. } => Exit::WrongUse,
     }
@@ -219,6 +220,7 @@ fn service_help(error: &afl_runtime::Error) -> Option<String> {
         Error::NothingFailed { run, .. } => Some(format!(
             "`afl why {run}` tells how it stands; if it waits, `afl resume {run}` goes on with it"
         )),
+        Error::UnknownNotification { .. } => Some("`afl notifications` lists them with their ids".into()),
         Error::FailedAlready { .. } => Some("`afl task retry` tries it again".into()),
         Error::NeedsResult { .. } => Some("`afl task done --result` says what it returns".into()),
         Error::Undecided { run, .. } => Some(format!("`afl why {run}` has the commands to decide by")),

@@ -55,6 +55,8 @@ pub enum Error {
         "nobody knows whether the work of `{path}` in run {run} happened, so it is not tried again by the way"
     )]
     Undecided { run: RunId, step: StepId, path: String },
+    #[error("there is no notification `{given}`")]
+    UnknownNotification { given: String },
     #[error(transparent)]
     Refused(Refusal),
     #[error("run {run} is being canceled; start it anew")]

@@ -47,6 +47,8 @@ const SWEEP_LEAST: Duration = Duration::from_millis(20);
 const SWEEP_OVERDUE: Duration = Duration::from_millis(250);
 const SWEEP_IDLE: Duration = Duration::from_secs(15);
 const SWEEP_CLAIMED: Duration = Duration::from_secs(1);
+/// From one look for silent agents and stuck tasks to the next.
+const WATCH_OVER: Duration = Duration::from_secs(15);
 
 /// What the driver is told.
 #[derive(Debug)]
@@ -128,9 +130,15 @@ impl Service {
     async fn keep_house(&self, claimed: &Notify, stop: &Notify) {
         let mut timers = self.store.watch(bucket::TIMERS);
         let mut due = Instant::now();
+        let mut round = due + WATCH_OVER;
         loop {
             tokio::select! {
                 () = stop.notified() => return,
+                () = sleep_until(round) => {
+                    // What could not be told now is told in the next round.
+                    drop(self.watch_over().await);
+                    round = Instant::now() + WATCH_OVER;
+                }
                 () = sleep_until(due) => due = Instant::now() + self.sweep_wait().await,
                 () = timers.changed() => due = due.min(Instant::now() + SWEEP_LEAST),
                 () = claimed.notified() => due = due.min(Instant::now() + SWEEP_CLAIMED),

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use afl_engine::attribute::Held;
 use afl_engine::evaluation::Wants;
 use afl_engine::event::Payload;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::task::{Task, TaskState};
 use afl_engine::time::Millis;
+use afl_engine::value::{Map, Value};
 use serde::Serialize;
 
 use crate::error::Error;
@@ -34,8 +36,8 @@ pub struct TaskView {
     pub task_list_name: String,
     /// Empty: the data of an event is the parameters of its facet.
     pub data_type: &'static str,
-    /// A large value stands as its hash.
-    pub data: Option<Payload>,
+    /// A large value stands as its hash and size.
+    pub data: Option<Map<String, Value>>,
     /// The step for people.
     pub path: String,
     pub error_kind: Option<String>,
@@ -72,7 +74,7 @@ impl Service {
         let mut views = Vec::with_capacity(tasks.len());
         for task in tasks {
             let flow_id = programs.get(&task.workflow_id).cloned().expect("the run of each task was read");
-            let data = payloads.remove(&(&task.workflow_id, task.step_id.clone()));
+            let data = payloads.remove(&(&task.workflow_id, task.step_id.clone())).map(plain);
             views.push(TaskView::new(task, flow_id, data));
         }
         Ok(views)
@@ -80,7 +82,7 @@ impl Service {
 }
 
 impl TaskView {
-    fn new(task: &Task, flow_id: String, data: Option<Payload>) -> Self {
+    fn new(task: &Task, flow_id: String, data: Option<Map<String, Value>>) -> Self {
         let lease = task.lease.as_ref();
         Self {
             uuid: format!("{}/{}", task.workflow_id, task.step_id),
@@ -108,4 +110,12 @@ impl TaskView {
             ended: task.ended,
         }
     }
+}
+
+fn plain(payload: Payload) -> Map<String, Value> {
+    let value = |held: Held| match held {
+        Held::Inline(value) => value,
+        Held::Blob(blob) => serde_json::json!({"hash": blob.hash, "bytes": blob.bytes}),
+    };
+    payload.into_iter().map(|(name, held)| (name, value(held))).collect()
 }

@@ -85,6 +85,27 @@ impl<T: Item> Collection<T> {
         named.map(|record| Ok((record.key.id.clone(), decode(record)?))).collect()
     }
 
+    /// The newest first, by their ranks.
+    pub async fn newest(&self, limit: usize) -> Result<Vec<(String, Stored<T>)>, Error> {
+        // One more, should the mark of a removal be among them.
+        let scan = self.store.bucket_scan(T::COLLECTION.to_owned(), Order::Descending, None, limit + 1);
+        let page = self.store.backend().scan(&scan).await?;
+        let named = page.iter().filter(|record| record.key.id != REMOVED).take(limit);
+        named.map(|record| Ok((record.key.id.clone(), decode(record)?))).collect()
+    }
+
+    /// Writes a new item together with something else.
+    pub(crate) fn create(&self, name: &str, item: &T) -> Write {
+        self.write(name, item, Expect::Absent)
+    }
+
+    fn write(&self, name: &str, item: &T, expect: Expect) -> Write {
+        let key = self.key(name);
+        let body = serde_json::to_vec(item).expect("an item has a JSON form");
+        let content = sealed(&key, body, Some(Self::place(item.rank())));
+        Write { key, expect, change: Change::Put(content) }
+    }
+
     /// Writes over the version that was read, or for the first time; a conflict says that somebody else did.
     /// Returns the new version.
     pub async fn put(
@@ -94,11 +115,8 @@ impl<T: Item> Collection<T> {
         version: Option<u64>,
         durability: Durability,
     ) -> Result<u64, Error> {
-        let key = self.key(name);
-        let body = serde_json::to_vec(item).expect("an item has a JSON form");
-        let content = sealed(&key, body, Some(Self::place(item.rank())));
-        let expect = version.map_or(Expect::Absent, Expect::Version);
-        self.store.write(vec![Write { key, expect, change: Change::Put(content) }], durability).await?;
+        let write = self.write(name, item, version.map_or(Expect::Absent, Expect::Version));
+        self.store.write(vec![write], durability).await?;
         Ok(version.unwrap_or(0) + 1)
     }
 

@@ -10,6 +10,7 @@ pub mod entropy;
 pub mod fault;
 pub mod lock;
 pub mod memory;
+pub mod notification;
 pub mod queue;
 pub mod range;
 pub mod record;

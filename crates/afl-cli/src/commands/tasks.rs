@@ -45,11 +45,8 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
-    match (options.state, &options.run) {
-        (Some(state @ (TaskState::Completed | TaskState::Ignored)), None) => {
-            return Err(Trouble::EndedTasks { state: state.name() }.into());
-        }
-        (_, Some(_)) | (Some(_) | None, None) => {}
+    if let (Some(state @ (TaskState::Completed | TaskState::Ignored)), None) = (options.state, &options.run) {
+        return Err(Trouble::EndedTasks { state: state.name() }.into());
     }
     let service = options.store.open(Missing::Refuse).await?;
     let run = match &options.run {

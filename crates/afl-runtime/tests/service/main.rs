@@ -5,6 +5,7 @@ mod answering;
 mod clock;
 mod contract;
 mod faults;
+mod notices;
 mod one_run;
 mod retrying;
 mod runs;

@@ -10,6 +10,7 @@ use afl_engine::task::{Task, TaskState};
 use afl_engine::value::{Map, Value};
 
 use super::outcome;
+use super::settle::asked;
 use super::{CONFLICT_TRIES, Queue, Refusal, Settled};
 
 /// What came of continuing a step.
@@ -123,7 +124,7 @@ impl Queue {
                 Told::Skip => outcome::ignored(task, event.item, by, now),
                 Told::Cancel(error) => outcome::canceled(task, event.item, (*error).clone(), by, now),
             };
-            match self.write_outcome(outcome, versions, now).await {
+            match self.write_outcome(outcome, versions, asked(&record.item), now).await {
                 Ok(settled) => return Ok(Continued::Now(settled)),
                 Err(error) if error.is_conflict() => {}
                 Err(error) => return Err(error.into()),

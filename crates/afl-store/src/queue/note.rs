@@ -56,7 +56,7 @@ impl Queue {
     /// A part of the result, seen at once; the whole result comes over it.
     pub async fn update(&self, ticket: &Ticket, partial: &Map<String, Value>) -> Result<(), Refusal> {
         for _ in 0..CONFLICT_TRIES {
-            let Holding { task, event } = match self.holding(ticket).await? {
+            let Holding { task, event, .. } = match self.holding(ticket).await? {
                 Held::Now(holding) => *holding,
                 Held::Settled { path } => return Err(Refusal::LeaseLost { path }),
             };

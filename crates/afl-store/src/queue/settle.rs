@@ -3,7 +3,7 @@
 
 use afl_engine::event::{Event, EventError};
 use afl_engine::history::Move;
-use afl_engine::run::Control;
+use afl_engine::run::{Control, Run};
 use afl_engine::task::{Lease, Task, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
@@ -11,6 +11,8 @@ use afl_engine::value::{Map, Value};
 use super::outcome::{self, Outcome};
 use super::{CONFLICT_TRIES, Queue, Refusal, Ticket};
 use crate::backend::Durability;
+use crate::collection::Collection;
+use crate::notification::{Asked, NOTIFY, Notification};
 use crate::store::{Error, Stored};
 
 /// What came of telling an outcome.
@@ -87,14 +89,14 @@ impl Queue {
         decide: impl Fn(Task, Event, Millis) -> Result<Outcome, Refusal>,
     ) -> Result<Settled, Refusal> {
         for _ in 0..CONFLICT_TRIES {
-            let Holding { task, event } = match self.holding(ticket).await? {
+            let Holding { task, event, asked } = match self.holding(ticket).await? {
                 Held::Now(holding) => *holding,
                 Held::Settled { .. } => return Ok(Settled::Repeated),
             };
             let now = self.store.now().await?;
             let versions = (task.version, event.version);
             let outcome = decide(task.item, event.item, now)?;
-            match self.write_outcome(outcome, versions, now).await {
+            match self.write_outcome(outcome, versions, asked, now).await {
                 Ok(settled) => return Ok(settled),
                 Err(error) if error.is_conflict() => {}
                 Err(error) => return Err(error.into()),
@@ -108,6 +110,7 @@ impl Queue {
         &self,
         outcome: Outcome,
         (task_version, event_version): (u64, u64),
+        asked: Asked,
         now: Millis,
     ) -> Result<Settled, Error> {
         let run = outcome.task.workflow_id.clone();
@@ -120,6 +123,11 @@ impl Queue {
         };
         let event = Stored { item: event, version: event_version };
         writes.push(self.store.update(&run, &event, now));
+        if let Some(notification) = Notification::of_end(&task.item, asked, now) {
+            // The version that this write spends makes the name its own.
+            let id = format!("{run}-{}-{task_version}", task.item.step_id);
+            writes.push(Collection::new(self.store.clone()).create(&id, &notification));
+        }
         self.store.write_with_blobs(&run, writes, &outcome.blobs, Durability::Durable).await?;
         Ok(Settled::Arrived(Box::new(Stored { item: event.item, version: event_version + 1 })))
     }
@@ -148,7 +156,10 @@ impl Queue {
         }
         match run.item.control {
             Control::Cancel => Err(Refusal::Canceled { run: ticket.run.clone(), path: path() }),
-            Control::Go | Control::Hold => Ok(Held::Now(Box::new(Holding { task, event }))),
+            Control::Go | Control::Hold => {
+                let asked = asked(&run.item);
+                Ok(Held::Now(Box::new(Holding { task, event, asked })))
+            }
         }
     }
 
@@ -161,6 +172,8 @@ impl Queue {
 pub(super) struct Holding {
     pub(super) task: Stored<Task>,
     pub(super) event: Stored<Event>,
+    /// What the run wants to be told.
+    pub(super) asked: Asked,
 }
 
 pub(super) enum Held {
@@ -169,4 +182,12 @@ pub(super) enum Held {
     Settled {
         path: String,
     },
+}
+
+pub(super) fn asked(run: &Run) -> Asked {
+    let (label, completed) = NOTIFY;
+    match run.labels.get(label) {
+        Some(value) if value == completed => Asked::OnCompleted,
+        Some(_) | None => Asked::OnErrors,
+    }
 }

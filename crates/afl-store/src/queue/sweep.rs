@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::outcome;
 use super::{Queue, Settled};
 use crate::backend::{Durability, Mark, Order, Ranks, Scan, Take};
+use crate::notification::Asked;
 use crate::record::Record;
 use crate::store::{Error, Stored, bucket, decode, encode, mark_of};
 
@@ -89,7 +90,7 @@ impl Queue {
         };
         let versions = (task.version, version);
         let Some(outcome) = outcome::silent(task.item, event, now) else { return Ok(None) };
-        self.write_outcome(outcome, versions, now).await.map(Some)
+        self.write_outcome(outcome, versions, Asked::OnErrors, now).await.map(Some)
     }
 
     /// Retries whose time has come go back to their queues.

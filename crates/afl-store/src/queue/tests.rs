@@ -533,4 +533,5 @@ async fn claimers_at_the_same_time_never_get_the_same_task() {
 }
 
 mod moves;
+mod notifying;
 mod noting;

@@ -1,0 +1,109 @@
+//! `afl notifications`: what a person should hear of without asking.
+
+use afl_runtime::{Mark, Notice};
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+use crate::report::count;
+use crate::shown::{self, Moment};
+use crate::store::{self, Missing};
+
+const EXAMPLES: &str = "\
+Examples:
+  afl notifications --unread      list what nobody has read yet
+  afl notifications read --all    mark all of them as read";
+
+/// List what happened that a person should know: failures, questions, silent agents, stuck tasks
+#[derive(Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// Only those that nobody has read
+    #[arg(long)]
+    unread: bool,
+    /// How many to list, the newest first
+    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    limit: usize,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: store::Options,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Mark notifications as read
+    Read(Read),
+}
+
+#[derive(Args)]
+struct Read {
+    /// The notification, by its id
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    id: Option<String>,
+    /// All of them
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    store: store::Options,
+}
+
+pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
+    match &options.action {
+        Some(Action::Read(read)) => {
+            let service = read.store.open(Missing::Refuse).await?;
+            let which = read.id.clone().map_or(Mark::All, Mark::One);
+            let marked = service.mark_read(&which).await?;
+            output::say(&format!("marked {} as read\n", count(marked, "notification")));
+        }
+        None => list(options).await?,
+    }
+    Ok(Exit::Fine)
+}
+
+async fn list(options: &Options) -> Result<(), Failure> {
+    let service = options.store.open(Missing::Refuse).await?;
+    let mut notices = service.notifications(options.limit).await?;
+    let unread = notices.iter().filter(|notice| !notice.notification.read).count();
+    if options.unread {
+        notices.retain(|notice| !notice.notification.read);
+    }
+    if options.json {
+        let notices: Vec<Value> = notices.iter().map(entry).collect();
+        return output::json(&json!({"notifications": notices, "unread": unread}));
+    }
+    if notices.is_empty() {
+        output::say("no notifications\n");
+        return Ok(());
+    }
+    let rows: Vec<Vec<String>> = notices.iter().map(row).collect();
+    output::data(&shown::table(&["WHEN", "SEVERITY", "TYPE", "WHAT", "ID"], &rows))
+}
+
+fn row(notice: &Notice) -> Vec<String> {
+    let Notice { id, notification } = notice;
+    let what = match &*notification.message {
+        "" => notification.title.clone(),
+        message => format!("{}: {message}", notification.title),
+    };
+    vec![
+        Moment(notification.created).from(Moment::now()),
+        notification.severity.name().to_owned(),
+        notification.notification_type.name().to_owned(),
+        shown::inert(&shown::cut(&what.replace('\n', " "), WHAT_CHARS)),
+        id.clone(),
+    ]
+}
+
+const WHAT_CHARS: usize = 100;
+
+fn entry(notice: &Notice) -> Value {
+    let mut object = serde_json::to_value(&notice.notification).expect("a notification has a JSON form");
+    object["id"] = notice.id.clone().into();
+    object
+}
