@@ -127,7 +127,7 @@ impl Evaluation {
             payload,
             result: None,
             error: None,
-            partial: Payload::new(),
+            partial: None,
             reception: Reception::Open,
         };
         let policy = self.step(id).policy.clone();

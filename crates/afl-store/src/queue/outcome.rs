@@ -31,7 +31,7 @@ pub(super) fn check(task: &Task, result: &Map<String, Value>) -> Result<(), Refu
 
 pub(super) fn completed(task: Task, event: Event, result: Map<String, Value>, now: Millis) -> Outcome {
     let (told, blobs) = held(result);
-    let mut result = event.partial.clone();
+    let mut result = event.told_by(task.token);
     result.extend(told);
     let event = Event {
         state: EventState::Completed,

@@ -100,7 +100,7 @@ impl World {
             payload: BTreeMap::from([("n".to_owned(), afl_engine::attribute::Held::Inline(json!(number)))]),
             result: None,
             error: None,
-            partial: BTreeMap::new(),
+            partial: None,
             reception: Reception::Open,
         };
         let task = Task {
