@@ -8,7 +8,7 @@ use afl_runtime::agent::{
 use afl_runtime::{Millis, Service};
 use serde_json::Value;
 use tokio::sync::watch;
-use tokio::time::{Instant, interval_at, sleep, sleep_until};
+use tokio::time::{Instant, interval_at, sleep, sleep_until, timeout_at};
 
 use super::directory::Hand;
 use crate::handler::{
@@ -38,6 +38,8 @@ const LOG_AGE: Duration = Duration::from_secs(1);
 /// From one try to settle to the next, when the store is away.
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_MOST: Duration = Duration::from_secs(5);
+/// More often than this no lease is extended, however little silence a policy allows.
+const EXTEND_LEAST: Duration = Duration::from_millis(10);
 
 pub(super) struct Attempt<'a> {
     service: &'a Service,
@@ -83,7 +85,7 @@ impl<'a> Attempt<'a> {
             claim,
             control,
             lease,
-            extend_every,
+            extend_every: extend_within(claim, extend_every),
             ours_until,
             lines: Vec::new(),
             since: None,
@@ -137,18 +139,21 @@ impl<'a> Attempt<'a> {
                     };
                 }
                 notes = control.notes() => {
-                    if let Some(lost) = self.note(notes).await {
+                    if let Some(lost) = while_ours(self.ours_until, self.note(notes)).await {
                         reason.get_or_insert(lost);
                         control.cancel(lost);
                     }
                 }
                 _ = extensions.tick() => {
-                    if let Some(lost) = self.extend().await {
+                    if let Some(lost) = while_ours(self.ours_until, self.extend()).await {
                         reason.get_or_insert(lost);
                         control.cancel(lost);
                     }
                 }
-                () = sleep_until(flush_at.unwrap_or(self.ours_until)), if flush_at.is_some() => self.flush().await,
+                () = sleep_until(flush_at.unwrap_or(self.ours_until)), if flush_at.is_some() => {
+                    // Lines that are not stored by then are those of a lost attempt.
+                    drop(timeout_at(self.ours_until, self.flush()).await);
+                }
                 () = sleep_until(self.ours_until), if reason.is_none() => {
                     reason = Some(CancelReason::LeaseLost);
                     control.cancel(CancelReason::LeaseLost);
@@ -296,6 +301,20 @@ fn told<T>(answer: &Result<T, Refusal>) -> Told {
         Err(Refusal::Canceled { .. }) => Told::Canceled,
         Err(Refusal::Store(_)) => Told::Later,
     }
+}
+
+/// A store that does not answer must not keep a handler at work whose lease has ended.
+async fn while_ours(
+    ours_until: Instant,
+    told: impl Future<Output = Option<CancelReason>>,
+) -> Option<CancelReason> {
+    timeout_at(ours_until, told).await.unwrap_or(Some(CancelReason::LeaseLost))
+}
+
+/// The janitor counts the silence that a policy allows from the last extension.
+fn extend_within(claim: &Claim, every: Duration) -> Duration {
+    let silence = claim.task.policy.timeout_ms.and_then(|span| u64::try_from(span.0).ok());
+    silence.map_or(every, |span| every.min(Duration::from_millis(span) / 3)).max(EXTEND_LEAST)
 }
 
 /// The holder stops before the store's clock says so.

@@ -3,4 +3,5 @@
 mod ends;
 mod poller;
 mod registered;
+mod traps;
 mod world;

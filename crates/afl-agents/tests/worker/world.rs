@@ -5,6 +5,7 @@ use std::sync::Arc;
 use afl_agents::worker::{Config, Profile, Worker};
 use afl_runtime::server::Server;
 use afl_runtime::{Service, StartRequest, compile};
+use afl_store::backend::Backend;
 use afl_store::clock::Clock;
 use afl_store::memory::Memory;
 use afl_store::record::Tenant;
@@ -43,8 +44,11 @@ impl Working {
 
 impl World {
     pub(crate) fn new() -> Self {
-        let memory = Arc::new(Memory::new(Clock::System));
-        Self { service: Service::new(memory, Tenant::new(Tenant::LOCAL).unwrap()) }
+        Self::over(Arc::new(Memory::new(Clock::System)))
+    }
+
+    pub(crate) fn over(store: Arc<dyn Backend>) -> Self {
+        Self { service: Service::new(store, Tenant::new(Tenant::LOCAL).unwrap()) }
     }
 
     pub(crate) async fn start(&self, program: &str, inputs: Value) -> afl_runtime::RunId {
