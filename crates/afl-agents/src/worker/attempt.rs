@@ -35,6 +35,8 @@ pub enum Ended {
 /// Lines are stored when there are so many, or so old.
 const LOG_LINES: usize = 100;
 const LOG_AGE: Duration = Duration::from_secs(1);
+/// What a store keeps of one attempt; the lines after that are counted only, so that no handler can fill it.
+const LOG_MOST_BYTES: usize = 8 << 20;
 /// From one try to settle to the next, when the store is away.
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_MOST: Duration = Duration::from_secs(5);
@@ -53,6 +55,9 @@ pub(super) struct Attempt<'a> {
     /// When the oldest line came.
     since: Option<Instant>,
     page: u64,
+    logged_bytes: usize,
+    /// Lines that came when the log was full.
+    beyond: u64,
 }
 
 /// Whether a store that does not answer makes us wait.
@@ -90,6 +95,8 @@ impl<'a> Attempt<'a> {
             lines: Vec::new(),
             since: None,
             page: 0,
+            logged_bytes: 0,
+            beyond: 0,
         };
         (attempt, context)
     }
@@ -108,6 +115,11 @@ impl<'a> Attempt<'a> {
             Ok(outcome) => self.settle(outcome).await,
             Err(ended) => ended,
         };
+        if self.beyond > 0 {
+            let limit = LOG_MOST_BYTES >> 20;
+            let text = format!("{} more lines dropped: the log of one attempt has {limit} MB", self.beyond);
+            self.lines.push(system(LogLevel::Warn, text));
+        }
         self.flush().await;
         ended
     }
@@ -194,7 +206,14 @@ impl<'a> Attempt<'a> {
 
     /// Stores what the handler told.
     async fn note(&mut self, notes: Notes) -> Option<CancelReason> {
-        self.lines.extend(notes.lines.into_iter().map(stored));
+        for line in notes.lines {
+            if self.logged_bytes >= LOG_MOST_BYTES {
+                self.beyond += 1;
+                continue;
+            }
+            self.logged_bytes += line.text.len();
+            self.lines.push(stored(line));
+        }
         if notes.dropped_lines > 0 {
             let text =
                 format!("{} lines dropped: they came faster than they could be stored", notes.dropped_lines);

@@ -143,19 +143,28 @@ head -c 50000000 /dev/zero >&2
 echo '{\"n\": 1}'
 ";
 const MOST_KB: u64 = 40_000;
+const MOST_LOGGED: usize = 10_000_000;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f15_a_flood_of_output_stays_out_of_the_memory_of_the_agent() {
+async fn f15_a_flood_of_output_fills_neither_the_memory_nor_the_store_nor_costs_the_lease() {
     let world = World::new(PROGRAM);
     let agent = poison(FLOOD, PATIENT, "").agent(&world);
     let honest = world.start("Harmless", &["n=5"]);
     assert_eq!(world.ended(&honest).await.status, RunStatus::Completed);
     let before = peak_kb(&agent);
     let run = world.start("Poisoned", &["n=1"]);
-    assert_eq!(world.ended(&run).await.status, RunStatus::Completed);
+    let ended = world.ended(&run).await;
+    assert_eq!(ended.status, RunStatus::Completed, "{:?}", ended.error);
+    assert_eq!(world.task(&run).await.token, 1, "the flood kept its agent from extending the lease");
     let grown = peak_kb(&agent) - before;
     assert!(grown < MOST_KB, "{grown} kB more than before");
     agent.end();
+    let shown = world.json(&["task", "show", &run.to_string(), "Poisoned.poison", "--json"]);
+    let lines = shown["log"].as_array().unwrap().iter().flat_map(|page| page["lines"].as_array().unwrap());
+    let lines: Vec<&str> = lines.map(|line| line["text"].as_str().unwrap()).collect();
+    let bytes: usize = lines.iter().map(|line| line.len()).sum();
+    assert!(bytes < MOST_LOGGED, "{bytes} bytes logged");
+    assert!(lines.iter().any(|line| line.contains("lines dropped")), "it is told what is not there");
 }
 
 fn peak_kb(agent: &Process) -> u64 {
