@@ -1,7 +1,9 @@
 //! F2: workers that are killed, at each moment of their work.
 
+use std::os::unix::process::ExitStatusExt as _;
+
 use afl_engine::run::RunStatus;
-use afl_engine::task::TaskState;
+use afl_engine::task::{MAX_DELIVERIES, TaskState};
 use afl_runtime::RunId;
 use afl_runtime::agent::UNCERTAIN;
 
@@ -140,6 +142,31 @@ async fn a_run_whose_driver_was_killed_is_taken_on_by_an_agent_that_was_not_told
     assert_eq!(by(&world, &run).await, "quick");
     agent.end();
     assert_eq!(times(&world, &run), 3, "what was complete was not done again, what was in work was");
+    world.examine();
+}
+
+/// The agent is the parent of its programs.
+const MURDERER: &str = "#!/bin/sh
+echo $AFL_IDEMPOTENCY_KEY >> FOLDER/marks
+kill -KILL $PPID
+sleep 1000
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn f2_g5_work_that_kills_its_agent_each_time_is_given_up() {
+    let world = world();
+    world.program("quick.sh", MURDERER);
+    let run = world.start("Marked", &["n=1"]);
+    for nth in 1..=MAX_DELIVERIES {
+        let mut agent = world.agent("mortal", &["--handlers", "quick.toml"]);
+        assert_eq!(agent.child.wait().unwrap().signal(), Some(9), "delivery {nth}");
+    }
+    let survivor = world.agent("survivor", &["--handlers", "quick.toml"]);
+    let failure = world.ended(&run).await.error.unwrap();
+    assert_eq!(failure.kind, "lease_exhausted", "{failure}");
+    assert!(failure.message.contains("ran out 5 times"), "{failure}");
+    assert_eq!(times(&world, &run), MAX_DELIVERIES as usize);
+    survivor.end();
     world.examine();
 }
 

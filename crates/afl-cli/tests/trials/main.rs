@@ -6,6 +6,7 @@
 mod actor;
 mod deaths;
 mod holding;
+mod names;
 mod poison;
 mod versions;
 mod world;
