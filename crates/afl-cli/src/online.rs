@@ -30,7 +30,7 @@ impl Online {
         unserved
     }
 
-    fn can_do(&self, facet: &str) -> bool {
+    pub(crate) fn can_do(&self, facet: &str) -> bool {
         let short = facet.rsplit('.').next().unwrap_or(facet);
         // Scripts need no handler.
         let can = |server: &Server| {
