@@ -31,7 +31,7 @@ impl Online {
     }
 
     /// As its agents would decide: the exact name, or a short name that means no other facet.
-    fn can_do(&self, facet: &str) -> bool {
+    pub(crate) fn can_do(&self, facet: &str) -> bool {
         let short = short_of(facet);
         let can = |server: &Server| {
             let has = |wanted: &str| server.handlers.iter().any(|name| name == wanted);

@@ -84,7 +84,21 @@ impl TaskState {
     }
 }
 
+wire_enum! {
+    /// What settling a task touches (design page "agents" §2).
+    pub enum TaskKind ("kind of a task") {
+        /// The event of a step.
+        Event = "event",
+        /// Nothing but itself: it was asked of the runners, and stands beside the runs.
+        System = "system",
+    }
+}
+
 impl Task {
+    pub fn kind(&self) -> TaskKind {
+        if self.workflow_id.is_run() { TaskKind::Event } else { TaskKind::System }
+    }
+
     pub fn priority(&self) -> i64 {
         self.policy.priority.unwrap_or(DEFAULT_PRIORITY)
     }

@@ -79,6 +79,11 @@ impl Service {
         self.queue.release(ticket).await
     }
 
+    /// Gives a task back undone; nobody gets it before this time.
+    pub async fn put_off(&self, ticket: &Ticket, until: Millis) -> Result<Settled, Refusal> {
+        self.queue.put_off(ticket, until).await
+    }
+
     /// Continues a step without a claim (document 000 §6.3): a no-op past its event, refused before it.
     pub async fn continue_step(
         &self,
@@ -122,6 +127,8 @@ impl Service {
 
     fn arrive(&self, run: &RunId, settled: &Settled) {
         match settled {
+            // Nobody waits for the outcome of a system task.
+            Settled::Arrived(_) if !run.is_run() => {}
             Settled::Arrived(event) => {
                 let arrival = Arrival { step: event.item.step_id.clone(), event: Some((**event).clone()) };
                 self.wake(Wake::Arrived(Work { run: run.clone(), arrivals: vec![arrival] }));

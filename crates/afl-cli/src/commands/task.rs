@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use afl_engine::id::{RunId, StepId};
-use afl_engine::task::Task;
+use afl_engine::task::{Task, TaskKind};
 use afl_engine::value::{Map, Value};
 use afl_runtime::agent::{Continued, EventError, LogPage, LogStream};
 use afl_runtime::{Again, Service};
@@ -48,7 +48,8 @@ enum Action {
 struct One {
     /// The run, by its id or the beginning of it
     run: String,
-    /// The step, by its path as `afl tasks` prints it, or by its id
+    /// The step, by its path as `afl tasks` prints it, or by its id; a system task, such as @execute/06ebz, has none
+    #[arg(default_value = "")]
     step: String,
     #[command(flatten)]
     store: store::Options,
@@ -80,11 +81,21 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
         Action::Show(options) => show(options).await?,
         Action::Retry(one) => {
             let Found { service, task } = one.find().await?;
-            service.retry(&task.workflow_id, &Again::Step(task.step_id.clone())).await?;
+            match task.kind() {
+                TaskKind::Event => {
+                    service.retry(&task.workflow_id, &Again::Step(task.step_id.clone())).await?;
+                }
+                TaskKind::System => {
+                    service.ask_again(&task.workflow_id).await?;
+                }
+            }
             output::say(&format!("{} is tried again when an agent takes it\n", task.path));
         }
         Action::Cancel(one) => {
             let Found { service, task } = one.find().await?;
+            if task.kind() == TaskKind::System {
+                return withdraw(&service, &task).await;
+            }
             let message = "canceled by an operator".to_owned();
             let error = EventError { kind: CANCELED.to_owned(), message };
             let told = service.fail_step(&task.workflow_id, &task.step_id, &error).await?;
@@ -94,6 +105,9 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
             let result: Map<String, Value> = serde_json::from_str(&skip.result)
                 .map_err(|error| Trouble::BadResult { reason: error.to_string() })?;
             let Found { service, task } = skip.one.find().await?;
+            if task.kind() == TaskKind::System {
+                return Err(Trouble::NoStepOfSystemTask { path: task.path }.into());
+            }
             let told = service.continue_step(&task.workflow_id, &task.step_id, &result).await?;
             went_on(&service, &task, &told, "went on with that result").await?;
         }
@@ -109,13 +123,23 @@ struct Found {
 impl One {
     async fn find(&self) -> Result<Found, Failure> {
         let service = self.store.open(Missing::Refuse).await?;
-        let run = service.find(&self.run).await?;
-        let step = service.find_step(&run, &self.step).await?;
+        let run = tasks::find(&service, &self.run).await?;
+        let step = if run.is_run() { service.find_step(&run, &self.step).await? } else { StepId::root() };
         match service.store().task(&run, &step).await? {
             Some(task) => Ok(Found { service, task: task.item }),
             None => Err(Trouble::NoTask { run: run.to_string(), step: self.step.clone() }.into()),
         }
     }
+}
+
+async fn withdraw(service: &Service, task: &Task) -> Result<Exit, Failure> {
+    if task.state.is_terminal() {
+        let (run, path) = (task.workflow_id.to_string(), task.path.clone());
+        return Err(Trouble::TaskEnded { run, path, state: task.state.name() }.into());
+    }
+    service.withdraw(&task.workflow_id).await?;
+    output::say(&format!("`{}` is canceled\n", task.path));
+    Ok(Exit::Fine)
 }
 
 /// Evaluates the run, so that whoever looks next sees what came of it.

@@ -4,6 +4,7 @@
 mod clock;
 mod contract;
 mod faults;
+mod handed_over;
 mod one_run;
 mod retrying;
 mod runs;

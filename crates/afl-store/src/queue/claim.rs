@@ -8,7 +8,7 @@ use afl_engine::event::{Event, Payload};
 use afl_engine::id::RunId;
 use afl_engine::policy::Effect;
 use afl_engine::run::{Control, Run};
-use afl_engine::task::{DEFAULT_TASK_LIST, Lease, Task, TaskState};
+use afl_engine::task::{DEFAULT_TASK_LIST, Lease, Task, TaskKind, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 
@@ -213,12 +213,14 @@ impl Queue {
         run: Option<&Record>,
         event: Option<&Record>,
     ) -> Result<Option<Map<String, Value>>, Error> {
-        let Some(run) = run.map(decode::<Run>).transpose()? else { return Ok(None) };
-        if run.item.control != Control::Go || run.item.status.is_terminal() {
-            return Ok(None);
+        if task.kind() == TaskKind::Event {
+            let Some(run) = run.map(decode::<Run>).transpose()? else { return Ok(None) };
+            if run.item.control != Control::Go || run.item.status.is_terminal() {
+                return Ok(None);
+            }
         }
         let Some(event) = event.map(decode::<Event>).transpose()? else { return Ok(None) };
-        self.whole_payload(&run.item.id, &event.item.payload, &task.path).await.map(Some)
+        self.whole_payload(&task.workflow_id, &event.item.payload, &task.path).await.map(Some)
     }
 
     /// The values of a payload, the large ones included.

@@ -8,6 +8,7 @@ mod outcome;
 mod refusal;
 mod settle;
 mod sweep;
+mod system;
 
 use afl_engine::id::{RunId, StepId};
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,7 @@ pub use outcome::UNCERTAIN;
 pub use refusal::Refusal;
 pub use settle::Settled;
 pub use sweep::Swept;
+pub use system::Order;
 
 /// One tenant's tasks.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use afl_engine::attribute::{Blob, Held, blob_of};
 use afl_engine::event::{Event, EventError, EventState, Payload, Reception};
 use afl_engine::policy::Effect;
-use afl_engine::task::{MAX_DELIVERIES, Task, TaskState};
+use afl_engine::task::{MAX_DELIVERIES, Task, TaskKind, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value, check_size};
 
@@ -37,7 +37,7 @@ pub(super) fn completed(task: Task, event: Event, result: Map<String, Value>, no
         state: EventState::Completed,
         result: Some(result),
         error: None,
-        reception: Reception::Arrived,
+        reception: received(&task),
         ..event
     };
     Outcome { task: ended(task, TaskState::Completed, now), event: Some(event), blobs }
@@ -50,7 +50,7 @@ pub(super) fn failed(task: Task, event: Event, error: EventError, now: Millis) -
         state: EventState::Error,
         result: None,
         error: Some(error),
-        reception: Reception::Arrived,
+        reception: received(&task),
         ..event
     };
     Outcome { task, event: Some(event), blobs: Vec::new() }
@@ -102,8 +102,16 @@ pub(super) fn silent(task: Task, event: Event, now: Millis) -> Option<Outcome> {
     }
 }
 
+/// An outcome waits for the evaluator of its run; nobody waits for that of a system task.
+fn received(task: &Task) -> Reception {
+    match task.kind() {
+        TaskKind::Event => Reception::Arrived,
+        TaskKind::System => Reception::Taken,
+    }
+}
+
 /// The lease stays: it tells who did the work, and knows the holder when it tells it again.
-fn ended(task: Task, state: TaskState, now: Millis) -> Task {
+pub(super) fn ended(task: Task, state: TaskState, now: Millis) -> Task {
     Task { state, not_before: None, updated: now, ended: Some(now), ..task }
 }
 
