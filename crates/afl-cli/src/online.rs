@@ -24,7 +24,12 @@ impl Online {
                 On::Agent { name, .. } if !self.can_do(name) && !unserved.contains(name) => {
                     unserved.push(name.clone());
                 }
-                On::Agent { .. } | On::Holder { .. } | On::Retry { .. } | On::Driver | On::Failure(_) => {}
+                On::Agent { .. }
+                | On::Holder { .. }
+                | On::Retry { .. }
+                | On::Driver
+                | On::Failure(_)
+                | On::Decision { .. } => {}
             }
         }
         unserved

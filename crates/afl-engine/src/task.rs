@@ -14,6 +14,9 @@ pub const DEFAULT_PRIORITY: i64 = 50;
 /// How often a task may be handed out again after its holder fell silent.
 pub const MAX_DELIVERIES: u32 = 5;
 
+/// The kind of failure of work that may have happened, and must not happen twice: a person finds out and decides.
+pub const UNCERTAIN: &str = "uncertain";
+
 /// `TaskDefinition`. Its payload is that of its event.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Task {
@@ -47,6 +50,9 @@ pub struct Task {
     /// Of the last attempt that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What that failure is called, when it was the end of the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_kind: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Millis>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -101,6 +107,11 @@ impl Task {
 
     pub fn priority(&self) -> i64 {
         self.policy.priority.unwrap_or(DEFAULT_PRIORITY)
+    }
+
+    /// Whether it failed without anybody knowing whether its work happened.
+    pub fn is_uncertain(&self) -> bool {
+        self.state == TaskState::Failed && self.error_kind.as_deref() == Some(UNCERTAIN)
     }
 
     /// When a running task is to be looked at: its lease has ended, or it was silent for too long.

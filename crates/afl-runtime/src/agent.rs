@@ -1,13 +1,15 @@
 //! What agents do with tasks. Every accepted outcome wakes the driver.
 
 pub use afl_engine::event::EventError;
+use afl_engine::failure::FailureKind;
 use afl_engine::id::{RunId, StepId};
 pub use afl_engine::policy::Effect;
+use afl_engine::task::TaskState;
+pub use afl_engine::task::UNCERTAIN;
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 pub use afl_store::queue::{
     Claim, Continued, LogLevel, LogLine, LogPage, LogStream, Names, Refusal, Request, Settled, Swept, Ticket,
-    UNCERTAIN,
 };
 
 use afl_store::store::bucket;
@@ -106,6 +108,30 @@ impl Service {
         let continued = self.queue.fail_step(run, step, error).await?;
         self.arrive_continued(run, &continued);
         Ok(continued)
+    }
+
+    /// Lets a step go on with an empty result, while nobody has begun its work.
+    pub async fn skip(&self, run: &RunId, step: &StepId) -> Result<(), Error> {
+        let item = self.existing(run).await?.item;
+        let task = self.store.task(run, step).await?;
+        if let Some(task) = task.filter(|task| task.item.state == TaskState::Pending) {
+            let lacks = self.plan_of(&item).await?.must_return(&task.item.name);
+            if !lacks.is_empty() {
+                return Err(Error::NeedsResult { run: run.clone(), path: task.item.path, lacks });
+            }
+        }
+        let settled = self.queue.skip(run, step).await?;
+        self.arrive(run, &settled);
+        Ok(())
+    }
+
+    /// Takes an open task from whoever does it, and lets its step fail as canceled.
+    pub async fn cancel_task(&self, run: &RunId, step: &StepId) -> Result<(), Error> {
+        let message = "canceled by an operator".to_owned();
+        let error = EventError { kind: FailureKind::Canceled.name().to_owned(), message };
+        let settled = self.queue.cancel(run, step, &error).await?;
+        self.arrive(run, &settled);
+        Ok(())
     }
 
     /// One round of the janitor: silent holders, due retries, tasks that were put aside. Safe for many at once.

@@ -36,6 +36,7 @@ const OF_TASK: &[&str] = &[
     "lease",
     "not_before",
     "error",
+    "error_kind",
 ];
 
 impl Service {

@@ -51,6 +51,7 @@
 //! ```
 
 pub mod agent;
+mod answer;
 mod canonical;
 mod claim_step;
 mod control;
@@ -78,6 +79,7 @@ pub use afl_engine::time::Millis;
 pub use afl_lang::program::Program;
 pub use afl_store::backend::Durability;
 pub use afl_store::{collection, lock, server, watch};
+pub use answer::{Answered, Verdict};
 pub use drive::{Arrival, Driven, Standing, Work};
 pub use error::Error;
 pub use look::{Found, Where};

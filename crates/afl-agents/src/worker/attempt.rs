@@ -338,7 +338,12 @@ fn told<T>(answer: &Result<T, Refusal>) -> Told {
     match answer {
         // Only what a handler tells can be too large, and a part that is lost is no harm.
         Ok(_) | Err(Refusal::TooLarge { .. }) => Told::Accepted,
-        Err(Refusal::LeaseLost { .. } | Refusal::Unknown { .. } | Refusal::TooEarly { .. }) => Told::Lost,
+        Err(
+            Refusal::LeaseLost { .. }
+            | Refusal::Unknown { .. }
+            | Refusal::TooEarly { .. }
+            | Refusal::NotOpen { .. },
+        ) => Told::Lost,
         Err(Refusal::Canceled { .. }) => Told::Canceled,
         Err(Refusal::Store(_)) => Told::Later,
     }

@@ -96,7 +96,7 @@ impl Trouble {
             Self::Exists { .. } => Some("name another file with `-o`, or `-o -` to print"),
             Self::EndedTasks { .. } => Some("name the run with `--run`"),
             Self::NoTask { .. } => Some("`afl tasks --run` lists the tasks of a run"),
-            Self::TaskEnded { .. } => Some("a step that failed is tried again with `afl task retry`"),
+            Self::TaskEnded { .. } => Some("`afl task show` shows what became of it"),
             Self::NoStepOfSystemTask { .. } => Some("`afl task cancel` ends it"),
             Self::Unreadable { .. } => Some("name a handlers.toml, a folder with one, or Python files"),
             Self::Twice { .. } => Some("leave one of them out"),

@@ -101,9 +101,7 @@ impl Evaluation {
     fn returns_of(&mut self, id: &StepId, facet: &Facet, result: Fields) -> Worked<Fields> {
         let mut returns = BTreeMap::new();
         for (name, attribute) in result {
-            // A facet that declares no returns answers in its parameters.
-            let declared = if facet.returns.is_empty() { &facet.params } else { &facet.returns };
-            let Some(parameter) = declared.iter().find(|parameter| parameter.name == name) else {
+            let Some(parameter) = facet.result().iter().find(|parameter| parameter.name == name) else {
                 let path = self.plan.readable(&self.run.workflow, id);
                 self.traces.push(Trace::Undeclared { step: id.clone(), path, key: name });
                 continue;
@@ -148,6 +146,7 @@ impl Evaluation {
             not_before: None,
             lease: None,
             error: None,
+            error_kind: None,
             started: None,
             ended: None,
         };

@@ -1,6 +1,7 @@
 //! What a service promises, from outside.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod answering;
 mod clock;
 mod contract;
 mod faults;

@@ -19,7 +19,6 @@ use crate::store::Store;
 pub use claim::{Claim, Names, Request};
 pub use continuing::Continued;
 pub use note::{LogLevel, LogLine, LogPage, LogStream};
-pub use outcome::UNCERTAIN;
 pub use refusal::Refusal;
 pub use settle::Settled;
 pub use sweep::Swept;

@@ -50,6 +50,7 @@ impl Queue {
             not_before: None,
             lease: None,
             error: None,
+            error_kind: None,
             started: None,
             ended: None,
         };
@@ -73,6 +74,7 @@ impl Queue {
                 attempts: 0,
                 lease: None,
                 error: None,
+                error_kind: None,
                 ended: None,
                 ..task
             };

@@ -119,6 +119,7 @@ impl World {
             not_before: None,
             lease: None,
             error: None,
+            error_kind: None,
             started: None,
             ended: None,
         };
@@ -448,7 +449,7 @@ async fn f6_a_late_result_of_a_canceled_run_is_refused_by_name() {
     let claim = world.one().await;
     world.control(Control::Cancel, Expect::Version(1)).await;
     let refusal = world.queue.complete(&claim.ticket, &result()).await.unwrap_err();
-    assert_eq!(refusal.to_string(), "`W.s1` was canceled with its run r: stop and drop the result");
+    assert_eq!(refusal.to_string(), "`W.s1` of run r was canceled: stop and drop the result");
 }
 
 // covers: XR-8, EVT-7-d, SDK-6.2-a, SDK-6.3-a, SDK-6.3-b

@@ -136,6 +136,7 @@ fn tasks_are_ranked_by_priority_then_age() {
             not_before: None,
             lease: None,
             error: None,
+            error_kind: None,
             started: None,
             ended: None,
         };
