@@ -10,8 +10,6 @@ pub use afl_store::queue::{
     UNCERTAIN,
 };
 
-use afl_store::store::bucket;
-
 use crate::drive::{Arrival, Work};
 use crate::error::Error;
 use crate::serve::Wake;
@@ -65,13 +63,6 @@ impl Service {
     ) -> Result<Vec<LogPage>, Error> {
         let after = after.map(|page| (page.token, page.number));
         Ok(self.queue.log_after(run, step, after).await?)
-    }
-
-    /// The names of tasks on a list that may be claimed now.
-    pub async fn waiting_names(&self, list: &str) -> Result<Vec<String>, Error> {
-        let prefix = bucket::tasks(list, "");
-        let buckets = self.store.buckets(&prefix).await?;
-        Ok(buckets.into_iter().map(|bucket| bucket[prefix.len()..].to_owned()).collect())
     }
 
     /// Gives a task back undone.

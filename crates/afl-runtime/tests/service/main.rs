@@ -3,6 +3,7 @@
 
 mod clock;
 mod contract;
+mod fairness;
 mod faults;
 mod one_run;
 mod retrying;
