@@ -59,6 +59,7 @@ mod drive;
 mod error;
 mod find;
 mod fleet;
+mod janitor;
 mod look;
 mod pick;
 mod plans;

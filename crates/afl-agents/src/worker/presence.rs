@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use afl_runtime::server::{PURGED_AFTER, Server, ServerState};
-use afl_runtime::{Durability, Millis};
+use afl_runtime::Durability;
+use afl_runtime::server::{Server, ServerState};
 use tokio::time::sleep;
 
 use super::{Told, Worker, WorkerError};
@@ -28,7 +28,6 @@ impl Worker {
             }
             // A heartbeat that fails is followed by the next; meanwhile the record grows old, which is true.
             drop(self.tell(ServerState::Running).await);
-            drop(self.forget_the_dead().await);
         }
     }
 
@@ -86,17 +85,5 @@ impl Worker {
         let version = known.map(|known| known.version);
         let put = servers.put(&self.server_id, &server, version, Durability::Relaxed).await;
         put.map(drop).map_err(|error| afl_runtime::Error::from(error).into())
-    }
-
-    /// Servers that were silent for an hour.
-    async fn forget_the_dead(&self) -> Result<(), WorkerError> {
-        let servers = self.service.collection::<Server>();
-        let now = servers.store().now().await.map_err(afl_runtime::Error::from)?;
-        let before = Millis(now.0.saturating_sub(PURGED_AFTER.0));
-        for (name, server) in servers.up_to(before.0).await.map_err(afl_runtime::Error::from)? {
-            // Another worker may be faster.
-            drop(servers.remove(&name, server.version).await);
-        }
-        Ok(())
     }
 }
