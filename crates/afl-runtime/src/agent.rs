@@ -12,8 +12,6 @@ pub use afl_store::queue::{
     Claim, Continued, LogLevel, LogLine, LogPage, LogStream, Names, Refusal, Request, Settled, Swept, Ticket,
 };
 
-use afl_store::store::bucket;
-
 use crate::drive::{Arrival, Work};
 use crate::error::Error;
 use crate::serve::Wake;
@@ -67,13 +65,6 @@ impl Service {
     ) -> Result<Vec<LogPage>, Error> {
         let after = after.map(|page| (page.token, page.number));
         Ok(self.queue.log_after(run, step, after).await?)
-    }
-
-    /// The names of tasks on a list that may be claimed now.
-    pub async fn waiting_names(&self, list: &str) -> Result<Vec<String>, Error> {
-        let prefix = bucket::tasks(list, "");
-        let buckets = self.store.buckets(&prefix).await?;
-        Ok(buckets.into_iter().map(|bucket| bucket[prefix.len()..].to_owned()).collect())
     }
 
     /// Gives a task back undone.

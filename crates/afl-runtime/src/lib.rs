@@ -60,6 +60,7 @@ mod drive;
 mod error;
 mod find;
 mod fleet;
+mod janitor;
 mod look;
 mod pick;
 mod plans;

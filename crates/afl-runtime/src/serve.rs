@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::drive::{Driven, Others, Standing, Work};
 use crate::error::Error;
 use crate::fleet::{Fleet, InHand};
+use crate::janitor::Janitor;
 use crate::look::{Found, Where};
 use crate::service::Service;
 
@@ -42,11 +43,6 @@ const LOOK_SLOWEST: Duration = Duration::from_secs(1);
 const ELSEWHERE: Duration = Duration::from_secs(1);
 /// How long to leave a store alone that failed.
 const BACKOFF: Duration = Duration::from_millis(500);
-/// The janitor's rounds: at least, when nothing is due, and after something came that may be due soon.
-const SWEEP_LEAST: Duration = Duration::from_millis(20);
-const SWEEP_OVERDUE: Duration = Duration::from_millis(250);
-const SWEEP_IDLE: Duration = Duration::from_secs(15);
-const SWEEP_CLAIMED: Duration = Duration::from_secs(1);
 
 /// What the driver is told.
 #[derive(Debug)]
@@ -96,7 +92,7 @@ impl Service {
             driver.run(inbox, &look, until).await;
             stop.notify_one();
         };
-        tokio::join!(drive, self.keep_house(&claimed, &stop));
+        tokio::join!(drive, Janitor::new(self.clone()).keep_house(&claimed, &stop));
         self.waker.send_replace(None);
         Ok(())
     }
@@ -137,32 +133,6 @@ impl Service {
                     waker.look.notify_one();
                 }
             }
-        }
-    }
-
-    /// The janitor: a round whenever something may be due. Claims of other processes are found by its slow rounds:
-    /// they come by the thousand, and hearing of each would cost more than the claim.
-    async fn keep_house(&self, claimed: &Notify, stop: &Notify) {
-        let mut timers = self.store.watch(bucket::TIMERS);
-        let mut due = Instant::now();
-        loop {
-            tokio::select! {
-                () = stop.notified() => return,
-                () = sleep_until(due) => due = Instant::now() + self.sweep_wait().await,
-                () = timers.changed() => due = due.min(Instant::now() + SWEEP_LEAST),
-                () = claimed.notified() => due = due.min(Instant::now() + SWEEP_CLAIMED),
-            }
-        }
-    }
-
-    /// Does a round, and says how long until the next.
-    async fn sweep_wait(&self) -> Duration {
-        let (Ok(swept), Ok(now)) = (self.sweep_once().await, self.store.now().await) else { return BACKOFF };
-        let Some(next) = swept.next else { return SWEEP_IDLE };
-        match u64::try_from(next.since(now).0) {
-            Ok(wait) => Duration::from_millis(wait).clamp(SWEEP_LEAST, SWEEP_IDLE),
-            // It is due and was not done, so perhaps it cannot be.
-            Err(_) => SWEEP_OVERDUE,
         }
     }
 }

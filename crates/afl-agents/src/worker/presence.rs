@@ -33,7 +33,7 @@ impl Worker {
             }
             // A heartbeat that fails is followed by the next; meanwhile the record grows old, which is true.
             drop(self.tell().await);
-            drop(self.forget_the_dead().await);
+            drop(self.forget_old_locks().await);
         }
     }
 
@@ -101,16 +101,11 @@ impl Worker {
         put.map(drop).map_err(|error| afl_runtime::Error::from(error).into())
     }
 
-    /// Servers that were silent for an hour, and the locks of such.
-    async fn forget_the_dead(&self) -> Result<(), WorkerError> {
-        let servers = self.service.collection::<Server>();
-        let now = servers.store().now().await.map_err(afl_runtime::Error::from)?;
-        let before = Millis(now.0.saturating_sub(PURGED_AFTER.0));
-        for (name, server) in servers.up_to(before.0).await.map_err(afl_runtime::Error::from)? {
-            // Another worker may be faster.
-            drop(servers.remove(&name, server.version).await);
-        }
+    /// Locks of items that nobody has touched for as long as it takes to forget a server.
+    async fn forget_old_locks(&self) -> Result<(), WorkerError> {
         if self.config.profile == Profile::Service {
+            let now = self.service.store().now().await.map_err(afl_runtime::Error::from)?;
+            let before = Millis(now.0.saturating_sub(PURGED_AFTER.0));
             self.service.locks().sweep(ITEMS, before).await.map_err(afl_runtime::Error::from)?;
         }
         Ok(())

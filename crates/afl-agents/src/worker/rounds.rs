@@ -221,18 +221,13 @@ impl Worker {
 
     /// Claims only what there is a handler for; a task whose handler went meanwhile is given back.
     async fn claim(&self, max: usize) -> Result<Vec<(Claim, Hand)>, WorkerError> {
-        let list = &self.config.task_list;
-        let mut names = self.service.waiting_names(list).await?;
-        let directory = self.directory.borrow().clone();
-        names.retain(|name| directory.find(name).is_ok());
-        if names.is_empty() || max == 0 {
-            return Ok(Vec::new());
-        }
+        let directory = Arc::new(self.directory.borrow().clone());
+        let asked = directory.clone();
         let request = Request {
-            lists: vec![list.clone()],
+            lists: vec![self.config.task_list.clone()],
             max,
             lease: Millis(i64::try_from(self.config.lock_duration_ms).unwrap_or(i64::MAX)),
-            ..Request::new(Names::Only(names), &self.owner())
+            ..Request::new(Names::Which(Arc::new(move |name| asked.find(name).is_ok())), &self.owner())
         };
         let mut held = Vec::new();
         for claim in self.service.claim(&request).await? {

@@ -7,7 +7,7 @@ use std::sync::{Arc, MutexGuard};
 
 use afl_runtime::Millis;
 use afl_runtime::server::ServerState;
-use afl_store::backend::{Backend, Batch, Change, Limits, Scan, StoreError, Take};
+use afl_store::backend::{Backend, Batch, Change, Head, Limits, Scan, StoreError, Take, Taken};
 use afl_store::record::{Key, Record, Tenant};
 use afl_store::watch::Watch;
 use async_trait::async_trait;
@@ -99,9 +99,9 @@ impl Backend for Spy {
         self.inner.scan(scan).await
     }
 
-    async fn buckets(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<String>, StoreError> {
+    async fn heads(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<Head>, StoreError> {
         self.reach()?;
-        self.inner.buckets(tenant, prefix).await
+        self.inner.heads(tenant, prefix).await
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
@@ -118,7 +118,7 @@ impl Backend for Spy {
         self.inner.commit(batch).await
     }
 
-    async fn take(&self, take: Take) -> Result<Vec<Record>, StoreError> {
+    async fn take(&self, take: Take) -> Result<Taken, StoreError> {
         self.reach()?;
         self.inner.take(take).await
     }

@@ -9,6 +9,7 @@ mod refusal;
 mod settle;
 mod sweep;
 mod system;
+mod turns;
 
 use afl_engine::id::{RunId, StepId};
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,7 @@ pub use continuing::Continued;
 pub use note::{LogLevel, LogLine, LogPage, LogStream};
 pub use refusal::Refusal;
 pub use settle::Settled;
-pub use sweep::Swept;
+pub use sweep::{Swept, Upkeep};
 pub use system::Order;
 
 /// One tenant's tasks.
@@ -29,6 +30,7 @@ pub use system::Order;
 pub struct Queue {
     store: Store,
     entropy: Entropy,
+    turns: turns::Turns,
 }
 
 /// What shows that a write comes from the one who holds the task.
@@ -46,7 +48,7 @@ const CONFLICT_TRIES: usize = 16;
 
 impl Queue {
     pub fn new(store: Store, entropy: Entropy) -> Self {
-        Self { store, entropy }
+        Self { store, entropy, turns: turns::Turns::default() }
     }
 }
 

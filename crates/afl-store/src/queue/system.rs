@@ -51,6 +51,7 @@ impl Queue {
             lease: None,
             error: None,
             error_kind: None,
+            turn: None,
             started: None,
             ended: None,
         };

@@ -1,5 +1,7 @@
 //! What the queue promises its agents, on the memory backend with a simulated clock.
 
+mod fair;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -62,6 +64,7 @@ impl World {
             iterations_now: 0,
             active: Vec::new(),
             counts: Counts::default(),
+            turn: None,
             error: None,
         };
         let write = self.store().put(&self.run, &run, expect, now);
@@ -111,6 +114,7 @@ impl World {
             state: TaskState::Pending,
             task_list_name: "default".into(),
             created: now,
+            turn: None,
             updated: now,
             policy,
             token: 0,

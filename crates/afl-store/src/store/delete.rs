@@ -6,7 +6,7 @@ use afl_engine::task::{Task, TaskKind};
 
 use super::query::mark_of;
 use super::{Error, Store, Stored, entity};
-use crate::backend::{Change, Durability, Expect, Order, Scan, Write};
+use crate::backend::{Change, Durability, Expect, Head, Order, Scan, Write};
 use crate::record::Record;
 
 const PAGE: usize = 500;
@@ -30,7 +30,11 @@ impl Store {
 
     /// The buckets with this prefix that hold something.
     pub async fn buckets(&self, prefix: &str) -> Result<Vec<String>, Error> {
-        Ok(self.backend.buckets(&self.tenant, prefix).await?)
+        Ok(self.heads(prefix).await?.into_iter().map(|head| head.bucket).collect())
+    }
+
+    pub(crate) async fn heads(&self, prefix: &str) -> Result<Vec<Head>, Error> {
+        Ok(self.backend.heads(&self.tenant, prefix).await?)
     }
 
     /// Deletes everything of a run that has ended. The run itself and its key go last, so that a crash leaves a run

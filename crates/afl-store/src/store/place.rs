@@ -30,6 +30,11 @@ pub mod bucket {
         format!("{TASKS}{list}/{name}")
     }
 
+    /// Where the tasks of a bucket of [`TASKS`] are while they are worked on.
+    pub(crate) fn running_beside(tasks: &str) -> String {
+        tasks.replacen(TASKS, RUNNING, 1)
+    }
+
     pub fn running(list: &str, name: &str) -> String {
         format!("{RUNNING}{list}/{name}")
     }
@@ -132,9 +137,14 @@ pub(crate) fn of_task(task: &Task) -> Option<Place> {
 const TIME_BITS: u32 = 44;
 const MAX_PRIORITY: i64 = 100_000;
 
-/// The higher priority first, then the older.
-fn urgency(task: &Task) -> i64 {
+/// The rank of the last task that could be as urgent as one of this rank.
+pub(crate) fn last_as_urgent(rank: i64) -> i64 {
+    rank | ((1 << TIME_BITS) - 1)
+}
+
+/// The higher priority first, then the one whose turn is earlier.
+pub(crate) fn urgency(task: &Task) -> i64 {
     let priority = task.priority().clamp(-MAX_PRIORITY, MAX_PRIORITY);
-    let created = task.created.0.clamp(0, (1 << TIME_BITS) - 1);
-    ((MAX_PRIORITY - priority) << TIME_BITS) | created
+    let turn = task.turn.unwrap_or(task.created).0.clamp(0, (1 << TIME_BITS) - 1);
+    ((MAX_PRIORITY - priority) << TIME_BITS) | turn
 }
