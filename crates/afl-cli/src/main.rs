@@ -7,6 +7,7 @@ mod cli;
 mod color;
 mod commands;
 mod crew;
+mod decide;
 mod diff;
 mod exit;
 mod failure;

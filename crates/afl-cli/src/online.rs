@@ -24,14 +24,19 @@ impl Online {
                 On::Agent { name, .. } if !self.can_do(name) && !unserved.contains(name) => {
                     unserved.push(name.clone());
                 }
-                On::Agent { .. } | On::Holder { .. } | On::Retry { .. } | On::Driver | On::Failure(_) => {}
+                On::Agent { .. }
+                | On::Holder { .. }
+                | On::Retry { .. }
+                | On::Driver
+                | On::Failure(_)
+                | On::Decision { .. } => {}
             }
         }
         unserved
     }
 
     /// As its agents would decide: the exact name, or a short name that means no other facet.
-    fn can_do(&self, facet: &str) -> bool {
+    pub(crate) fn can_do(&self, facet: &str) -> bool {
         let short = short_of(facet);
         let can = |server: &Server| {
             let has = |wanted: &str| server.handlers.iter().any(|name| name == wanted);

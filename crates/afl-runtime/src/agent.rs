@@ -1,16 +1,16 @@
 //! What agents do with tasks. Every accepted outcome wakes the driver.
 
 pub use afl_engine::event::EventError;
+use afl_engine::failure::FailureKind;
 use afl_engine::id::{RunId, StepId};
 pub use afl_engine::policy::Effect;
+use afl_engine::task::TaskState;
+pub use afl_engine::task::UNCERTAIN;
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 pub use afl_store::queue::{
     Claim, Continued, LogLevel, LogLine, LogPage, LogStream, Names, Refusal, Request, Settled, Swept, Ticket,
-    UNCERTAIN,
 };
-
-use afl_store::store::bucket;
 
 use crate::drive::{Arrival, Work};
 use crate::error::Error;
@@ -67,16 +67,14 @@ impl Service {
         Ok(self.queue.log_after(run, step, after).await?)
     }
 
-    /// The names of tasks on a list that may be claimed now.
-    pub async fn waiting_names(&self, list: &str) -> Result<Vec<String>, Error> {
-        let prefix = bucket::tasks(list, "");
-        let buckets = self.store.buckets(&prefix).await?;
-        Ok(buckets.into_iter().map(|bucket| bucket[prefix.len()..].to_owned()).collect())
-    }
-
     /// Gives a task back undone.
     pub async fn release(&self, ticket: &Ticket) -> Result<Settled, Refusal> {
         self.queue.release(ticket).await
+    }
+
+    /// Gives a task back undone; nobody gets it before this time.
+    pub async fn put_off(&self, ticket: &Ticket, until: Millis) -> Result<Settled, Refusal> {
+        self.queue.put_off(ticket, until).await
     }
 
     /// Continues a step without a claim (document 000 §6.3): a no-op past its event, refused before it.
@@ -103,6 +101,30 @@ impl Service {
         Ok(continued)
     }
 
+    /// Lets a step go on with an empty result, while nobody has begun its work.
+    pub async fn skip(&self, run: &RunId, step: &StepId) -> Result<(), Error> {
+        let item = self.existing(run).await?.item;
+        let task = self.store.task(run, step).await?;
+        if let Some(task) = task.filter(|task| task.item.state == TaskState::Pending) {
+            let lacks = self.plan_of(&item).await?.must_return(&task.item.name);
+            if !lacks.is_empty() {
+                return Err(Error::NeedsResult { run: run.clone(), path: task.item.path, lacks });
+            }
+        }
+        let settled = self.queue.skip(run, step).await?;
+        self.arrive(run, &settled);
+        Ok(())
+    }
+
+    /// Takes an open task from whoever does it, and lets its step fail as canceled.
+    pub async fn cancel_task(&self, run: &RunId, step: &StepId) -> Result<(), Error> {
+        let message = "canceled by an operator".to_owned();
+        let error = EventError { kind: FailureKind::Canceled.name().to_owned(), message };
+        let settled = self.queue.cancel(run, step, &error).await?;
+        self.arrive(run, &settled);
+        Ok(())
+    }
+
     /// One round of the janitor: silent holders, due retries, tasks that were put aside. Safe for many at once.
     pub async fn sweep_once(&self) -> Result<Swept, Error> {
         let swept = self.queue.sweep_once().await?;
@@ -122,6 +144,8 @@ impl Service {
 
     fn arrive(&self, run: &RunId, settled: &Settled) {
         match settled {
+            // Nobody waits for the outcome of a system task.
+            Settled::Arrived(_) if !run.is_run() => {}
             Settled::Arrived(event) => {
                 let arrival = Arrival { step: event.item.step_id.clone(), event: Some((**event).clone()) };
                 self.wake(Wake::Arrived(Work { run: run.clone(), arrivals: vec![arrival] }));

@@ -51,6 +51,7 @@
 //! ```
 
 pub mod agent;
+mod answer;
 mod canonical;
 mod claim_step;
 mod control;
@@ -59,6 +60,7 @@ mod drive;
 mod error;
 mod find;
 mod fleet;
+mod janitor;
 mod look;
 mod pick;
 mod plans;
@@ -69,13 +71,16 @@ mod serve;
 mod service;
 mod start;
 mod stats;
+mod system;
 mod tasks;
 mod why;
 
 pub use afl_engine::id::{RunId, StepId};
 pub use afl_engine::time::Millis;
+pub use afl_lang::program::Program;
 pub use afl_store::backend::Durability;
 pub use afl_store::{collection, lock, server, watch};
+pub use answer::{Answered, Verdict};
 pub use drive::{Arrival, Driven, Standing, Work};
 pub use error::Error;
 pub use look::{Found, Where};
@@ -86,6 +91,7 @@ pub use retry::Again;
 pub use serve::Health;
 pub use service::{Service, Traced};
 pub use start::{MAX_KEY_BYTES, Origin, StartRequest, Started};
-pub use stats::{COUNTED, Stats};
+pub use stats::{BACKLOG_COUNTED, Backlog, COUNTED, Stats};
+pub use system::SystemTask;
 pub use tasks::TaskQuery;
 pub use why::{Link, On, Reason, Wait, Why};

@@ -1,6 +1,7 @@
 //! The façade that every surface uses: the command line, the servers, the agents and programs that embed it.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use afl_engine::evaluation::{Budget, Options};
 use afl_engine::id::RunId;
@@ -13,7 +14,7 @@ use afl_store::queue::Queue;
 use afl_store::record::Tenant;
 use afl_store::store::Store;
 use afl_store::watch::Watch;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::plans::Plans;
 use crate::serve::Waker;
@@ -31,7 +32,9 @@ pub struct Service {
     pub(crate) options: Options,
     pub(crate) traces: Option<mpsc::Sender<Traced>>,
     /// Set while this process drives runs.
-    pub(crate) waker: Arc<OnceLock<Waker>>,
+    pub(crate) waker: watch::Sender<Option<Waker>>,
+    /// How often runs were driven in this process.
+    pub(crate) driven: Arc<AtomicU64>,
 }
 
 /// What the evaluator told about a run.
@@ -59,7 +62,8 @@ impl Service {
             plans: Arc::default(),
             options: Options { budget, tracing: Tracing::LogsOnly },
             traces: None,
-            waker: Arc::default(),
+            waker: watch::Sender::new(None),
+            driven: Arc::default(),
         }
     }
 
@@ -86,6 +90,11 @@ impl Service {
     /// An id that no other process has.
     pub fn fresh_id(&self) -> String {
         self.entropy.secret()
+    }
+
+    /// How often this process has driven a run to a fixed point.
+    pub fn runs_driven(&self) -> u64 {
+        self.driven.load(Ordering::Relaxed)
     }
 
     /// Wakes after a task of this list may be claimed.

@@ -10,8 +10,8 @@ use afl_engine::time::Millis;
 use async_trait::async_trait;
 
 use crate::backend::{
-    Backend, Batch, Change, Durability, Expect, Limits, Mark, Order, Ranks, Scan, StoreError, TAKE_LOOKS,
-    Take,
+    Backend, Batch, Change, Choice, Durability, Expect, Head, Limits, Mark, Order, Ranks, Scan, StoreError,
+    TAKE_LOOKS, Take, Taken,
 };
 use crate::clock::Clock;
 use crate::record::{Content, Key, Place, Record, Tenant};
@@ -108,11 +108,14 @@ impl Backend for Memory {
         Ok(self.lock().scan(scan))
     }
 
-    async fn buckets(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<String>, StoreError> {
+    async fn heads(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<Head>, StoreError> {
         let state = self.lock();
         let Some(buckets) = state.buckets.get(tenant) else { return Ok(Vec::new()) };
         let from = buckets.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
-        Ok(from.map(|(bucket, _)| bucket.clone()).take_while(|bucket| bucket.starts_with(prefix)).collect())
+        let head = |(bucket, marks): (&String, &BTreeSet<Mark>)| {
+            Some(Head { bucket: bucket.clone(), rank: marks.first()?.rank })
+        };
+        Ok(from.take_while(|(bucket, _)| bucket.starts_with(prefix)).filter_map(head).collect())
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
@@ -133,7 +136,7 @@ impl Backend for Memory {
         Ok(())
     }
 
-    async fn take(&self, take: Take) -> Result<Vec<Record>, StoreError> {
+    async fn take(&self, take: Take) -> Result<Taken, StoreError> {
         let mut state = self.lock();
         let moved = state.choose(&take, self.clock.now());
         for record in &moved {
@@ -144,7 +147,8 @@ impl Backend for Memory {
             .cloned()
             .map(|Record { key, version, content }| (key, Some(Stored { version, content })));
         self.write(&mut state, writes.collect(), take.durability);
-        Ok(moved)
+        let beside = take.beside.keys(&moved).iter().map(|key| state.record(key)).collect();
+        Ok(Taken { moved, beside })
     }
 
     fn watch(&self, tenant: &Tenant, prefix: &str) -> Watch {
@@ -269,16 +273,22 @@ impl State {
             ceiling.max.saturating_sub(self.marks(&take.tenant, &ceiling.bucket).len())
         });
         let marks = self.marks(&take.tenant, &take.bucket).iter();
-        marks
-            .take_while(|mark| take.ranks.admit(mark.rank))
-            .take(TAKE_LOOKS)
-            .filter_map(|mark| {
-                let record = self.marked(&take.tenant, mark);
-                let content = (take.mover)(&record, now)?;
-                Some(Record { version: record.version + 1, content, ..record })
-            })
-            .take(take.limit.min(room))
-            .collect()
+        let room = take.limit.min(room);
+        let mut moved = Vec::new();
+        for mark in marks.take_while(|mark| take.ranks.admit(mark.rank)).take(TAKE_LOOKS) {
+            if moved.len() == room {
+                break;
+            }
+            let record = self.marked(&take.tenant, mark);
+            match (take.mover)(&record, now) {
+                Choice::Move(content) => {
+                    moved.push(Record { version: record.version + 1, content, ..record });
+                }
+                Choice::Leave => {}
+                Choice::Stop => break,
+            }
+        }
+        moved
     }
 
     fn marks(&self, tenant: &Tenant, bucket: &str) -> &BTreeSet<Mark> {

@@ -10,7 +10,9 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, interval_at, sleep, sleep_until, timeout_at};
 
+use super::counts::Latencies;
 use super::directory::Hand;
+use super::item_lock::Locked;
 use crate::handler::{
     Call, CancelReason, Context, Control, Facts, Failure, FailureKind, Level, Line, Notes, Outcome, Stream,
 };
@@ -30,6 +32,25 @@ pub enum Ended {
     Lost,
     /// Nobody wants it any more.
     Canceled,
+    /// Not begun: another runner has the lock of the item.
+    Locked,
+}
+
+/// Why an attempt is stopped before its end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Halt {
+    Told(CancelReason),
+    /// The lease is ours, but the lock of the item is not.
+    Unlocked,
+}
+
+impl Halt {
+    fn reason(self) -> CancelReason {
+        match self {
+            Self::Told(reason) => reason,
+            Self::Unlocked => CancelReason::LeaseLost,
+        }
+    }
 }
 
 /// Lines are stored when there are so many, or so old.
@@ -107,12 +128,19 @@ impl<'a> Attempt<'a> {
         hand: &Hand,
         context: Context,
         shutdown: watch::Receiver<bool>,
+        lock: &Locked,
+        latencies: &Latencies,
     ) -> Ended {
-        let outcome = self.work(hand, context, shutdown).await;
+        let outcome = self.work(hand, context, shutdown, lock).await;
         let notes = self.control.take_notes();
         self.note(notes).await;
         let ended = match outcome {
-            Ok(outcome) => self.settle(outcome).await,
+            Ok(outcome) => {
+                let begun = Instant::now();
+                let ended = self.settle(outcome).await;
+                latencies.settled(begun.elapsed());
+                ended
+            }
             Err(ended) => ended,
         };
         if self.beyond > 0 {
@@ -130,50 +158,44 @@ impl<'a> Attempt<'a> {
         hand: &Hand,
         context: Context,
         mut shutdown: watch::Receiver<bool>,
+        lock: &Locked,
     ) -> Result<Outcome, Ended> {
         let facet = self.claim.task.name.to_string();
         let call = Call { facet, payload: self.claim.payload.clone(), context };
         let silence = self.claim.task.policy.timeout_ms;
         let silence = silence.map(|span| Duration::from_millis(u64::try_from(span.0).unwrap_or(0)));
         let mut work = std::pin::pin!(hand.run(call, silence));
+        let mut unlocked = std::pin::pin!(lock.lost());
         let mut extensions = interval_at(Instant::now() + self.extend_every, self.extend_every);
         let control = self.control.clone();
-        let mut reason = None;
+        let mut halt = None;
         loop {
             let flush_at = self.since.map(|since| since + LOG_AGE);
-            tokio::select! {
+            let told = tokio::select! {
                 outcome = &mut work => {
-                    return match reason {
-                        Some(CancelReason::LeaseLost) => Err(Ended::Lost),
-                        Some(CancelReason::Requested) => Err(Ended::Canceled),
-                        Some(CancelReason::Shutdown) => Err(self.give_back().await),
+                    return match halt {
+                        Some(Halt::Told(CancelReason::LeaseLost)) => Err(Ended::Lost),
+                        Some(Halt::Told(CancelReason::Requested)) => Err(Ended::Canceled),
+                        Some(Halt::Told(CancelReason::Shutdown) | Halt::Unlocked) => Err(self.give_back().await),
                         None => Ok(outcome),
                     };
                 }
                 notes = control.notes() => {
-                    if let Some(lost) = while_ours(self.ours_until, self.note(notes)).await {
-                        reason.get_or_insert(lost);
-                        control.cancel(lost);
-                    }
+                    while_ours(self.ours_until, self.note(notes)).await.map(Halt::Told)
                 }
-                _ = extensions.tick() => {
-                    if let Some(lost) = while_ours(self.ours_until, self.extend()).await {
-                        reason.get_or_insert(lost);
-                        control.cancel(lost);
-                    }
-                }
+                _ = extensions.tick() => while_ours(self.ours_until, self.extend()).await.map(Halt::Told),
                 () = sleep_until(flush_at.unwrap_or(self.ours_until)), if flush_at.is_some() => {
                     // Lines that are not stored by then are those of a lost attempt.
                     drop(timeout_at(self.ours_until, self.flush()).await);
+                    None
                 }
-                () = sleep_until(self.ours_until), if reason.is_none() => {
-                    reason = Some(CancelReason::LeaseLost);
-                    control.cancel(CancelReason::LeaseLost);
-                }
-                Ok(()) = shutdown.changed(), if reason.is_none() => {
-                    reason = Some(CancelReason::Shutdown);
-                    control.cancel(CancelReason::Shutdown);
-                }
+                () = sleep_until(self.ours_until), if halt.is_none() => Some(Halt::Told(CancelReason::LeaseLost)),
+                () = &mut unlocked, if halt.is_none() => Some(Halt::Unlocked),
+                Ok(()) = shutdown.changed(), if halt.is_none() => Some(Halt::Told(CancelReason::Shutdown)),
+            };
+            if let Some(told) = told {
+                // The first reason stands.
+                control.cancel(halt.get_or_insert(told).reason());
             }
         }
     }
@@ -316,7 +338,12 @@ fn told<T>(answer: &Result<T, Refusal>) -> Told {
     match answer {
         // Only what a handler tells can be too large, and a part that is lost is no harm.
         Ok(_) | Err(Refusal::TooLarge { .. }) => Told::Accepted,
-        Err(Refusal::LeaseLost { .. } | Refusal::Unknown { .. } | Refusal::TooEarly { .. }) => Told::Lost,
+        Err(
+            Refusal::LeaseLost { .. }
+            | Refusal::Unknown { .. }
+            | Refusal::TooEarly { .. }
+            | Refusal::NotOpen { .. },
+        ) => Told::Lost,
         Err(Refusal::Canceled { .. }) => Told::Canceled,
         Err(Refusal::Store(_)) => Told::Later,
     }

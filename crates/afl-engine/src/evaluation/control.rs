@@ -57,9 +57,7 @@ impl Evaluation {
     }
 
     fn reopen_now(&mut self, id: &StepId) -> Result<(), Missing> {
-        let ancestors = std::iter::successors(id.parent(), StepId::parent);
-        let needs: Vec<_> = ancestors.chain([id.clone()]).map(|it| self.need_step(&it)).collect();
-        all(needs)?;
+        self.need_ancestry(id)?;
         if !self.known.step(id).is_some_and(Step::failed_itself) || self.is_caught(id) {
             return Ok(());
         }
@@ -73,13 +71,20 @@ impl Evaluation {
         Ok(())
     }
 
+    /// The step and all above it.
+    pub(super) fn need_ancestry(&mut self, id: &StepId) -> Result<(), Missing> {
+        let ancestry = std::iter::successors(Some(id.clone()), StepId::parent);
+        let needs: Vec<_> = ancestry.map(|it| self.need_step(&it)).collect();
+        all(needs)
+    }
+
     /// Whether a `catch` deals with this step's failure, or has dealt with it.
-    fn is_caught(&self, id: &StepId) -> bool {
+    pub(super) fn is_caught(&self, id: &StepId) -> bool {
         id.outside_catches().any(|above| self.known.step(&above).is_some_and(|it| it.caught.is_some()))
     }
 
     /// Of the step, and of those above it that failed by their own event beside that of a mixin.
-    fn need_failed_events(&mut self, id: &StepId) -> Result<(), Missing> {
+    pub(super) fn need_failed_events(&mut self, id: &StepId) -> Result<(), Missing> {
         let failed: Vec<StepId> = std::iter::successors(Some(id.clone()), StepId::parent)
             .filter(|it| self.known.step(it).is_some_and(Step::failed_by_event))
             .collect();
@@ -88,7 +93,7 @@ impl Evaluation {
     }
 
     /// Back to where it failed. Only what it sent out is asked for anew.
-    fn reopen_step(&mut self, id: &StepId) {
+    pub(super) fn reopen_step(&mut self, id: &StepId) {
         let step = self.step(id);
         let failed_in = step.failed_in.expect("a step that failed says where");
         let state = match failed_in {
@@ -113,7 +118,7 @@ impl Evaluation {
 
     /// Event and task are asked for anew, together with their step.
     fn send_again(&mut self, id: &StepId) {
-        let now = self.now;
+        let (now, turn) = (self.now, self.queue_up());
         let event = self.known.events.change(id);
         let result = event.result.take();
         event.state = EventState::Created;
@@ -122,21 +127,22 @@ impl Evaluation {
         let task = self.known.tasks.change(id);
         task.state = TaskState::Pending;
         task.updated = now;
+        task.turn = Some(turn);
         task.deliveries = 0;
         task.attempts = 0;
         task.not_before = None;
         task.lease = None;
         task.error = None;
+        task.error_kind = None;
         task.ended = None;
         let step = self.change(id);
         step.event = Transmission::Sent;
         for name in result.iter().flat_map(BTreeMap::keys) {
             step.attributes.returns.remove(name);
         }
-        self.run.counts.waiting += 1;
     }
 
-    fn reopen_above(&mut self, id: &StepId) {
+    pub(super) fn reopen_above(&mut self, id: &StepId) {
         let mut at = id.split();
         while let Some((parent, segment)) = at {
             self.children_of(&parent).reopen(segment.place());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use afl_engine::attribute::{Blob, Held, blob_of};
 use afl_engine::event::{Event, EventError, EventState, Payload, Reception};
 use afl_engine::policy::Effect;
-use afl_engine::task::{MAX_DELIVERIES, Task, TaskState};
+use afl_engine::task::{MAX_DELIVERIES, Task, TaskKind, TaskState, UNCERTAIN};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value, check_size};
 
@@ -22,7 +22,6 @@ pub(super) struct Outcome {
 /// The kinds of failures that the queue itself finds.
 pub(super) const LEASE_EXHAUSTED: &str = "lease_exhausted";
 pub(super) const TIMEOUT: &str = "timeout";
-pub const UNCERTAIN: &str = "uncertain";
 
 /// Whether a result can be stored and read again; asked before it is copied.
 pub(super) fn check(task: &Task, result: &Map<String, Value>) -> Result<(), Refusal> {
@@ -37,7 +36,7 @@ pub(super) fn completed(task: Task, event: Event, result: Map<String, Value>, no
         state: EventState::Completed,
         result: Some(result),
         error: None,
-        reception: Reception::Arrived,
+        reception: received(&task),
         ..event
     };
     Outcome { task: ended(task, TaskState::Completed, now), event: Some(event), blobs }
@@ -45,12 +44,31 @@ pub(super) fn completed(task: Task, event: Event, result: Map<String, Value>, no
 
 /// The end of the task, whatever retries are declared.
 pub(super) fn failed(task: Task, event: Event, error: EventError, now: Millis) -> Outcome {
-    let task = Task { error: Some(error.message.clone()), ..ended(task, TaskState::Failed, now) };
+    failed_as(TaskState::Failed, task, event, error, now)
+}
+
+/// An operator does not want it any more.
+pub(super) fn canceled(task: Task, event: Event, error: EventError, now: Millis) -> Outcome {
+    failed_as(TaskState::Canceled, task, event, error, now)
+}
+
+/// An operator lets the step go on without the work.
+pub(super) fn ignored(task: Task, event: Event, now: Millis) -> Outcome {
+    let outcome = completed(task, event, Map::new(), now);
+    Outcome { task: Task { state: TaskState::Ignored, ..outcome.task }, ..outcome }
+}
+
+fn failed_as(state: TaskState, task: Task, event: Event, error: EventError, now: Millis) -> Outcome {
+    let task = Task {
+        error: Some(error.message.clone()),
+        error_kind: Some(error.kind.clone()),
+        ..ended(task, state, now)
+    };
     let event = Event {
         state: EventState::Error,
         result: None,
         error: Some(error),
-        reception: Reception::Arrived,
+        reception: received(&task),
         ..event
     };
     Outcome { task, event: Some(event), blobs: Vec::new() }
@@ -102,8 +120,16 @@ pub(super) fn silent(task: Task, event: Event, now: Millis) -> Option<Outcome> {
     }
 }
 
+/// An outcome waits for the evaluator of its run; nobody waits for that of a system task.
+fn received(task: &Task) -> Reception {
+    match task.kind() {
+        TaskKind::Event => Reception::Arrived,
+        TaskKind::System => Reception::Taken,
+    }
+}
+
 /// The lease stays: it tells who did the work, and knows the holder when it tells it again.
-fn ended(task: Task, state: TaskState, now: Millis) -> Task {
+pub(super) fn ended(task: Task, state: TaskState, now: Millis) -> Task {
     Task { state, not_before: None, updated: now, ended: Some(now), ..task }
 }
 

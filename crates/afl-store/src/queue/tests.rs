@@ -1,5 +1,7 @@
 //! What the queue promises its agents, on the memory backend with a simulated clock.
 
+mod fair;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -62,6 +64,7 @@ impl World {
             iterations_now: 0,
             active: Vec::new(),
             counts: Counts::default(),
+            turn: None,
             error: None,
         };
         let write = self.store().put(&self.run, &run, expect, now);
@@ -111,6 +114,7 @@ impl World {
             state: TaskState::Pending,
             task_list_name: "default".into(),
             created: now,
+            turn: None,
             updated: now,
             policy,
             token: 0,
@@ -119,6 +123,7 @@ impl World {
             not_before: None,
             lease: None,
             error: None,
+            error_kind: None,
             started: None,
             ended: None,
         };
@@ -448,7 +453,7 @@ async fn f6_a_late_result_of_a_canceled_run_is_refused_by_name() {
     let claim = world.one().await;
     world.control(Control::Cancel, Expect::Version(1)).await;
     let refusal = world.queue.complete(&claim.ticket, &result()).await.unwrap_err();
-    assert_eq!(refusal.to_string(), "`W.s1` was canceled with its run r: stop and drop the result");
+    assert_eq!(refusal.to_string(), "`W.s1` of run r was canceled: stop and drop the result");
 }
 
 // covers: XR-8, EVT-7-d, SDK-6.2-a, SDK-6.3-a, SDK-6.3-b

@@ -40,6 +40,7 @@ fn run(id: &str, status: RunStatus, created: i64) -> Run {
         iterations_now: 0,
         active: Vec::new(),
         counts: Counts::default(),
+        turn: None,
         error: None,
     }
 }
@@ -128,6 +129,7 @@ fn tasks_are_ranked_by_priority_then_age() {
             state: TaskState::Pending,
             task_list_name: "default".into(),
             created: Millis(created),
+            turn: None,
             updated: Millis(created),
             policy: Policy { priority, ..Policy::default() },
             token: 0,
@@ -136,6 +138,7 @@ fn tasks_are_ranked_by_priority_then_age() {
             not_before: None,
             lease: None,
             error: None,
+            error_kind: None,
             started: None,
             ended: None,
         };
