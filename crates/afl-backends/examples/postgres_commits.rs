@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use afl_backends::postgres::{CONNECTIONS, Postgres};
-use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Ranks, Take, Write};
+use afl_store::backend::{Backend, Batch, Beside, Change, Choice, Durability, Expect, Ranks, Take, Write};
 use afl_store::record::{Content, Key, Place, Seal, Tenant};
 use afl_testbed::postgres::{Server, URL_VARIABLE};
 use tokio::task::JoinSet;
@@ -131,9 +131,10 @@ async fn takes(store: &Arc<Postgres>) -> Outcome<(usize, Duration)> {
                     limit: 1,
                     ceiling: None,
                     durability: Durability::Relaxed,
-                    mover: Arc::new(|_, _| Some(content(Some("running")))),
+                    mover: Arc::new(|_, _| Choice::Move(content(Some("running")))),
+                    beside: Beside::Nothing,
                 };
-                taken += store.take(take).await?.len();
+                taken += store.take(take).await?.moved.len();
             }
             Outcome::Ok(taken)
         });

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use afl_backends::sqlite::{Options, Sqlite};
-use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Ranks, StoreError, Take, Write};
+use afl_store::backend::{
+    Backend, Batch, Beside, Change, Choice, Durability, Expect, Ranks, StoreError, Take, Write,
+};
 use afl_store::record::{Content, Key, Place, Seal, Tenant};
 
 const BODY_BYTES: usize = 400;
@@ -119,14 +121,14 @@ async fn conflicts(store: &Sqlite, count: u32) -> Result<u32, StoreError> {
 
 async fn takes(store: &Sqlite, count: u32) -> Result<u32, StoreError> {
     for _ in 0..count {
-        assert_eq!(store.take(take("relaxed/0")).await?.len(), 1);
+        assert_eq!(store.take(take("relaxed/0")).await?.moved.len(), 1);
     }
     Ok(count)
 }
 
 async fn empty_takes(store: &Sqlite, count: u32) -> Result<u32, StoreError> {
     for _ in 0..count {
-        assert!(store.take(take("nothing")).await?.is_empty());
+        assert!(store.take(take("nothing")).await?.moved.is_empty());
     }
     Ok(count)
 }
@@ -140,11 +142,12 @@ fn take(bucket: &str) -> Take {
         ceiling: None,
         durability: Durability::Relaxed,
         mover: Arc::new(|record, now| {
-            Some(Content {
+            Choice::Move(Content {
                 place: Some(Place { bucket: "running".to_owned(), rank: now.0 }),
                 ..record.content.clone()
             })
         }),
+        beside: Beside::Nothing,
     }
 }
 

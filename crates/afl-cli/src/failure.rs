@@ -197,6 +197,8 @@ fn service_exit(error: &afl_runtime::Error) -> Exit {
         | Error::NotDamaged { .. }
         | Error::UnknownStep { .. }
         | Error::NothingFailed { .. }
+        | Error::NotBegun { .. }
+        | Error::BadRequest { .. }
         | Error::Unanswerable { .. }
         | Error::FailedAlready { .. }
         | Error::Misfit { .. }
@@ -212,6 +214,9 @@ fn service_help(error: &afl_runtime::Error) -> Option<String> {
     use afl_runtime::Error;
     match error {
         Error::UnknownRun { .. } => Some("`afl runs` lists all runs of this store".into()),
+        Error::NotBegun { state, .. } if !state.is_terminal() => {
+            Some("`afl agent --profile service` starts it; `afl tasks` shows how it stands".into())
+        }
         Error::UnknownStep { run, .. } => Some(format!("`afl show {run}` lists its steps")),
         Error::WhichWorkflow(names) if names.is_empty() => {
             Some("declare a `workflow`; a facet cannot be started".into())
@@ -241,6 +246,8 @@ fn service_help(error: &afl_runtime::Error) -> Option<String> {
         | Error::Canceling { .. }
         | Error::Busy { .. }
         | Error::StartedByOthers { .. }
+        | Error::NotBegun { .. }
+        | Error::BadRequest { .. }
         | Error::DrivenAlready => None,
     }
 }

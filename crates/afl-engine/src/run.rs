@@ -44,6 +44,9 @@ pub struct Run {
     pub active: Vec<StepId>,
     #[serde(default)]
     pub counts: Counts,
+    /// Where the last of its tasks stands in the queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<Millis>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
 }

@@ -18,6 +18,18 @@ pub const MAX_DELIVERIES: u32 = 5;
 /// The kind of failure of work that may have happened, and must not happen twice: a person finds out and decides.
 pub const UNCERTAIN: &str = "uncertain";
 
+/// How far apart the tasks that a run has open stand in a queue: the hundredth goes behind what other runs ask for in the
+/// next hundred seconds, so that a run of many tasks keeps no other waiting.
+const APART: Millis = Millis(1_000);
+/// Nobody has to let pass what came later by more than this.
+const FURTHEST: Millis = Millis(24 * 3_600_000);
+
+/// Where the next task of a run stands in the queue, behind the last one that is open. Never before that one, so that
+/// tasks of one run keep the order of their creation.
+pub fn next_turn(last_open: Option<Millis>, now: Millis) -> Millis {
+    last_open.map_or(now, |last| last.plus(APART).min(now.plus(FURTHEST)).max(last).max(now))
+}
+
 /// `TaskDefinition`. Its payload is that of its event.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Task {
@@ -31,6 +43,9 @@ pub struct Task {
     pub state: TaskState,
     pub task_list_name: Arc<str>,
     pub created: Millis,
+    /// When it stands in the queue as if it had been created, if that is later: others of its run were open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<Millis>,
     pub updated: Millis,
     #[serde(default, skip_serializing_if = "Policy::is_default")]
     pub policy: Policy,
@@ -110,7 +125,21 @@ impl TaskState {
     }
 }
 
+wire_enum! {
+    /// What settling a task touches (design page "agents" §2).
+    pub enum TaskKind ("kind of a task") {
+        /// The event of a step.
+        Event = "event",
+        /// Nothing but itself: it was asked of the runners, and stands beside the runs.
+        System = "system",
+    }
+}
+
 impl Task {
+    pub fn kind(&self) -> TaskKind {
+        if self.workflow_id.is_run() { TaskKind::Event } else { TaskKind::System }
+    }
+
     pub fn priority(&self) -> i64 {
         self.policy.priority.unwrap_or(DEFAULT_PRIORITY)
     }
@@ -147,5 +176,27 @@ impl Task {
         let lease = self.lease.as_ref()?;
         let silent = self.policy.timeout_ms.map(|timeout| lease.heartbeat.plus(timeout));
         Some(silent.map_or(lease.expires, |silent| silent.min(lease.expires)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tasks_of_a_run_stand_one_behind_the_other_and_none_further_off_than_a_day() {
+        assert_eq!(next_turn(None, Millis(5)), Millis(5));
+        assert_eq!(next_turn(Some(Millis(5)), Millis(5)), Millis(1_005));
+        // The last one is open since long.
+        assert_eq!(next_turn(Some(Millis(5)), Millis(90_000)), Millis(90_000));
+        let mut last = Millis(0);
+        for _ in 0..100_000 {
+            let turn = next_turn(Some(last), Millis(0));
+            assert!((last..=FURTHEST).contains(&turn));
+            last = turn;
+        }
+        assert_eq!(last, FURTHEST);
+        // A clock that was set back does not let a later task pass an earlier one.
+        assert_eq!(next_turn(Some(last), Millis(-3_600_000)), last);
     }
 }

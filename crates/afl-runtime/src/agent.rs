@@ -13,8 +13,6 @@ pub use afl_store::queue::{
     Claim, Continued, LogLevel, LogLine, LogPage, LogStream, Names, Refusal, Request, Settled, Swept, Ticket,
 };
 
-use afl_store::store::bucket;
-
 use crate::drive::{Arrival, Work};
 use crate::error::Error;
 use crate::serve::Wake;
@@ -70,16 +68,14 @@ impl Service {
         Ok(self.queue.log_after(run, step, after).await?)
     }
 
-    /// The names of tasks on a list that may be claimed now.
-    pub async fn waiting_names(&self, list: &str) -> Result<Vec<String>, Error> {
-        let prefix = bucket::tasks(list, "");
-        let buckets = self.store.buckets(&prefix).await?;
-        Ok(buckets.into_iter().map(|bucket| bucket[prefix.len()..].to_owned()).collect())
-    }
-
     /// Gives a task back undone.
     pub async fn release(&self, ticket: &Ticket) -> Result<Settled, Refusal> {
         self.queue.release(ticket).await
+    }
+
+    /// Gives a task back undone; nobody gets it before this time.
+    pub async fn put_off(&self, ticket: &Ticket, until: Millis) -> Result<Settled, Refusal> {
+        self.queue.put_off(ticket, until).await
     }
 
     /// Continues a step without a claim (document 000 §6.3): a no-op past its event, refused before it.
@@ -149,6 +145,8 @@ impl Service {
 
     fn arrive(&self, run: &RunId, settled: &Settled) {
         match settled {
+            // Nobody waits for the outcome of a system task.
+            Settled::Arrived(_) if !run.is_run() => {}
             Settled::Arrived(event) => {
                 let arrival = Arrival { step: event.item.step_id.clone(), event: Some((**event).clone()) };
                 self.wake(Wake::Arrived(Work { run: run.clone(), arrivals: vec![arrival] }));

@@ -22,11 +22,13 @@ const OF_RUN: &[&str] = &[
     "iterations",
     "iterations_per_run",
     "iterations_now",
+    "turn",
 ];
 const OF_STEP: &[&str] = &["created", "ended", "rests"];
 const OF_TASK: &[&str] = &[
     "workflow_id",
     "created",
+    "turn",
     "updated",
     "started",
     "ended",

@@ -4,6 +4,7 @@
 //! them for all runs at once.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 
 use afl_engine::evaluation::{Advance, Damage, Evaluation, Stored, Wants};
 use afl_engine::event::{Event, Reception};
@@ -88,7 +89,10 @@ impl Service {
         for redo in 0..REDOS {
             match self.attempt(work, hot.take(), others, redo).await {
                 Err(error) if error.is_conflict() => {}
-                outcome => return outcome,
+                outcome => {
+                    self.driven.fetch_add(u64::from(outcome.is_ok()), Ordering::Relaxed);
+                    return outcome;
+                }
             }
         }
         Err(Error::Busy { run: work.run.clone(), tries: REDOS })

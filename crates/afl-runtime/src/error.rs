@@ -3,6 +3,7 @@
 use afl_engine::evaluation::{InputError, Unanswerable};
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::RunStatus;
+use afl_engine::task::TaskState;
 use afl_engine::types::Misfit;
 use afl_lang::program::LoadError;
 use afl_store::backend::StoreError;
@@ -67,6 +68,11 @@ pub enum Error {
     NotDamaged { run: RunId },
     #[error("this process drives runs already")]
     DrivenAlready,
+    /// Its start was left to a runner.
+    #[error("run {run} {}", not_begun(*state, error.as_deref()))]
+    NotBegun { run: RunId, state: TaskState, error: Option<String> },
+    #[error("what the system task is to do cannot be read: {reason}")]
+    BadRequest { reason: String },
 }
 
 impl Error {
@@ -81,6 +87,12 @@ impl Error {
     /// Whether the call may have taken effect all the same.
     pub fn is_uncertain(&self) -> bool {
         matches!(self, Self::Store(error) if error.is_uncertain())
+    }
+
+    /// Whether the store could not be asked, so that asking again may help.
+    pub fn is_of_store(&self) -> bool {
+        let fleeting = matches!(self, Self::Store(_) | Self::Busy { .. } | Self::StartedByOthers { .. });
+        fleeting && !self.is_of_run()
     }
 
     /// Whether it is this run that cannot go on, and not the store.
@@ -124,6 +136,19 @@ impl From<StoreError> for Error {
 
 fn hint(closest: Option<&str>) -> String {
     closest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}
+
+fn not_begun(state: TaskState, error: Option<&str>) -> String {
+    match (state, error) {
+        (TaskState::Pending | TaskState::Running | TaskState::AwaitingResponse, _) => {
+            "is not started yet: it waits for a runner".to_owned()
+        }
+        (TaskState::Completed, _) => "was deleted, or another one was started with its key".to_owned(),
+        (TaskState::Canceled | TaskState::Ignored, _) => "was canceled before it was started".to_owned(),
+        (TaskState::Failed, error) => {
+            format!("could not be started: {}", error.unwrap_or("nobody knows why"))
+        }
+    }
 }
 
 fn list(runs: &[RunId]) -> String {

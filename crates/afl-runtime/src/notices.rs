@@ -57,8 +57,7 @@ impl Service {
     }
 
     /// A slow round of the janitor. It is safe for many to do it at once.
-    pub async fn watch_over(&self) -> Result<(), Error> {
-        let now = self.store.now().await?;
+    pub async fn watch_over(&self, now: Millis) -> Result<(), Error> {
         self.tell_offline(now).await?;
         self.tell_stuck(now).await?;
         self.forget_old(now).await

@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::drive::{Driven, Others, Standing, Work};
 use crate::error::Error;
 use crate::fleet::{Fleet, InHand};
+use crate::janitor::Janitor;
 use crate::look::{Found, Where};
 use crate::service::Service;
 
@@ -42,13 +43,6 @@ const LOOK_SLOWEST: Duration = Duration::from_secs(1);
 const ELSEWHERE: Duration = Duration::from_secs(1);
 /// How long to leave a store alone that failed.
 const BACKOFF: Duration = Duration::from_millis(500);
-/// The janitor's rounds: at least, when nothing is due, and after something came that may be due soon.
-const SWEEP_LEAST: Duration = Duration::from_millis(20);
-const SWEEP_OVERDUE: Duration = Duration::from_millis(250);
-const SWEEP_IDLE: Duration = Duration::from_secs(15);
-const SWEEP_CLAIMED: Duration = Duration::from_secs(1);
-/// From one look for silent agents and stuck tasks to the next.
-const WATCH_OVER: Duration = Duration::from_secs(15);
 
 /// What the driver is told.
 #[derive(Debug)]
@@ -89,30 +83,47 @@ impl Service {
         let (told, health) = watch::channel(Health::default());
         let (look, claimed) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let waker = Waker { wakes: sender, look: Arc::clone(&look), claimed: Arc::clone(&claimed), health };
-        self.waker.set(waker).map_err(|_| Error::DrivenAlready)?;
+        if !self.is_first_to_drive(waker) {
+            return Err(Error::DrivenAlready);
+        }
         let driver = Driver::new(self.clone(), told);
         let stop = Notify::new();
         let drive = async {
             driver.run(inbox, &look, until).await;
             stop.notify_one();
         };
-        tokio::join!(drive, self.keep_house(&claimed, &stop));
+        tokio::join!(drive, Janitor::new(self.clone()).keep_house(&claimed, &stop));
+        self.waker.send_replace(None);
         Ok(())
+    }
+
+    /// Makes the waker this process's, unless a driver is there. One that was dropped in the midst of its work left
+    /// a closed waker.
+    fn is_first_to_drive(&self, waker: Waker) -> bool {
+        self.waker.send_if_modified(|driving| {
+            let is_first = driving.as_ref().is_none_or(|other| other.wakes.is_closed());
+            if is_first {
+                *driving = Some(waker);
+            }
+            is_first
+        })
     }
 
     /// How the driver of this process is; nothing when it has none.
     pub fn health(&self) -> Option<Health> {
-        let waker = self.waker.get().filter(|waker| !waker.wakes.is_closed())?;
+        let waker = self.waker.borrow();
+        let waker = waker.as_ref().filter(|waker| !waker.wakes.is_closed())?;
         Some(waker.health.borrow().clone())
     }
 
     /// Whether this process drives runs.
     pub(crate) fn is_driven(&self) -> bool {
-        self.waker.get().is_some_and(|waker| !waker.wakes.is_closed())
+        self.waker.borrow().as_ref().is_some_and(|waker| !waker.wakes.is_closed())
     }
 
     pub(crate) fn wake(&self, wake: Wake) {
-        let Some(waker) = self.waker.get() else { return };
+        let waker = self.waker.borrow();
+        let Some(waker) = waker.as_ref() else { return };
         match wake {
             Wake::Look => waker.look.notify_one(),
             Wake::Claimed => waker.claimed.notify_one(),
@@ -122,38 +133,6 @@ impl Service {
                     waker.look.notify_one();
                 }
             }
-        }
-    }
-
-    /// The janitor: a round whenever something may be due. Claims of other processes are found by its slow rounds:
-    /// they come by the thousand, and hearing of each would cost more than the claim.
-    async fn keep_house(&self, claimed: &Notify, stop: &Notify) {
-        let mut timers = self.store.watch(bucket::TIMERS);
-        let mut due = Instant::now();
-        let mut round = due + WATCH_OVER;
-        loop {
-            tokio::select! {
-                () = stop.notified() => return,
-                () = sleep_until(round) => {
-                    // What could not be told now is told in the next round.
-                    drop(self.watch_over().await);
-                    round = Instant::now() + WATCH_OVER;
-                }
-                () = sleep_until(due) => due = Instant::now() + self.sweep_wait().await,
-                () = timers.changed() => due = due.min(Instant::now() + SWEEP_LEAST),
-                () = claimed.notified() => due = due.min(Instant::now() + SWEEP_CLAIMED),
-            }
-        }
-    }
-
-    /// Does a round, and says how long until the next.
-    async fn sweep_wait(&self) -> Duration {
-        let (Ok(swept), Ok(now)) = (self.sweep_once().await, self.store.now().await) else { return BACKOFF };
-        let Some(next) = swept.next else { return SWEEP_IDLE };
-        match u64::try_from(next.since(now).0) {
-            Ok(wait) => Duration::from_millis(wait).clamp(SWEEP_LEAST, SWEEP_IDLE),
-            // It is due and was not done, so perhaps it cannot be.
-            Err(_) => SWEEP_OVERDUE,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The façade that every surface uses: the command line, the servers, the agents and programs that embed it.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use afl_engine::evaluation::{Budget, Options};
 use afl_engine::history::Actor;
@@ -14,7 +15,7 @@ use afl_store::queue::Queue;
 use afl_store::record::Tenant;
 use afl_store::store::Store;
 use afl_store::watch::Watch;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::plans::Plans;
 use crate::serve::Waker;
@@ -34,7 +35,9 @@ pub struct Service {
     /// Who decides about tasks through it.
     pub(crate) actor: Actor,
     /// Set while this process drives runs.
-    pub(crate) waker: Arc<OnceLock<Waker>>,
+    pub(crate) waker: watch::Sender<Option<Waker>>,
+    /// How often runs were driven in this process.
+    pub(crate) driven: Arc<AtomicU64>,
 }
 
 /// What the evaluator told about a run.
@@ -63,7 +66,8 @@ impl Service {
             options: Options { budget, tracing: Tracing::LogsOnly },
             traces: None,
             actor: Actor::System,
-            waker: Arc::default(),
+            waker: watch::Sender::new(None),
+            driven: Arc::default(),
         }
     }
 
@@ -96,6 +100,11 @@ impl Service {
     /// An id that no other process has.
     pub fn fresh_id(&self) -> String {
         self.entropy.secret()
+    }
+
+    /// How often this process has driven a run to a fixed point.
+    pub fn runs_driven(&self) -> u64 {
+        self.driven.load(Ordering::Relaxed)
     }
 
     /// Wakes after a task of this list may be claimed.

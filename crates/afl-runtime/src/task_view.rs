@@ -6,7 +6,7 @@ use afl_engine::attribute::Held;
 use afl_engine::evaluation::Wants;
 use afl_engine::event::Payload;
 use afl_engine::id::{RunId, StepId};
-use afl_engine::task::{Task, TaskState};
+use afl_engine::task::{Task, TaskKind, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 use serde::Serialize;
@@ -21,13 +21,14 @@ pub struct TaskView {
     /// `run/step`, which is the key for systems that must tell a repetition.
     pub uuid: String,
     pub name: String,
+    pub kind: TaskKind,
     /// What created the task: the run, whichever process evaluated it.
     pub runner_id: RunId,
     /// Who has it, or had it last.
     pub claimer: Option<String>,
     pub workflow_id: RunId,
-    /// The hash of the program.
-    pub flow_id: String,
+    /// The hash of the program; a system task has none.
+    pub flow_id: Option<String>,
     pub step_id: StepId,
     pub state: TaskState,
     pub created: Millis,
@@ -66,14 +67,16 @@ impl Service {
         let mut programs: BTreeMap<&RunId, String> = BTreeMap::new();
         let mut payloads: BTreeMap<(&RunId, StepId), Payload> = BTreeMap::new();
         for (run, wants) in wanted {
-            programs.insert(run, self.existing(run).await?.item.workflow_version);
+            if run.is_run() {
+                programs.insert(run, self.existing(run).await?.item.workflow_version);
+            }
             for (step, event) in self.store.load(run, &wants).await?.events {
                 payloads.extend(event.map(|event| ((run, step), event.item.payload)));
             }
         }
         let mut views = Vec::with_capacity(tasks.len());
         for task in tasks {
-            let flow_id = programs.get(&task.workflow_id).cloned().expect("the run of each task was read");
+            let flow_id = programs.get(&task.workflow_id).cloned();
             let data = payloads.remove(&(&task.workflow_id, task.step_id.clone())).map(plain);
             views.push(TaskView::new(task, flow_id, data));
         }
@@ -82,11 +85,12 @@ impl Service {
 }
 
 impl TaskView {
-    fn new(task: &Task, flow_id: String, data: Option<Map<String, Value>>) -> Self {
+    fn new(task: &Task, flow_id: Option<String>, data: Option<Map<String, Value>>) -> Self {
         let lease = task.lease.as_ref();
         Self {
             uuid: format!("{}/{}", task.workflow_id, task.step_id),
             name: task.name.to_string(),
+            kind: task.kind(),
             runner_id: task.workflow_id.clone(),
             claimer: lease.map(|lease| lease.owner.clone()),
             workflow_id: task.workflow_id.clone(),

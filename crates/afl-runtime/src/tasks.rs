@@ -10,7 +10,7 @@ use crate::service::Service;
 
 const PAGE: usize = 500;
 
-/// Which tasks to list. Those that are completed or ignored are found by their run only.
+/// Which tasks to list. Those that are completed or ignored are found by their run, system tasks by their state.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TaskQuery {
     pub run: Option<RunId>,
@@ -26,7 +26,12 @@ impl Service {
         match &query.run {
             Some(run) => self.tasks_of(run, query).await,
             None => match query.state {
-                Some(TaskState::Failed | TaskState::Canceled) => self.failed_tasks(query).await,
+                Some(TaskState::Failed | TaskState::Canceled) => {
+                    let mut tasks = self.failed_tasks(query).await?;
+                    tasks.extend(self.open_tasks(query).await?);
+                    tasks.truncate(query.limit);
+                    Ok(tasks)
+                }
                 Some(
                     TaskState::Pending
                     | TaskState::Running
@@ -80,8 +85,12 @@ impl Service {
         Ok(tasks)
     }
 
+    /// And system tasks, when those are wanted that have ended: these belong to no run.
     async fn open_tasks(&self, query: &TaskQuery) -> Result<Vec<Task>, Error> {
         let mut buckets = vec![bucket::TIMERS.to_owned()];
+        if query.state.is_some_and(TaskState::is_terminal) {
+            buckets.push(bucket::ENDED.to_owned());
+        }
         for prefix in [bucket::TASKS, bucket::RUNNING, bucket::HELD] {
             buckets.extend(self.store.buckets(prefix).await?);
         }

@@ -24,15 +24,15 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// One page of records, from one snapshot.
     async fn scan(&self, scan: &Scan) -> Result<Vec<Record>, StoreError>;
 
-    /// The names of buckets with this prefix that hold records, in order.
-    async fn buckets(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<String>, StoreError>;
+    /// The buckets with this prefix that hold records, in order of their names, from one snapshot.
+    async fn heads(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<Head>, StoreError>;
 
     /// All writes or none. After `Ok` with [`Durability::Durable`] this batch and all before it outlive a power cut.
     async fn commit(&self, batch: Batch) -> Result<(), StoreError>;
 
     /// Moves records of a bucket, in one atomic step with choosing them, and returns them as they are then. The
     /// mover may be called again for the same record and must not call the store.
-    async fn take(&self, take: Take) -> Result<Vec<Record>, StoreError>;
+    async fn take(&self, take: Take) -> Result<Taken, StoreError>;
 
     /// Wakes whoever waits on it after records came into a bucket with this prefix. It may wake for nothing.
     fn watch(&self, tenant: &Tenant, prefix: &str) -> Watch;
@@ -92,6 +92,13 @@ impl Ranks {
             Self::UpTo(rank) => rank,
         }
     }
+}
+
+/// A bucket that holds records, and the lowest of their ranks.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Head {
+    pub bucket: String,
+    pub rank: i64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -171,11 +178,65 @@ pub struct Take {
     pub limit: usize,
     pub ceiling: Option<Ceiling>,
     pub durability: Durability,
-    /// What becomes of a record, by the store's clock; `None` leaves it and looks further.
+    /// What becomes of a record, by the store's clock.
     pub mover: Mover,
+    /// What to read in the same go.
+    pub beside: Beside,
 }
 
-pub type Mover = Arc<dyn Fn(&Record, Millis) -> Option<Content> + Send + Sync>;
+pub type Mover = Arc<dyn Fn(&Record, Millis) -> Choice + Send + Sync>;
+
+/// What a mover makes of a record.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Choice {
+    Move(Content),
+    /// It stays as it is, and the next one is looked at.
+    Leave,
+    /// It stays as it is, and so do all behind it.
+    Stop,
+}
+
+impl From<Option<Content>> for Choice {
+    fn from(content: Option<Content>) -> Self {
+        content.map_or(Self::Leave, Self::Move)
+    }
+}
+
+/// Which records are wanted together with those that were moved.
+#[derive(Clone)]
+pub enum Beside {
+    Nothing,
+    Keys(KeysBeside),
+}
+
+pub type KeysBeside = Arc<dyn Fn(&[Record]) -> Vec<Key> + Send + Sync>;
+
+impl fmt::Debug for Beside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Nothing => "Nothing",
+            Self::Keys(_) => "Keys",
+        })
+    }
+}
+
+impl Beside {
+    /// For the records that a take moved.
+    pub fn keys(&self, moved: &[Record]) -> Vec<Key> {
+        match self {
+            Self::Keys(keys) if !moved.is_empty() => keys(moved),
+            Self::Keys(_) | Self::Nothing => Vec::new(),
+        }
+    }
+}
+
+/// What a take moved, and what was wanted beside it, in the order of its keys, as it is then. What cannot be read is not
+/// there: it must not stand in the way of the others.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Taken {
+    pub moved: Vec<Record>,
+    pub beside: Vec<Option<Record>>,
+}
 
 /// No more is taken than the bucket lacks to `max` records, even with many takers at once.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -10,7 +10,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use afl_engine::time::Millis;
 use async_trait::async_trait;
 
-use crate::backend::{Backend, Batch, Durability, Limits, Scan, StoreError, Take};
+use crate::backend::{Backend, Batch, Durability, Head, Limits, Scan, StoreError, Take, Taken};
 use crate::record::{Key, Record, Tenant};
 use crate::seed::Seeded;
 use crate::watch::Watch;
@@ -53,7 +53,7 @@ pub enum Verb {
     Now,
     Get,
     Scan,
-    Buckets,
+    Heads,
     Commit,
     Take,
 }
@@ -62,7 +62,7 @@ impl Verb {
     fn writes(self) -> bool {
         match self {
             Self::Commit | Self::Take => true,
-            Self::Now | Self::Get | Self::Scan | Self::Buckets => false,
+            Self::Now | Self::Get | Self::Scan | Self::Heads => false,
         }
     }
 }
@@ -247,8 +247,8 @@ impl Backend for Faulty {
         Ok(answer)
     }
 
-    async fn buckets(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<String>, StoreError> {
-        self.call(self.begin_read(Verb::Buckets)?, self.inner.buckets(tenant, prefix)).await
+    async fn heads(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<Head>, StoreError> {
+        self.call(self.begin_read(Verb::Heads)?, self.inner.heads(tenant, prefix)).await
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
@@ -262,7 +262,7 @@ impl Backend for Faulty {
         }
     }
 
-    async fn take(&self, take: Take) -> Result<Vec<Record>, StoreError> {
+    async fn take(&self, take: Take) -> Result<Taken, StoreError> {
         let fault = self.begin(Verb::Take, |counts| counts.takes += 1)?;
         self.call(fault, self.inner.take(take)).await
     }

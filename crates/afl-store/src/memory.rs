@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 #[expect(clippy::disallowed_types, reason = "the simulation has no task that could own the state")]
 use std::sync::Mutex;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use afl_engine::time::Millis;
 use async_trait::async_trait;
 
 use crate::backend::{
-    Backend, Batch, Change, Durability, Expect, Limits, Mark, Order, Ranks, Scan, StoreError, TAKE_LOOKS,
-    Take,
+    Backend, Batch, Change, Choice, Durability, Expect, Head, Limits, Mark, Order, Ranks, Scan, StoreError,
+    TAKE_LOOKS, Take, Taken,
 };
 use crate::clock::Clock;
 use crate::record::{Content, Key, Place, Record, Tenant};
@@ -108,11 +108,14 @@ impl Backend for Memory {
         Ok(self.lock().scan(scan))
     }
 
-    async fn buckets(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<String>, StoreError> {
+    async fn heads(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<Head>, StoreError> {
         let state = self.lock();
         let Some(buckets) = state.buckets.get(tenant) else { return Ok(Vec::new()) };
         let from = buckets.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
-        Ok(from.map(|(bucket, _)| bucket.clone()).take_while(|bucket| bucket.starts_with(prefix)).collect())
+        let head = |(bucket, marks): (&String, &BTreeSet<Mark>)| {
+            Some(Head { bucket: bucket.clone(), rank: marks.first()?.rank })
+        };
+        Ok(from.take_while(|(bucket, _)| bucket.starts_with(prefix)).filter_map(head).collect())
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
@@ -133,7 +136,7 @@ impl Backend for Memory {
         Ok(())
     }
 
-    async fn take(&self, take: Take) -> Result<Vec<Record>, StoreError> {
+    async fn take(&self, take: Take) -> Result<Taken, StoreError> {
         let mut state = self.lock();
         let moved = state.choose(&take, self.clock.now());
         for record in &moved {
@@ -144,7 +147,8 @@ impl Backend for Memory {
             .cloned()
             .map(|Record { key, version, content }| (key, Some(Stored { version, content })));
         self.write(&mut state, writes.collect(), take.durability);
-        Ok(moved)
+        let beside = take.beside.keys(&moved).iter().map(|key| state.record(key)).collect();
+        Ok(Taken { moved, beside })
     }
 
     fn watch(&self, tenant: &Tenant, prefix: &str) -> Watch {
@@ -154,7 +158,8 @@ impl Backend for Memory {
 
 #[derive(Debug, Default)]
 struct State {
-    records: BTreeMap<Key, Stored>,
+    /// By tenant, scope and id; no scope is empty. Apart, so that a look-up compares the long names once.
+    records: BTreeMap<Tenant, BTreeMap<Arc<str>, BTreeMap<String, Stored>>>,
     /// Every record with a place, once; no bucket is empty.
     buckets: BTreeMap<Tenant, BTreeMap<String, BTreeSet<Mark>>>,
     /// What each commit since the last durable one replaced; nothing when nobody will ask.
@@ -171,14 +176,22 @@ struct Stored {
 }
 
 impl State {
+    fn scope(&self, tenant: &Tenant, scope: &str) -> Option<&BTreeMap<String, Stored>> {
+        self.records.get(tenant)?.get(scope)
+    }
+
+    fn stored(&self, key: &Key) -> Option<&Stored> {
+        self.scope(&key.tenant, &key.scope)?.get(&key.id)
+    }
+
     fn record(&self, key: &Key) -> Option<Record> {
-        let Stored { version, content } = self.records.get(key)?.clone();
+        let Stored { version, content } = self.stored(key)?.clone();
         Some(Record { key: key.clone(), version, content })
     }
 
     /// The version that a write finds there, zero when nothing is there.
     fn expected(&self, key: &Key, expect: Expect) -> Result<u64, StoreError> {
-        let found = self.records.get(key).map(|stored| stored.version);
+        let found = self.stored(key).map(|stored| stored.version);
         match (expect, found) {
             (Expect::Absent, None) => Ok(0),
             (Expect::Version(version), Some(found)) if found == version => Ok(version),
@@ -188,10 +201,20 @@ impl State {
 
     /// Returns what was there before.
     fn set(&mut self, key: Key, stored: Option<Stored>) -> Option<Stored> {
-        let mark = |rank| Mark { rank, scope: key.scope.clone(), id: key.id.clone() };
-        let buckets = self.buckets.entry(key.tenant.clone()).or_default();
-        if let Some(Place { bucket, rank }) =
-            self.records.get(&key).and_then(|stored| stored.content.place.as_ref())
+        let Key { tenant, scope, id } = key;
+        let place = stored.as_ref().and_then(|stored| stored.content.place.clone());
+        let scopes = self.records.entry(tenant.clone()).or_default();
+        let records = scopes.entry(scope.clone()).or_default();
+        let before = match stored {
+            Some(stored) => records.insert(id.clone(), stored),
+            None => records.remove(&id),
+        };
+        if records.is_empty() {
+            scopes.remove(&scope);
+        }
+        let buckets = self.buckets.entry(tenant).or_default();
+        let mark = |rank| Mark { rank, scope: scope.clone(), id: id.clone() };
+        if let Some(Place { bucket, rank }) = before.as_ref().and_then(|before| before.content.place.as_ref())
         {
             let marks = buckets.get_mut(bucket).expect("a placed record is in its bucket");
             assert!(marks.remove(&mark(*rank)), "a placed record is in its bucket");
@@ -199,29 +222,28 @@ impl State {
                 buckets.remove(bucket);
             }
         }
-        if let Some(place) = stored.as_ref().and_then(|stored| stored.content.place.as_ref()) {
-            buckets.entry(place.bucket.clone()).or_default().insert(mark(place.rank));
+        if let Some(Place { bucket, rank }) = place {
+            buckets.entry(bucket).or_default().insert(mark(rank));
         }
-        match stored {
-            Some(stored) => self.records.insert(key, stored),
-            None => self.records.remove(&key),
-        }
+        before
     }
 
     fn scan(&self, scan: &Scan) -> Vec<Record> {
         match scan {
             Scan::Scope { tenant, scope, prefix, after, limit } => {
-                let key = |id: &str| Key { tenant: tenant.clone(), scope: scope.clone(), id: id.to_owned() };
                 let start = match after {
-                    Some(after) if after >= prefix => Bound::Excluded(key(after)),
-                    Some(_) | None => Bound::Included(key(prefix)),
+                    Some(after) if after >= prefix => Bound::Excluded(after.as_str()),
+                    Some(_) | None => Bound::Included(prefix.as_str()),
                 };
-                let here = |key: &Key| {
-                    key.tenant == *tenant && key.scope == *scope && key.id.starts_with(prefix.as_str())
-                };
-                let range = self.records.range((start, Bound::Unbounded));
-                let page = range.map(|(key, _)| key).take_while(|key| here(key)).take(*limit);
-                page.filter_map(|key| self.record(key)).collect()
+                let Some(records) = self.scope(tenant, scope) else { return Vec::new() };
+                let range = records.range::<str, _>((start, Bound::Unbounded));
+                let page = range.take_while(|(id, _)| id.starts_with(prefix.as_str())).take(*limit);
+                page.map(|(id, Stored { version, content })| Record {
+                    key: Key { tenant: tenant.clone(), scope: scope.clone(), id: id.clone() },
+                    version: *version,
+                    content: content.clone(),
+                })
+                .collect()
             }
             Scan::Bucket { tenant, bucket, ranks, order, after, limit } => {
                 let here = |mark: &&Mark| ranks.admit(mark.rank);
@@ -251,16 +273,22 @@ impl State {
             ceiling.max.saturating_sub(self.marks(&take.tenant, &ceiling.bucket).len())
         });
         let marks = self.marks(&take.tenant, &take.bucket).iter();
-        marks
-            .take_while(|mark| take.ranks.admit(mark.rank))
-            .take(TAKE_LOOKS)
-            .filter_map(|mark| {
-                let record = self.marked(&take.tenant, mark);
-                let content = (take.mover)(&record, now)?;
-                Some(Record { version: record.version + 1, content, ..record })
-            })
-            .take(take.limit.min(room))
-            .collect()
+        let room = take.limit.min(room);
+        let mut moved = Vec::new();
+        for mark in marks.take_while(|mark| take.ranks.admit(mark.rank)).take(TAKE_LOOKS) {
+            if moved.len() == room {
+                break;
+            }
+            let record = self.marked(&take.tenant, mark);
+            match (take.mover)(&record, now) {
+                Choice::Move(content) => {
+                    moved.push(Record { version: record.version + 1, content, ..record });
+                }
+                Choice::Leave => {}
+                Choice::Stop => break,
+            }
+        }
+        moved
     }
 
     fn marks(&self, tenant: &Tenant, bucket: &str) -> &BTreeSet<Mark> {
@@ -282,8 +310,6 @@ impl Ranks {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::backend::Write;
     use crate::clock::SimClock;

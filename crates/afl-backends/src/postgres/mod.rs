@@ -18,7 +18,7 @@ mod write;
 use std::sync::{Arc, OnceLock};
 
 use afl_store::Millis;
-use afl_store::backend::{Backend, Batch, Limits, Scan, StoreError, Take};
+use afl_store::backend::{Backend, Batch, Head, Limits, Scan, StoreError, Take, Taken};
 use afl_store::record::{Key, Record, Tenant};
 use afl_store::watch::{Watch, Watchers};
 use async_trait::async_trait;
@@ -132,8 +132,8 @@ impl Backend for Postgres {
         Ok(read::scan(&self.connections, scan).await?)
     }
 
-    async fn buckets(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<String>, StoreError> {
-        Ok(read::buckets(&self.connections, tenant, prefix).await?)
+    async fn heads(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<Head>, StoreError> {
+        Ok(read::heads(&self.connections, tenant, prefix).await?)
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
@@ -144,9 +144,9 @@ impl Backend for Postgres {
         result.await.map_err(|_| gone())?
     }
 
-    async fn take(&self, take: Take) -> Result<Vec<Record>, StoreError> {
+    async fn take(&self, take: Take) -> Result<Taken, StoreError> {
         if take.limit == 0 {
-            return Ok(Vec::new());
+            return Ok(Taken::default());
         }
         let taker = Taker {
             connections: &self.connections,

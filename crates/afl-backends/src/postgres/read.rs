@@ -1,30 +1,38 @@
 //! Reads: each is one statement, and so sees one snapshot.
 
-use afl_store::backend::{Mark, Order, Scan};
+use afl_store::backend::{Head, Mark, Order, Scan};
 use afl_store::range::end_of_prefix;
 use afl_store::record::{Key, Record, Tenant};
-use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
+use tokio_postgres::{Error, Row};
 
 use super::failure::Failure;
 use super::rows::{COLUMNS, Keys, record};
 use super::server::Connections;
 
 pub(super) async fn get(connections: &Connections, keys: &[Key]) -> Result<Vec<Option<Record>>, Failure> {
-    let mut found = vec![None; keys.len()];
     if keys.is_empty() {
-        return Ok(found);
+        return Ok(Vec::new());
     }
-    let sql = format!(
+    let rows = connections.query(&by_key(), &keys.iter().collect::<Keys<'_>>().params()).await?;
+    found(&rows, keys.len()).map_err(|error| Failure::of(&connections.server, &error))
+}
+
+/// The statement for the records of some keys; [`found`] reads its answer.
+pub(super) fn by_key() -> String {
+    format!(
         "SELECT k.n, {COLUMNS} FROM unnest($1::text[], $2::text[], $3::text[]) \
          WITH ORDINALITY AS k(tenant, scope, id, n) \
          JOIN afl.records r ON r.tenant = k.tenant AND r.scope = k.scope AND r.id = k.id"
-    );
-    let rows = connections.query(&sql, &keys.iter().collect::<Keys<'_>>().params()).await?;
+    )
+}
+
+pub(super) fn found(rows: &[Row], keys: usize) -> Result<Vec<Option<Record>>, Error> {
+    let mut found = vec![None; keys];
     for row in rows {
-        let nth: i64 = row.get(0);
+        let nth: i64 = row.try_get(0)?;
         let nth = usize::try_from(nth).expect("rows are counted from one");
-        found[nth - 1] = Some(read(connections, &row, 1)?);
+        found[nth - 1] = Some(record(row, 1)?);
     }
     Ok(found)
 }
@@ -50,23 +58,25 @@ pub(super) async fn scan(connections: &Connections, scan: &Scan) -> Result<Vec<R
     rows.iter().map(|row| read(connections, row, 0)).collect()
 }
 
-/// Goes from name to name by the index, so that a bucket of many records costs no more than one of few.
-pub(super) async fn buckets(
+/// Goes from bucket to bucket by the index, so that one of many records costs no more than one of few.
+pub(super) async fn heads(
     connections: &Connections,
     tenant: &Tenant,
     prefix: &str,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<Head>, Failure> {
     let end = end_of_prefix(prefix);
     let before_end = if end.is_some() { "AND bucket < $3" } else { "" };
     let sql = format!(
-        "WITH RECURSIVE names AS (
-             (SELECT bucket FROM afl.records WHERE tenant = $1 AND bucket >= $2 {before_end} ORDER BY bucket LIMIT 1)
+        "WITH RECURSIVE heads AS (
+             (SELECT bucket, rank FROM afl.records WHERE tenant = $1 AND bucket >= $2 {before_end}
+              ORDER BY bucket, rank LIMIT 1)
              UNION ALL
-             SELECT (SELECT bucket FROM afl.records WHERE tenant = $1 AND bucket > names.bucket {before_end}
-                     ORDER BY bucket LIMIT 1)
-             FROM names WHERE names.bucket IS NOT NULL
+             SELECT next.bucket, next.rank FROM heads, LATERAL (
+                 SELECT bucket, rank FROM afl.records WHERE tenant = $1 AND bucket > heads.bucket {before_end}
+                 ORDER BY bucket, rank LIMIT 1
+             ) AS next
          )
-         SELECT bucket FROM names WHERE bucket IS NOT NULL"
+         SELECT bucket, rank FROM heads"
     );
     let mut params: Vec<&(dyn ToSql + Sync)> = vec![];
     let tenant = tenant.as_str();
@@ -74,7 +84,7 @@ pub(super) async fn buckets(
     params.push(&prefix);
     params.extend(end.as_ref().map(|end| end as &(dyn ToSql + Sync)));
     let rows = connections.query(&sql, &params).await?;
-    Ok(rows.iter().map(|row| row.get(0)).collect())
+    Ok(rows.iter().map(|row| Head { bucket: row.get(0), rank: row.get(1) }).collect())
 }
 
 fn read(connections: &Connections, row: &Row, first: usize) -> Result<Record, Failure> {

@@ -1,18 +1,19 @@
 //! Taking from a bucket: rows that others hold are passed over, and what is chosen moves in the same transaction.
 
 use afl_store::Millis;
-use afl_store::backend::{Limits, Mark, StoreError, TAKE_LOOKS, Take};
-use afl_store::record::Record;
+use afl_store::backend::{Choice, Limits, Mark, StoreError, TAKE_LOOKS, Take, Taken};
+use afl_store::record::{Key, Record};
 use afl_store::watch::Watchers;
 use deadpool_postgres::{ClientWrapper, Object};
-use futures_util::future::join;
+use futures_util::future::{join, join3};
 use tokio::time::timeout;
-use tokio_postgres::Error;
+use tokio_postgres::{Error, Statement};
 
 use super::failure::{Failure, Outlook, outlook};
 use super::listen::Origin;
 use super::plan::{After, Slot};
-use super::rows::{COLUMNS, record};
+use super::read;
+use super::rows::{COLUMNS, Keys, record};
 use super::server::{ANSWER, Connections, SILENT, Tries};
 use super::stats::Counters;
 use super::write::{BEGIN, COMMIT, Ending, Rows, and_tell, prepare};
@@ -53,14 +54,15 @@ impl From<Error> for Stop {
     }
 }
 
-/// A record as it was, and as it is to be.
-struct Move {
-    version: u64,
-    moved: Record,
+/// Whether to look at another page.
+#[derive(PartialEq, Eq)]
+enum More {
+    Yes,
+    No,
 }
 
 impl Taker<'_> {
-    pub(super) async fn take(self, take: &Take) -> Result<Vec<Record>, StoreError> {
+    pub(super) async fn take(self, take: &Take) -> Result<Taken, StoreError> {
         let server = &self.connections.server;
         let mut tries = Tries::default();
         loop {
@@ -69,7 +71,7 @@ impl Taker<'_> {
             let session = Session(Some(self.connections.get().await?));
             let attempt = timeout(ANSWER, self.attempt(session, take)).await;
             match attempt.unwrap_or(Err(Stop::Silent)) {
-                Ok(records) => return Ok(records),
+                Ok(taken) => return Ok(taken),
                 Err(Stop::Undone(error)) if outlook(&error) != Outlook::Lasting && tries.again().await => {}
                 Err(Stop::Undone(error)) => return Err(Failure::of(server, &error).into()),
                 Err(Stop::Unknown(error)) => return Err(self.unknown(&error.to_string())),
@@ -79,7 +81,7 @@ impl Taker<'_> {
         }
     }
 
-    async fn attempt(self, session: Session, take: &Take) -> Result<Vec<Record>, Stop> {
+    async fn attempt(self, session: Session, take: &Take) -> Result<Taken, Stop> {
         let client = session.client();
         let moves = if take.ceiling.is_some() {
             client.batch_execute(BEGIN).await?;
@@ -91,22 +93,28 @@ impl Taker<'_> {
             begun?;
             moves?
         };
-        for Move { moved, .. } in &moves {
-            self.limits.check_body(&moved.content).map_err(Stop::Given)?;
+        for record in &moves {
+            self.limits.check_body(&record.content).map_err(Stop::Given)?;
         }
         if moves.is_empty() {
             client.batch_execute(COMMIT).await?;
             session.finish();
-            return Ok(Vec::new());
+            return Ok(Taken::default());
         }
         let mut rows = Rows::default();
-        for Move { version, moved } in sorted(&moves) {
+        for moved in sorted(&moves) {
             let after = After::Put { version: moved.version, content: &moved.content };
-            rows.push(&moved.key, Slot { found: Some(*version), after });
+            rows.push(&moved.key, Slot { found: Some(moved.version - 1), after });
         }
+        let keys = take.beside.keys(&moves);
         prepare(client).await?;
-        let write = join(rows.write(client, take.durability), client.batch_execute(COMMIT));
-        let (written, committed) = and_tell(write, rows.tell(client, self.origin)).await;
+        let wanted = client.prepare_cached(&read::by_key()).await?;
+        let write = join3(
+            rows.write(client, take.durability),
+            beside(client, &wanted, &keys),
+            client.batch_execute(COMMIT),
+        );
+        let (written, beside, committed) = and_tell(write, rows.tell(client, self.origin)).await;
         match (Ending::of(written), Ending::of(committed)) {
             (Ending::Undone(error), _) => return Err(Stop::Undone(error)),
             (Ending::Unknown(error), _) | (_, Ending::Unknown(error) | Ending::Undone(error)) => {
@@ -116,12 +124,14 @@ impl Taker<'_> {
         }
         drop(rows);
         session.finish();
-        Ok(self.took(take, moves))
+        self.took(take, &moves);
+        // The take stands; a read that failed would have taken the transaction with it.
+        Ok(Taken { moved: moves, beside: beside.map_err(Stop::Unknown)? })
     }
 
     /// Locks records until enough are chosen, page by page.
-    async fn choose(self, client: &ClientWrapper, take: &Take, room: usize) -> Result<Vec<Move>, Error> {
-        let mut moves: Vec<Move> = Vec::new();
+    async fn choose(self, client: &ClientWrapper, take: &Take, room: usize) -> Result<Vec<Record>, Error> {
+        let mut moves: Vec<Record> = Vec::new();
         let mut after: Option<Mark> = None;
         let mut looked = 0;
         while moves.len() < room && looked < TAKE_LOOKS {
@@ -135,30 +145,38 @@ impl Taker<'_> {
                 Mark { rank, scope: last.key.scope.clone(), id: last.key.id.clone() }
             });
             let is_last = records.len() < page;
-            moves.extend(records.into_iter().filter_map(|record| self.moved(take, record)).take(lacking));
-            if is_last {
+            if self.move_some(take, records, room, &mut moves) == More::No || is_last {
                 break;
             }
         }
         Ok(moves)
     }
 
-    fn moved(self, take: &Take, record: Record) -> Option<Move> {
-        let content = (take.mover)(&record, self.now)?;
-        let version = record.version;
-        Some(Move { version, moved: Record { version: version + 1, content, ..record } })
+    /// Chooses among the records of a page.
+    fn move_some(self, take: &Take, page: Vec<Record>, room: usize, moves: &mut Vec<Record>) -> More {
+        for record in page {
+            if moves.len() == room {
+                return More::No;
+            }
+            match (take.mover)(&record, self.now) {
+                Choice::Move(content) => {
+                    moves.push(Record { version: record.version + 1, content, ..record });
+                }
+                Choice::Leave => {}
+                Choice::Stop => return More::No,
+            }
+        }
+        More::Yes
     }
 
-    fn took(self, take: &Take, moves: Vec<Move>) -> Vec<Record> {
+    fn took(self, take: &Take, moved: &[Record]) {
         self.counters.takes.add(1);
         self.counters.transaction(take.durability);
-        let records: Vec<Record> = moves.into_iter().map(|each| each.moved).collect();
-        for record in &records {
+        for record in moved {
             if let Some(place) = &record.content.place {
                 self.watchers.wake(&record.key.tenant, place);
             }
         }
-        records
     }
 
     fn unknown(self, reason: &str) -> StoreError {
@@ -210,10 +228,23 @@ async fn lock(
     rows.iter().map(|row| record(row, 0)).collect()
 }
 
+/// What is wanted beside the moved records; nothing is asked when it is nothing.
+async fn beside(
+    client: &ClientWrapper,
+    wanted: &Statement,
+    keys: &[Key],
+) -> Result<Vec<Option<Record>>, Error> {
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = client.query(wanted, &keys.iter().collect::<Keys<'_>>().params()).await?;
+    read::found(&rows, keys.len())
+}
+
 /// In the order of keys, in which all transactions write.
-fn sorted(moves: &[Move]) -> Vec<&Move> {
-    let mut sorted: Vec<&Move> = moves.iter().collect();
-    sorted.sort_unstable_by(|a, b| a.moved.key.cmp(&b.moved.key));
+fn sorted(moves: &[Record]) -> Vec<&Record> {
+    let mut sorted: Vec<&Record> = moves.iter().collect();
+    sorted.sort_unstable_by(|a, b| a.key.cmp(&b.key));
     sorted
 }
 

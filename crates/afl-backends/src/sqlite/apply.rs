@@ -4,12 +4,12 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use afl_store::Millis;
-use afl_store::backend::{Batch, Change, Expect, StoreError, TAKE_LOOKS, Take};
+use afl_store::backend::{Batch, Change, Choice, Expect, StoreError, TAKE_LOOKS, Take, Taken};
 use afl_store::record::{Content, Key, Record};
 use rusqlite::{Connection, params};
 
 use super::LIMITS;
-use super::read::{clamp, in_bucket};
+use super::read::{clamp, get, in_bucket};
 use super::row::{Unreadable, body, columns, record};
 
 /// Why one commit or take was not done. The transaction goes on without it, since it wrote nothing yet.
@@ -62,8 +62,8 @@ pub(super) fn commit(connection: &Connection, batch: &Batch) -> Result<(), Undon
     Ok(())
 }
 
-/// First all movers, which may panic, then all changes.
-pub(super) fn take(connection: &Connection, take: &Take, now: Millis) -> Result<Vec<Record>, Undone> {
+/// First all that may panic or refuse, then all changes.
+pub(super) fn take(connection: &Connection, take: &Take, now: Millis) -> Result<Taken, Undone> {
     let room = match &take.ceiling {
         None => take.limit,
         Some(ceiling) => {
@@ -77,10 +77,16 @@ pub(super) fn take(connection: &Connection, take: &Take, now: Millis) -> Result<
     for record in &moved {
         LIMITS.check_body(&record.content).map_err(Undone::Refused)?;
     }
+    let keys = catch_unwind(AssertUnwindSafe(|| take.beside.keys(&moved))).map_err(Undone::Panicked)?;
     for record in &moved {
         put(connection, UPDATE, &record.key, record.version, &record.content)?;
     }
-    Ok(moved)
+    let beside = keys.iter().map(|key| match get(connection, key) {
+        Ok(found) => Ok(found),
+        Err(Unreadable::Store(_)) => Ok(None),
+        Err(Unreadable::Sqlite(error)) => Err(error),
+    });
+    Ok(Taken { beside: beside.collect::<Result<_, _>>()?, moved })
 }
 
 fn choose(connection: &Connection, take: &Take, room: usize, now: Millis) -> Result<Vec<Record>, Undone> {
@@ -96,10 +102,12 @@ fn choose(connection: &Connection, take: &Take, room: usize, now: Millis) -> Res
             Err(Unreadable::Store(_)) => continue,
             Err(Unreadable::Sqlite(error)) => return Err(error.into()),
         };
-        let content =
+        let choice =
             catch_unwind(AssertUnwindSafe(|| (take.mover)(&record, now))).map_err(Undone::Panicked)?;
-        if let Some(content) = content {
-            moved.push(Record { version: record.version + 1, content, ..record });
+        match choice {
+            Choice::Move(content) => moved.push(Record { version: record.version + 1, content, ..record }),
+            Choice::Leave => {}
+            Choice::Stop => break,
         }
     }
     Ok(moved)

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::thread;
 
 use afl_store::Millis;
-use afl_store::backend::{Batch, Change, Durability, StoreError, Take};
-use afl_store::record::{Content, Record, Tenant};
+use afl_store::backend::{Batch, Change, Durability, StoreError, Take, Taken};
+use afl_store::record::{Content, Tenant};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
@@ -13,7 +13,7 @@ use super::apply::{self, Undone};
 
 pub(super) enum Job {
     Commit(Batch, Reply<()>),
-    Take(Take, Reply<Vec<Record>>),
+    Take(Take, Reply<Taken>),
 }
 
 const LIGHT_WRITES: usize = 32;
@@ -24,7 +24,7 @@ pub(super) type Reply<T> = oneshot::Sender<thread::Result<Result<T, StoreError>>
 
 pub(super) enum Outcome {
     Committed,
-    Taken(Vec<Record>),
+    Taken(Taken),
     Refused(StoreError),
     Panicked(Box<dyn Any + Send>),
 }
@@ -115,8 +115,8 @@ impl Job {
                     Change::Delete | Change::Keep => None,
                 })
                 .collect(),
-            (Self::Take(..), Outcome::Taken(records)) => {
-                records.iter().map(|record| (&record.key.tenant, &record.content)).collect()
+            (Self::Take(..), Outcome::Taken(taken)) => {
+                taken.moved.iter().map(|record| (&record.key.tenant, &record.content)).collect()
             }
             (Self::Take(..), Outcome::Committed | Outcome::Refused(_) | Outcome::Panicked(_)) => Vec::new(),
         }
@@ -129,7 +129,7 @@ impl Job {
     pub(super) fn answer(self, outcome: Outcome) {
         match (self, outcome) {
             (Self::Commit(_, reply), Outcome::Committed) => send(reply, Ok(Ok(()))),
-            (Self::Take(_, reply), Outcome::Taken(records)) => send(reply, Ok(Ok(records))),
+            (Self::Take(_, reply), Outcome::Taken(taken)) => send(reply, Ok(Ok(taken))),
             (Self::Commit(_, reply), Outcome::Refused(error)) => send(reply, Ok(Err(error))),
             (Self::Take(_, reply), Outcome::Refused(error)) => send(reply, Ok(Err(error))),
             (Self::Commit(_, reply), Outcome::Panicked(panic)) => send(reply, Err(panic)),

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use afl_store::Millis;
-use afl_store::backend::{Backend, Batch, Limits, Scan, StoreError, Take};
+use afl_store::backend::{Backend, Batch, Head, Limits, Scan, StoreError, Take, Taken};
 use afl_store::clock::Clock;
 use afl_store::record::{Key, Record, Tenant};
 use afl_store::watch::{Watch, Watchers};
@@ -97,8 +97,8 @@ impl Backend for Sqlite {
         self.readers.scan(scan)
     }
 
-    async fn buckets(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<String>, StoreError> {
-        self.readers.buckets(tenant, prefix)
+    async fn heads(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<Head>, StoreError> {
+        self.readers.heads(tenant, prefix)
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
@@ -106,10 +106,10 @@ impl Backend for Sqlite {
         self.writer.commit(batch).await
     }
 
-    async fn take(&self, take: Take) -> Result<Vec<Record>, StoreError> {
+    async fn take(&self, take: Take) -> Result<Taken, StoreError> {
         // Whoever finds nothing must not stand in the way of those who write.
         if take.limit == 0 || self.readers.is_empty(&take)? {
-            return Ok(Vec::new());
+            return Ok(Taken::default());
         }
         self.writer.take(take).await
     }

@@ -9,9 +9,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{MutexGuard, PoisonError, TryLockError};
 
-use afl_store::backend::{Mark, Order, Scan, StoreError, Take};
+use afl_store::backend::{Head, Mark, Order, Scan, StoreError, Take};
 use afl_store::record::{Key, Record, Tenant};
-use rusqlite::{Connection, OptionalExtension, ToSql, params};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
 use super::failure::explain;
 use super::file;
@@ -65,10 +65,10 @@ pub(super) use in_bucket;
 
 const ONE: &str =
     concat!("SELECT ", columns!(), " FROM records WHERE tenant = ?1 AND scope = ?2 AND id = ?3");
-const NEXT_BUCKET: &str = "SELECT bucket FROM records INDEXED BY placed WHERE tenant = ?1 AND bucket > ?2 \
-     ORDER BY bucket LIMIT 1";
-const FIRST_BUCKET: &str = "SELECT bucket FROM records INDEXED BY placed WHERE tenant = ?1 AND bucket >= ?2 \
-     ORDER BY bucket LIMIT 1";
+const NEXT_HEAD: &str = "SELECT bucket, rank FROM records INDEXED BY placed WHERE tenant = ?1 AND bucket > ?2 \
+     ORDER BY bucket, rank LIMIT 1";
+const FIRST_HEAD: &str = "SELECT bucket, rank FROM records INDEXED BY placed WHERE tenant = ?1 AND bucket >= ?2 \
+     ORDER BY bucket, rank LIMIT 1";
 const ANY_IN_BUCKET: &str = "SELECT 1 FROM records INDEXED BY placed WHERE tenant = ?1 AND bucket = ?2 \
      AND rank <= ?3 LIMIT 1";
 
@@ -133,19 +133,18 @@ impl Readers {
     }
 
     /// From one bucket to the next by the index, whatever they hold.
-    pub(super) fn buckets(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<String>, StoreError> {
+    pub(super) fn heads(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<Head>, StoreError> {
         self.read(|connection| {
             let snapshot = Snapshot::begin(connection)?;
-            let mut buckets: Vec<String> = Vec::new();
+            let mut heads: Vec<Head> = Vec::new();
             loop {
                 let (sql, from) =
-                    buckets.last().map_or((FIRST_BUCKET, prefix), |last| (NEXT_BUCKET, last.as_str()));
+                    heads.last().map_or((FIRST_HEAD, prefix), |last| (NEXT_HEAD, last.bucket.as_str()));
                 let mut statement = snapshot.0.prepare_cached(sql)?;
-                let found: Option<String> =
-                    statement.query_row(params![tenant.as_str(), from], |row| row.get(0)).optional()?;
-                match found {
-                    Some(bucket) if bucket.starts_with(prefix) => buckets.push(bucket),
-                    Some(_) | None => return Ok(buckets),
+                let head = |row: &Row<'_>| Ok(Head { bucket: row.get(0)?, rank: row.get(1)? });
+                match statement.query_row(params![tenant.as_str(), from], head).optional()? {
+                    Some(head) if head.bucket.starts_with(prefix) => heads.push(head),
+                    Some(_) | None => return Ok(heads),
                 }
             }
         })
@@ -199,7 +198,7 @@ impl Drop for Snapshot<'_> {
     }
 }
 
-fn get(connection: &Connection, key: &Key) -> Result<Option<Record>, Unreadable> {
+pub(super) fn get(connection: &Connection, key: &Key) -> Result<Option<Record>, Unreadable> {
     let mut statement = connection.prepare_cached(ONE)?;
     let mut rows = statement.query(params![key.tenant.as_str(), key.scope, key.id])?;
     rows.next()?.map(|row| record(row, &key.tenant)).transpose()

@@ -11,9 +11,8 @@ use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use afl_store::backend::{Batch, Durability, StoreError, Take};
+use afl_store::backend::{Batch, Durability, StoreError, Take, Taken};
 use afl_store::clock::Clock;
-use afl_store::record::Record;
 use afl_store::watch::Watchers;
 use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -87,7 +86,7 @@ impl Writer {
         self.ask(|reply| Job::Commit(batch, reply)).await
     }
 
-    pub(super) async fn take(&self, take: Take) -> Result<Vec<Record>, StoreError> {
+    pub(super) async fn take(&self, take: Take) -> Result<Taken, StoreError> {
         self.ask(|reply| Job::Take(take, reply)).await
     }
 

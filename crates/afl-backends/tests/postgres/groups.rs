@@ -255,13 +255,14 @@ async fn rows_read(client: &tokio_postgres::Client) -> i64 {
 /// One of each kind.
 async fn calls(store: &Postgres, id: &str) {
     use crate::database::{placed, tenant};
-    use afl_store::backend::{Ceiling, Mark, Order, Ranks, Scan, Take};
+    use afl_store::backend::{Beside, Ceiling, Choice, Mark, Order, Ranks, Scan, Take};
+    use afl_store::record::Record;
 
     store.commit(relaxed([put(id, Expect::Absent, placed("q1"))])).await.unwrap();
     store.commit(relaxed([put(id, Expect::Version(1), placed("q2"))])).await.unwrap();
     store.commit(relaxed([put(id, Expect::Version(9), placed("q2"))])).await.unwrap_err();
     store.get(&[key(id), key("none")]).await.unwrap();
-    store.buckets(&tenant(), "q").await.unwrap();
+    store.heads(&tenant(), "q").await.unwrap();
     let scope =
         Scan::Scope { tenant: tenant(), scope: "run".into(), prefix: "x1".into(), after: None, limit: 5 };
     store.scan(&scope).await.unwrap();
@@ -276,9 +277,10 @@ async fn calls(store: &Postgres, id: &str) {
     for ceiling in [None, Some(Ceiling { bucket: "q2".to_owned(), max: 10 })] {
         let (tenant, bucket) = (tenant(), "q1".to_owned());
         let durability = afl_store::backend::Durability::Relaxed;
-        let mover = Arc::new(|_: &_, _| Some(placed("taken")));
+        let beside = Beside::Keys(Arc::new(|moved: &[Record]| vec![moved[0].key.clone()]));
+        let mover = Arc::new(|_: &_, _| Choice::Move(placed("taken")));
         store
-            .take(Take { tenant, bucket, ranks: Ranks::All, limit: 3, ceiling, durability, mover })
+            .take(Take { tenant, bucket, ranks: Ranks::All, limit: 3, ceiling, durability, mover, beside })
             .await
             .unwrap();
     }

@@ -10,7 +10,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use afl_backends::sqlite::{Options, Sqlite};
-use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Ranks, Scan, StoreError, Take, Write};
+use afl_store::backend::{
+    Backend, Batch, Beside, Change, Choice, Durability, Expect, Ranks, Scan, StoreError, Take, Write,
+};
 use afl_store::conformance::Fixture;
 use afl_store::record::{Content, Key, Place, Record, Seal, Tenant};
 use async_trait::async_trait;
@@ -71,7 +73,8 @@ fn take(limit: usize) -> Take {
         limit,
         ceiling: None,
         durability: Durability::Relaxed,
-        mover: Arc::new(|record, _| Some(Content { place: None, ..record.content.clone() })),
+        mover: Arc::new(|record, _| Choice::Move(Content { place: None, ..record.content.clone() })),
+        beside: Beside::Nothing,
     }
 }
 

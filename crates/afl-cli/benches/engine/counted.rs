@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use afl_store::Millis;
-use afl_store::backend::{Backend, Batch, Change, Durability, Limits, Scan, StoreError, Take};
+use afl_store::backend::{Backend, Batch, Change, Durability, Head, Limits, Scan, StoreError, Take, Taken};
 use afl_store::record::{Key, Record, Tenant};
 use afl_store::store::Shelf;
 use afl_store::watch::Watch;
@@ -117,9 +117,9 @@ impl Backend for Counted {
         self.inner.scan(scan).await
     }
 
-    async fn buckets(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<String>, StoreError> {
+    async fn heads(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<Head>, StoreError> {
         Self::count(&self.counters.reads);
-        self.inner.buckets(tenant, prefix).await
+        self.inner.heads(tenant, prefix).await
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
@@ -133,7 +133,7 @@ impl Backend for Counted {
         Ok(())
     }
 
-    async fn take(&self, take: Take) -> Result<Vec<Record>, StoreError> {
+    async fn take(&self, take: Take) -> Result<Taken, StoreError> {
         Self::count(&self.counters.takes);
         self.inner.take(take).await
     }

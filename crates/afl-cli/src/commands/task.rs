@@ -3,13 +3,14 @@
 use std::fmt::Write;
 
 use afl_engine::id::{RunId, StepId};
-use afl_engine::task::Task;
+use afl_engine::task::{Task, TaskKind};
 use afl_engine::value::{Map, Value};
 use afl_runtime::agent::{LogPage, LogStream, TaskEvent};
 use afl_runtime::{Again, Answered, Service, Verdict};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+use crate::commands::tasks;
 use crate::decide::Undecided;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -52,7 +53,8 @@ enum Action {
 struct One {
     /// The run, by its id or the beginning of it
     run: String,
-    /// The step, by its path as `afl tasks` prints it, or by its id
+    /// The step, by its path as `afl tasks` prints it, or by its id; a system task, such as @execute/06ebz, has none
+    #[arg(default_value = "")]
     step: String,
     #[command(flatten)]
     store: store::Options,
@@ -90,7 +92,14 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
         Action::Show(options) => show(options).await?,
         Action::Retry(one) => {
             let Found { service, task } = one.find().await?;
-            service.retry(&task.workflow_id, &Again::Step(task.step_id.clone())).await?;
+            match task.kind() {
+                TaskKind::Event => {
+                    service.retry(&task.workflow_id, &Again::Step(task.step_id.clone())).await?;
+                }
+                TaskKind::System => {
+                    service.ask_again(&task.workflow_id).await?;
+                }
+            }
             output::say(&format!("{} is tried again when an agent takes it\n", task.path));
         }
         Action::Done(Done { one, result }) => {
@@ -103,11 +112,14 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
         }
         Action::Cancel(one) => {
             let Found { service, task } = one.find().await?;
+            if task.kind() == TaskKind::System {
+                return withdraw(&service, &task).await;
+            }
             service.cancel_task(&task.workflow_id, &task.step_id).await?;
             went_on(&service, &task, "failed as canceled").await?;
         }
         Action::Skip(one) => {
-            let Found { service, task } = one.find().await?;
+            let Found { service, task } = one.find_step().await?;
             service.skip(&task.workflow_id, &task.step_id).await?;
             went_on(&service, &task, "was skipped").await?;
         }
@@ -116,7 +128,7 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
 }
 
 async fn answer(one: &One, verdict: &Verdict, how: &str) -> Result<(), Failure> {
-    let Found { service, task } = one.find().await?;
+    let Found { service, task } = one.find_step().await?;
     match service.answer(&task.workflow_id, &task.step_id, verdict).await? {
         Answered::Now => went_on(&service, &task, how).await,
         Answered::Before => {
@@ -134,13 +146,32 @@ struct Found {
 impl One {
     async fn find(&self) -> Result<Found, Failure> {
         let service = self.store.open(Missing::Refuse).await?;
-        let run = service.find(&self.run).await?;
-        let step = service.find_step(&run, &self.step).await?;
+        let run = tasks::find(&service, &self.run).await?;
+        let step = if run.is_run() { service.find_step(&run, &self.step).await? } else { StepId::root() };
         match service.store().task(&run, &step).await? {
             Some(task) => Ok(Found { service, task: task.item }),
             None => Err(Trouble::NoTask { run: run.to_string(), step: self.step.clone() }.into()),
         }
     }
+
+    /// Only a task that is a step's.
+    async fn find_step(&self) -> Result<Found, Failure> {
+        let found = self.find().await?;
+        match found.task.kind() {
+            TaskKind::Event => Ok(found),
+            TaskKind::System => Err(Trouble::NoStepOfSystemTask { path: found.task.path }.into()),
+        }
+    }
+}
+
+async fn withdraw(service: &Service, task: &Task) -> Result<Exit, Failure> {
+    if task.state.is_terminal() {
+        let (run, path) = (task.workflow_id.to_string(), task.path.clone());
+        return Err(Trouble::TaskEnded { run, path, state: task.state.name() }.into());
+    }
+    service.withdraw(&task.workflow_id).await?;
+    output::say(&format!("`{}` is canceled\n", task.path));
+    Ok(Exit::Fine)
 }
 
 /// Evaluates the run, so that whoever looks next sees what came of it.

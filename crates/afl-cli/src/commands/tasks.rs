@@ -1,7 +1,7 @@
 //! `afl tasks`: lists the work that runs wait for.
 
 use afl_engine::task::{Task, TaskState};
-use afl_runtime::TaskQuery;
+use afl_runtime::{RunId, Service, SystemTask, TaskQuery};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::json;
@@ -25,7 +25,8 @@ Examples:
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
-    /// Only tasks in this state; those that are completed or ignored are listed with `--run`
+    /// Only tasks in this state; those that are completed or ignored are listed with `--run`, or with `--name
+    /// afl:execute`
     #[arg(long, value_parser = states())]
     state: Option<TaskState>,
     /// Only tasks of this facet, by its whole or its short name
@@ -45,12 +46,15 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
-    if let (Some(state @ (TaskState::Completed | TaskState::Ignored)), None) = (options.state, &options.run) {
+    let is_system = options.name.as_deref().is_some_and(|name| name.parse::<SystemTask>().is_ok());
+    if let (Some(state @ (TaskState::Completed | TaskState::Ignored)), None) = (options.state, &options.run)
+        && !is_system
+    {
         return Err(Trouble::EndedTasks { state: state.name() }.into());
     }
     let service = options.store.open(Missing::Refuse).await?;
     let run = match &options.run {
-        Some(run) => Some(service.find(run).await?),
+        Some(run) => Some(find(&service, run).await?),
         None => None,
     };
     // One more, to know whether there are more.
@@ -75,6 +79,12 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
         }
     }
     Ok(Exit::Fine)
+}
+
+/// The run, or the name of a system task as it is listed.
+pub(crate) async fn find(service: &Service, given: &str) -> Result<RunId, Failure> {
+    let name = RunId(given.into());
+    if name.is_run() { Ok(service.find(given).await?) } else { Ok(name) }
 }
 
 /// By their names, which the help lists, or by other names of the documents.

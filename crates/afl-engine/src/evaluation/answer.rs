@@ -126,7 +126,8 @@ impl Evaluation {
         match told {
             Told::Result(_) => {
                 event.state = EventState::Completed;
-                event.result = result.map(|result| event.partial.clone().into_iter().chain(result).collect());
+                let parts = event.told_by(task.token);
+                event.result = result.map(|result| parts.into_iter().chain(result).collect());
                 task.state = TaskState::Completed;
                 task.note(Move::Completed, by, "", now);
             }

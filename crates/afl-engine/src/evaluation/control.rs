@@ -128,7 +128,7 @@ impl Evaluation {
 
     /// Event and task are asked for anew, together with their step.
     fn send_again(&mut self, id: &StepId, work: Work<'_>) {
-        let now = self.now;
+        let (now, turn) = (self.now, self.queue_up());
         let event = self.known.events.change(id);
         let result = event.result.take();
         event.state = EventState::Created;
@@ -137,6 +137,7 @@ impl Evaluation {
         let task = self.known.tasks.change(id);
         task.state = TaskState::Pending;
         task.updated = now;
+        task.turn = Some(turn);
         task.deliveries = 0;
         task.attempts = 0;
         task.not_before = None;
@@ -153,7 +154,6 @@ impl Evaluation {
         for name in result.iter().flat_map(BTreeMap::keys) {
             step.attributes.returns.remove(name);
         }
-        self.run.counts.waiting += 1;
     }
 
     pub(super) fn reopen_above(&mut self, id: &StepId, by: &Actor) {

@@ -15,7 +15,8 @@ use crate::id::StepId;
 use crate::plan::{Facet, Node};
 use crate::state::Verdict;
 use crate::step::Transmission;
-use crate::task::{DEFAULT_TASK_LIST, Task, TaskState};
+use crate::task::{DEFAULT_TASK_LIST, Task, TaskState, next_turn};
+use crate::time::Millis;
 use crate::trace::Trace;
 use crate::value::{Map, Value};
 use afl_lang::types::TypeRef;
@@ -126,9 +127,10 @@ impl Evaluation {
             payload,
             result: None,
             error: None,
-            partial: Payload::new(),
+            partial: None,
             reception: Reception::Open,
         };
+        let turn = self.queue_up();
         let policy = self.step(id).policy.clone();
         let list = policy.task_list.as_deref().unwrap_or(DEFAULT_TASK_LIST);
         let task = Task {
@@ -139,6 +141,7 @@ impl Evaluation {
             state: TaskState::Pending,
             task_list_name: list.into(),
             created: self.now,
+            turn: Some(turn).filter(|turn| *turn > self.now),
             updated: self.now,
             policy,
             token: self.known.tasks.get(id).map_or(0, |task| task.token),
@@ -155,10 +158,17 @@ impl Evaluation {
         self.known.events.put(id, event);
         self.known.tasks.put(id, task);
         self.change(id).event = Transmission::Sent;
-        self.run.counts.waiting += 1;
         let (step, event_type) = (id.clone(), name.to_owned());
         self.trace(|run| Trace::Published { step, event_type, iteration: run.iterations });
         Ok(())
+    }
+
+    /// Counts one more open task, and says where it stands in the queue.
+    pub(super) fn queue_up(&mut self) -> Millis {
+        let turn = next_turn(self.run.turn.filter(|_| self.run.counts.waiting > 0), self.now);
+        self.run.counts.waiting += 1;
+        self.run.turn = Some(turn);
+        turn
     }
 
     /// `state.facet.scripts.Begin`: a script before the body, whose result joins the attributes.

@@ -108,6 +108,7 @@ impl Evaluation {
             iterations_now: 0,
             active: Vec::new(),
             counts: Counts { steps: 1, ..Counts::default() },
+            turn: None,
             error: None,
         };
         let mut evaluation = Self::new(plan, workflow, run, now, options);

@@ -233,7 +233,8 @@ impl World {
         let mut text = String::new();
         for (key, (record, _)) in &self.records {
             let mut value: Value = serde_json::from_str(record).expect("records are JSON");
-            for name in ["created", "updated", "ended", "rests", "iterations", "iterations_per_run", "token"]
+            for name in
+                ["created", "turn", "updated", "ended", "rests", "iterations", "iterations_per_run", "token"]
             {
                 value.as_object_mut().expect("records are maps").remove(name);
             }

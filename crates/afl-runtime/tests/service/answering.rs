@@ -130,7 +130,7 @@ impl Scene {
 }
 
 fn object(value: Value) -> Map<String, Value> {
-    value.as_object().unwrap().clone()
+    serde_json::from_value(value).unwrap()
 }
 
 fn refusal(answered: Result<Answered, Error>) -> String {
@@ -192,7 +192,7 @@ async fn g4_a_retry_of_the_whole_run_leaves_uncertain_work_alone() {
     scene.world.clock.advance(Millis(61_000));
     scene.world.service.turn().await.unwrap();
     let opened = scene.world.service.retry(&scene.run, &Again::Run).await.unwrap();
-    assert_eq!(opened, [bad.ticket.step.clone()]);
+    assert_eq!(opened, std::slice::from_ref(&bad.ticket.step));
     scene.world.examine().await;
 }
 

@@ -4,7 +4,9 @@
 mod answering;
 mod clock;
 mod contract;
+mod fairness;
 mod faults;
+mod handed_over;
 mod notices;
 mod one_run;
 mod retrying;

@@ -18,11 +18,11 @@ async fn a_task_that_nobody_takes_is_told_of_once() {
     let world = World::new();
     world.start("One", json!({"n": 1})).await;
     world.clock.advance(Millis(STUCK_AFTER.0 - 1));
-    world.service.watch_over().await.unwrap();
+    world.service.watch_over(world.clock.now()).await.unwrap();
     assert_eq!(told(&world).await, []);
     world.clock.advance(Millis(1));
     for _ in 0..2 {
-        world.service.watch_over().await.unwrap();
+        world.service.watch_over(world.clock.now()).await.unwrap();
         assert_eq!(told(&world).await, [(NotificationType::QueueStuck, false)]);
     }
 }
@@ -43,13 +43,13 @@ async fn an_agent_that_goes_offline_is_told_of_once_for_each_time() {
     }
     world.clock.advance(OFFLINE_AFTER);
     for _ in 0..2 {
-        world.service.watch_over().await.unwrap();
+        world.service.watch_over(world.clock.now()).await.unwrap();
         assert_eq!(told(&world).await, [(NotificationType::AgentOffline, false)]);
     }
     let back: Server = serde_json::from_value(fields("gone", ServerState::Running)).unwrap();
     servers.put("gone", &back, Some(1), Durability::Durable).await.unwrap();
     world.clock.advance(OFFLINE_AFTER);
-    world.service.watch_over().await.unwrap();
+    world.service.watch_over(world.clock.now()).await.unwrap();
     assert_eq!(told(&world).await.len(), 2);
 }
 
@@ -69,6 +69,6 @@ async fn notifications_are_read_and_forgotten_after_a_week() {
     assert_eq!(world.service.mark_read(&Mark::All).await.unwrap(), 0);
     assert!(world.service.mark_read(&Mark::One("none".to_owned())).await.is_err());
     world.clock.advance(KEPT_FOR);
-    world.service.watch_over().await.unwrap();
+    world.service.watch_over(world.clock.now()).await.unwrap();
     assert!(!told(&world).await.contains(&(NotificationType::TaskError, true)), "it is forgotten");
 }

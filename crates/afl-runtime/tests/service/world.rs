@@ -45,6 +45,13 @@ namespace t {
             yield Fan(sum = [a.n])
         }
 
+    workflow Pairs(items: [Long]) => (sum: [Long])
+        andThen foreach item in $.items {
+            a = Inc(n = $.item)
+            b = Inc(n = a.n)
+            yield Pairs(sum = [b.n])
+        }
+
     workflow Risky(n: Long) => (n: Long)
         andThen {
             a = Inc(n = $.n)

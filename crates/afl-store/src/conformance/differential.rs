@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::Fixture;
 use super::given::{ALL, moved, tenant};
 use crate::backend::{
-    Backend, Batch, Ceiling, Change, Durability, Expect, Mark, Order, Ranks, Scan, StoreError, Take, Write,
+    Backend, Batch, Beside, Ceiling, Change, Choice, Durability, Expect, Mark, Order, Ranks, Scan,
+    StoreError, Take, Write,
 };
 use crate::clock::Clock;
 use crate::memory::Memory;
@@ -45,8 +46,8 @@ pub async fn compare(handles: &[Arc<dyn Backend>], seed: u64, calls: usize) {
             }
             7 => {
                 let (tenant, prefix) = (history.tenant(), *history.seeded.pick(&PREFIXES));
-                let answer = backend.buckets(&tenant, prefix).await;
-                same(&at, &prefix, answer, memory.buckets(&tenant, prefix).await);
+                let answer = backend.heads(&tenant, prefix).await;
+                same(&at, &prefix, answer, memory.heads(&tenant, prefix).await);
             }
             _ => {
                 let take = history.take();
@@ -175,10 +176,16 @@ impl History {
     fn take(&mut self) -> Take {
         let into = *self.seeded.pick(&BUCKETS);
         let (skipped, leaves) = (*self.seeded.pick(&IDS), self.seeded.below(4) == 0);
+        let stops = self.seeded.below(4) == 0;
         let mover = move |record: &Record, _| {
             let out = Content { place: None, ..record.content.clone() };
-            (record.key.id != *skipped).then(|| if leaves { out } else { moved(record, into) })
+            match (record.key.id == *skipped, stops) {
+                (true, true) => Choice::Stop,
+                (true, false) => Choice::Leave,
+                (false, _) => Choice::Move(if leaves { out } else { moved(record, into) }),
+            }
         };
+        let wanted: Vec<Key> = (0..self.seeded.below(3)).map(|_| self.key()).collect();
         let ceiling = (self.seeded.below(2) == 0)
             .then(|| Ceiling { bucket: (*self.seeded.pick(&BUCKETS)).to_owned(), max: self.seeded.below(6) });
         Take {
@@ -189,6 +196,7 @@ impl History {
             ceiling,
             durability: self.durability(),
             mover: Arc::new(mover),
+            beside: Beside::Keys(Arc::new(move |_| wanted.clone())),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::backend::{
-    Backend, Batch, Change, Durability, Expect, Order, Ranks, Scan, StoreError, Take, Write,
+    Backend, Batch, Beside, Change, Choice, Durability, Expect, Order, Ranks, Scan, StoreError, Take, Write,
 };
 use crate::record::{Content, Key, Place, Record, Seal, Tenant};
 
@@ -90,8 +90,9 @@ pub(super) fn take(from: &str, into: &str, limit: usize) -> Take {
         durability: Durability::Relaxed,
         mover: {
             let into = into.to_owned();
-            Arc::new(move |record, _| Some(moved(record, &into)))
+            Arc::new(move |record, _| Choice::Move(moved(record, &into)))
         },
+        beside: Beside::Nothing,
     }
 }
 
@@ -102,7 +103,12 @@ pub(super) fn moved(record: &Record, into: &str) -> Content {
 }
 
 pub(super) async fn taken(store: &Arc<dyn Backend>, take: Take) -> Vec<Record> {
-    store.take(take).await.expect("nothing stands against the take")
+    store.take(take).await.expect("nothing stands against the take").moved
+}
+
+pub(super) async fn buckets(store: &Arc<dyn Backend>, tenant: &Tenant, prefix: &str) -> Vec<String> {
+    let heads = store.heads(tenant, prefix).await.expect("the store answers");
+    heads.into_iter().map(|head| head.bucket).collect()
 }
 
 pub(super) fn ids(records: &[Record]) -> Vec<&str> {

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use super::Fixture;
-use super::given::{acme, bucket, content, delete, ids, insert, key, page, placed, scope, update, write};
-use crate::backend::{Backend, Mark, Order, Ranks, Scan};
+use super::given::{
+    acme, bucket, buckets, content, delete, ids, insert, key, page, placed, scope, update, write,
+};
+use crate::backend::{Backend, Head, Mark, Order, Ranks, Scan};
 use crate::record::Record;
 
 pub async fn a_scope_is_read_in_the_order_of_bytes(fixture: &dyn Fixture) {
@@ -36,7 +38,7 @@ pub async fn a_prefix_is_no_pattern(fixture: &dyn Fixture) {
         let mut expected = names.into_iter().filter(|id| id.starts_with(prefix)).collect::<Vec<_>>();
         expected.sort_unstable();
         assert_eq!(ids(&page(&store, &scope("run", prefix)).await), expected);
-        assert_eq!(store.buckets(&acme(), prefix).await.expect("the store answers"), expected);
+        assert_eq!(buckets(&store, &acme(), prefix).await, expected);
     }
 }
 
@@ -124,7 +126,7 @@ pub async fn a_record_leaves_its_bucket(fixture: &dyn Fixture) {
     write(&store, ["a", "b"].map(|id| insert(key("run", id), placed("queue", 1)))).await;
     write(&store, [update(key("run", "a"), 1, content("{}")), delete(key("run", "b"), 1)]).await;
     assert!(page(&store, &bucket("queue")).await.is_empty());
-    assert!(store.buckets(&acme(), "").await.expect("the store answers").is_empty());
+    assert!(buckets(&store, &acme(), "").await.is_empty());
     assert_eq!(ids(&page(&store, &scope("run", "")).await), ["a"]);
 }
 
@@ -133,10 +135,24 @@ pub async fn buckets_are_named_in_order(fixture: &dyn Fixture) {
     let names = ["q/b", "q/a", "q/a", "r", "q", "q/é", "q0", "p"];
     let writes = names.iter().enumerate();
     write(&store, writes.map(|(index, name)| insert(key("run", &index.to_string()), placed(name, 0)))).await;
-    let buckets = async |prefix| store.buckets(&acme(), prefix).await.expect("the store answers");
-    assert_eq!(buckets("q/").await, ["q/a", "q/b", "q/é"]);
-    assert_eq!(buckets("").await, ["p", "q", "q/a", "q/b", "q/é", "q0", "r"]);
-    assert!(buckets("x").await.is_empty());
+    assert_eq!(buckets(&store, &acme(), "q/").await, ["q/a", "q/b", "q/é"]);
+    assert_eq!(buckets(&store, &acme(), "").await, ["p", "q", "q/a", "q/b", "q/é", "q0", "r"]);
+    assert!(buckets(&store, &acme(), "x").await.is_empty());
+}
+
+pub async fn a_bucket_is_named_with_its_lowest_rank(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let placed = [("q/a", 3), ("q/a", -7), ("q/a", i64::MAX), ("q/b", i64::MIN), ("q/c", 5), ("q/c", 4)];
+    let writes = placed.iter().enumerate();
+    let insert = |(index, (bucket, rank)): (usize, &(&str, i64))| {
+        insert(key("run", &index.to_string()), super::given::placed(bucket, *rank))
+    };
+    write(&store, writes.map(insert)).await;
+    let heads = async || store.heads(&acme(), "q/").await.expect("the store answers");
+    let head = |bucket: &str, rank| Head { bucket: bucket.to_owned(), rank };
+    assert_eq!(heads().await, [head("q/a", -7), head("q/b", i64::MIN), head("q/c", 4)]);
+    write(&store, [delete(key("run", "1"), 1), delete(key("run", "3"), 1)]).await;
+    assert_eq!(heads().await, [head("q/a", 3), head("q/c", 4)]);
 }
 
 pub async fn nothing_is_asked_for_and_given(fixture: &dyn Fixture) {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::Fixture;
 use super::given::{
-    acme, batch, bucket, conflict, content, delete, ids, insert, key, moved, page, placed, read, take, taken,
-    too_large, update, write,
+    acme, batch, bucket, buckets, conflict, content, delete, ids, insert, key, moved, page, placed, read,
+    take, taken, too_large, update, write,
 };
-use crate::backend::{Backend, Ceiling, Durability, Ranks, TAKE_LOOKS, Take};
+use crate::backend::{Backend, Beside, Ceiling, Choice, Durability, Ranks, TAKE_LOOKS, Take, Taken};
 use crate::record::Content;
 
 pub async fn the_lowest_rank_is_taken_first(fixture: &dyn Fixture) {
@@ -45,13 +45,47 @@ pub async fn what_the_mover_leaves_is_skipped(fixture: &dyn Fixture) {
     fill(&store, 6).await;
     let even = |id: &str| id.ends_with(['0', '2', '4']);
     let mover = Arc::new(move |record: &crate::record::Record, _| {
-        even(&record.key.id).then(|| moved(record, "running"))
+        even(&record.key.id).then(|| moved(record, "running")).into()
     });
     let found = taken(&store, Take { mover, ..take("ready", "running", 2) }).await;
     assert_eq!(ids(&found), ["0000", "0002"]);
     let left = page(&store, &bucket("ready")).await;
     assert_eq!(ids(&left), ["0001", "0003", "0004", "0005"]);
     assert!(left.iter().all(|record| record.version == 1));
+}
+
+pub async fn a_mover_may_stop(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    fill(&store, 4).await;
+    let mover = Arc::new(|record: &crate::record::Record, _| match record.key.id.as_str() {
+        "0000" => Choice::Leave,
+        "0002" => Choice::Stop,
+        _ => Choice::Move(moved(record, "running")),
+    });
+    let found = taken(&store, Take { mover, ..take("ready", "running", 9) }).await;
+    assert_eq!(ids(&found), ["0001"]);
+    assert_eq!(ids(&page(&store, &bucket("ready")).await), ["0000", "0002", "0003"]);
+}
+
+pub async fn what_is_wanted_beside_is_read_in_the_same_go(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    fill(&store, 3).await;
+    write(&store, [insert(key("run", "e/0001"), content("1")), insert(key("other", "e"), content("2"))])
+        .await;
+    let wanted = |moved: &[crate::record::Record]| {
+        let beside = moved.iter().map(|record| key("run", &format!("e/{}", record.key.id)));
+        beside.chain([key("other", "e"), moved[0].key.clone()]).collect::<Vec<_>>()
+    };
+    let beside = || Beside::Keys(Arc::new(wanted));
+    let found = store.take(Take { beside: beside(), ..take("ready", "running", 2) }).await;
+    let Taken { moved: records, beside: found } = found.expect("nothing stands against the take");
+    assert_eq!(ids(&records), ["0000", "0001"]);
+    let bodies: Vec<_> = found.iter().map(|found| Some(found.as_ref()?.content.clone())).collect();
+    // The last is as the take left it.
+    let last = records[0].content.clone();
+    assert_eq!(bodies, [None, Some(content("1")), Some(content("2")), Some(last)]);
+    let none = Take { beside: beside(), ..take("no such bucket", "running", 2) };
+    assert_eq!(store.take(none).await.expect("the store answers"), Taken::default());
 }
 
 pub async fn a_take_stops_at_its_highest_rank(fixture: &dyn Fixture) {
@@ -66,11 +100,11 @@ pub async fn a_take_stops_at_its_highest_rank(fixture: &dyn Fixture) {
 pub async fn a_take_may_move_to_another_rank(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     fill(&store, 3).await;
-    let mover = Arc::new(|_: &crate::record::Record, _| Some(placed("ready", 9)));
+    let mover = Arc::new(|_: &crate::record::Record, _| Choice::Move(placed("ready", 9)));
     let found = taken(&store, Take { mover, ..take("ready", "ready", 1) }).await;
     assert_eq!(ids(&found), ["0000"]);
     assert_eq!(ids(&page(&store, &bucket("ready")).await), ["0001", "0002", "0000"]);
-    let mover = Arc::new(|_: &crate::record::Record, _| Some(content("done")));
+    let mover = Arc::new(|_: &crate::record::Record, _| Choice::Move(content("done")));
     let found = taken(&store, Take { mover, ..take("ready", "ready", 2) }).await;
     assert_eq!(ids(&found), ["0001", "0002"]);
     assert_eq!(ids(&page(&store, &bucket("ready")).await), ["0000"]);
@@ -105,7 +139,7 @@ pub async fn a_take_gives_up_after_its_looks(fixture: &dyn Fixture) {
     fill(&store, TAKE_LOOKS + 1).await;
     let last = format!("{TAKE_LOOKS:04}");
     let mover = Arc::new(move |record: &crate::record::Record, _| {
-        (record.key.id == last).then(|| moved(record, "running"))
+        (record.key.id == last).then(|| moved(record, "running")).into()
     });
     let find = Take { mover, ..take("ready", "running", 1) };
     assert!(taken(&store, find.clone()).await.is_empty());
@@ -120,7 +154,7 @@ pub async fn a_take_that_grows_a_body_too_much_moves_nothing(fixture: &dyn Fixtu
     let mover = Arc::new(move |record: &crate::record::Record, _| {
         let grows = record.key.id.ends_with('1');
         let body = if grows { large.clone() } else { b"{}".to_vec() };
-        Some(Content { body, ..moved(record, "running") })
+        Choice::Move(Content { body, ..moved(record, "running") })
     });
     too_large(&store.take(Take { mover, ..take("ready", "running", 2) }).await);
     assert_eq!(page(&store, &bucket("ready")).await.len(), 2);
@@ -132,7 +166,7 @@ pub async fn the_mover_sees_the_clock_of_the_store(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     fill(&store, 1).await;
     let mover = Arc::new(|record: &crate::record::Record, now: crate::Millis| {
-        Some(Content { body: now.0.to_string().into_bytes(), ..moved(record, "running") })
+        Choice::Move(Content { body: now.0.to_string().into_bytes(), ..moved(record, "running") })
     });
     let before = store.now().await.expect("the store answers");
     let found = taken(&store, Take { mover, ..take("ready", "running", 1) }).await;
@@ -148,7 +182,7 @@ pub async fn a_taken_record_is_the_takers(fixture: &dyn Fixture) {
     // Whoever read it before the take must lose.
     conflict(store.commit(batch([delete(key("run", "0000"), 1)])).await);
     write(&store, [update(found[0].key.clone(), found[0].version, placed("done", 0))]).await;
-    assert_eq!(store.buckets(&acme(), "").await.expect("the store answers"), ["done"]);
+    assert_eq!(buckets(&store, &acme(), "").await, ["done"]);
 }
 
 async fn fill(store: &Arc<dyn Backend>, count: usize) {

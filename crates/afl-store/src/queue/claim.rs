@@ -1,25 +1,26 @@
 //! Hands out tasks: the most urgent first, each to one holder under a lease.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use afl_engine::event::{Event, Payload};
 use afl_engine::history::{Actor, Move};
 use afl_engine::id::RunId;
 use afl_engine::policy::Effect;
 use afl_engine::run::{Control, Run};
-use afl_engine::task::{DEFAULT_TASK_LIST, Lease, Task, TaskState};
+use afl_engine::task::{DEFAULT_TASK_LIST, Lease, Task, TaskKind, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 
+use super::turns::{Class, Stopped, Stretch};
 use super::{Queue, Ticket};
-use crate::backend::{Ceiling, Durability, Mover, Order, Ranks, Take};
+use crate::backend::{Beside, Ceiling, Choice, Durability, Head, Mover, Ranks, Take, Taken};
 use crate::record::{Key, Record};
-use crate::store::{Error, Stored, bucket, decode, encode, event_record, run_record};
+use crate::store::{Error, Stored, bucket, decode, encode, event_beside, run_record, urgency};
 
 /// What an agent asks for.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Request {
     pub names: Names,
     pub lists: Vec<String>,
@@ -38,10 +39,12 @@ impl Request {
 }
 
 /// Which facets an agent can do. A name without a dot stands for the facet of that name in every namespace.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone)]
 pub enum Names {
     All,
     Only(Vec<String>),
+    /// Those that the function admits, by their whole names.
+    Which(Arc<dyn Fn(&str) -> bool + Send + Sync>),
 }
 
 /// A task in the hands of an agent.
@@ -60,116 +63,135 @@ impl Claim {
     }
 }
 
-/// How many takes a claim makes for each task it may hand out, at most: tasks of one facet with different
-/// policies are taken apart.
+/// How often a take is made again for tasks of one facet with different policies, which are taken apart.
 const TAKES: usize = 8;
 
 impl Queue {
-    /// Hands out up to `max` tasks; none when none is there.
+    /// Hands out up to `max` tasks; none when none is there. One look says where tasks wait; what comes during the
+    /// claim is for the next one.
     pub async fn claim(&self, request: &Request) -> Result<Vec<Claim>, Error> {
         let mut claims = Vec::new();
-        let mut buckets = self.open_buckets(request).await?;
-        let mut classes: BTreeMap<String, Class> = BTreeMap::new();
-        for _ in 0..request.max.saturating_mul(TAKES).max(TAKES) {
-            let wanted = request.max - claims.len();
-            let Some(turn) = self.next_turn(&mut buckets).await?.filter(|_| wanted > 0) else { break };
-            let class = classes.get(&turn.bucket).copied().unwrap_or_default();
-            let (taken, stopped) = self.take(request, &turn, class, wanted).await?;
-            // A turn that ends before another's may come again; one that found nothing has nothing or no room.
-            let over = taken.is_empty() || (turn.ranks == Ranks::All && taken.len() < wanted);
-            claims.extend(self.hand_out(taken).await?);
-            match stopped {
-                Some(other) => {
-                    classes.insert(turn.bucket, other);
-                }
-                None if over => buckets.retain(|bucket| *bucket != turn.bucket),
-                None => {}
-            }
+        if request.max == 0 {
+            return Ok(claims);
         }
+        for stretch in self.turns.stretches(self.heads_for(request).await?) {
+            if claims.len() == request.max || (stretch.ranks == Ranks::All && !claims.is_empty()) {
+                break;
+            }
+            self.claim_stretch(request, stretch, &mut claims).await?;
+        }
+        claims.sort_by_cached_key(|claim| urgency(&claim.task));
         Ok(claims)
     }
 
     /// The buckets that may hold what is asked for.
-    async fn open_buckets(&self, request: &Request) -> Result<Vec<String>, Error> {
+    async fn heads_for(&self, request: &Request) -> Result<Vec<Head>, Error> {
         if let (Names::Only(names), [list]) = (&request.names, &request.lists[..])
             && let [name] = &names[..]
             && name.contains('.')
         {
-            return Ok(vec![bucket::tasks(list, name)]);
+            return Ok(vec![Head { bucket: bucket::tasks(list, name), rank: i64::MIN }]);
         }
         let mut open = Vec::new();
         for list in &request.lists {
             let prefix = bucket::tasks(list, "");
-            let found = self.store.backend().buckets(self.store.tenant(), &prefix).await?;
-            open.extend(found.into_iter().filter(|bucket| request.names.admit(&bucket[prefix.len()..])));
+            let found = self.store.heads(&prefix).await?;
+            self.turns.forget_others(&prefix, &found);
+            open.extend(found.into_iter().filter(|head| request.names.admit(&head.bucket[prefix.len()..])));
         }
         Ok(open)
     }
 
-    /// The bucket whose first task is the most urgent, and how far it may be taken from before another's turn.
-    async fn next_turn(&self, buckets: &mut Vec<String>) -> Result<Option<Turn>, Error> {
-        if let [only] = &buckets[..] {
-            return Ok(Some(Turn { bucket: only.clone(), ranks: Ranks::All }));
-        }
-        let mut heads = Vec::with_capacity(buckets.len());
-        for bucket in std::mem::take(buckets) {
-            let scan = self.store.bucket_scan(bucket.clone(), Order::Ascending, None, 1);
-            let head = self.store.backend().scan(&scan).await?.pop();
-            if let Some(place) = head.and_then(|record| record.content.place) {
-                heads.push((place.rank, bucket));
+    /// Gives each bucket an equal share of what is wanted, and what one leaves to the others.
+    async fn claim_stretch(
+        &self,
+        request: &Request,
+        mut stretch: Stretch,
+        claims: &mut Vec<Claim>,
+    ) -> Result<(), Error> {
+        while !stretch.buckets.is_empty() {
+            let mut more = Vec::new();
+            let buckets = stretch.buckets.len();
+            for (nth, bucket) in stretch.buckets.into_iter().enumerate() {
+                let wanted = request.max - claims.len();
+                if wanted == 0 {
+                    return Ok(());
+                }
+                let share = wanted.div_ceil(buckets - nth);
+                let taken = self.take(request, &bucket, stretch.ranks, share).await?;
+                if taken.count == share {
+                    more.push(bucket);
+                }
+                claims.extend(taken.claims);
             }
+            stretch.buckets = more;
         }
-        heads.sort();
-        let turn = heads.first().map(|(_, bucket)| Turn {
-            bucket: bucket.clone(),
-            ranks: heads.get(1).map_or(Ranks::All, |(rank, _)| Ranks::UpTo(*rank)),
-        });
-        buckets.extend(heads.into_iter().map(|(_, bucket)| bucket));
-        Ok(turn)
+        Ok(())
     }
 
-    /// Takes tasks of one class off the head of a bucket; also the class of the one where it stopped.
+    /// Takes tasks off the head of a bucket, those of one class in one go.
     async fn take(
         &self,
         request: &Request,
-        turn: &Turn,
+        bucket: &str,
+        ranks: Ranks,
+        share: usize,
+    ) -> Result<HandedOut, Error> {
+        let mut all = HandedOut::default();
+        for _ in 0..TAKES {
+            let class = self.turns.class(bucket);
+            let stopped = Stopped::nowhere();
+            let take = self.take_of(request, bucket, ranks, class, &stopped);
+            let taken = self.store.backend().take(Take { limit: share - all.count, ..take }).await?;
+            all.count += taken.moved.len();
+            all.claims.extend(self.hand_out(taken).await?);
+            match stopped.at() {
+                Some(other) if all.count < share => self.turns.met(bucket, other),
+                Some(_) | None => break,
+            }
+        }
+        if all.count > 0 {
+            self.turns.took_from(bucket);
+        }
+        Ok(all)
+    }
+
+    fn take_of(
+        &self,
+        request: &Request,
+        bucket: &str,
+        ranks: Ranks,
         class: Class,
-        limit: usize,
-    ) -> Result<(Vec<Record>, Option<Class>), Error> {
-        let stopped = Arc::new(AtomicU64::new(Class::NONE));
-        let take = Take {
+        stopped: &Stopped,
+    ) -> Take {
+        Take {
             tenant: self.store.tenant().clone(),
-            bucket: turn.bucket.clone(),
-            ranks: turn.ranks,
-            limit,
-            ceiling: class.limit.map(|max| Ceiling {
-                bucket: turn.bucket.replacen(bucket::TASKS, bucket::RUNNING, 1),
-                max: max as usize,
-            }),
+            bucket: bucket.to_owned(),
+            ranks,
+            limit: request.max,
+            ceiling: class
+                .limit
+                .map(|max| Ceiling { bucket: bucket::running_beside(bucket), max: max as usize }),
             durability: match class.effect {
                 // Whether the work was begun must outlive a power cut, or it would be begun twice.
                 Some(Effect::Once) => Durability::Durable,
                 Some(Effect::Idempotent | Effect::Pure) | None => Durability::Relaxed,
             },
-            mover: self.mover(request, class, Arc::clone(&stopped)),
-        };
-        let taken = self.store.backend().take(take).await?;
-        Ok((taken, Class::decode(stopped.load(Ordering::SeqCst))))
+            mover: self.mover(request, class, stopped.clone()),
+            beside: Beside::Keys(Arc::new(events_and_runs)),
+        }
     }
 
-    fn mover(&self, request: &Request, class: Class, stopped: Arc<AtomicU64>) -> Mover {
+    fn mover(&self, request: &Request, class: Class, stopped: Stopped) -> Mover {
         let (owner, lease) = (request.owner.clone(), request.lease);
         let entropy = self.entropy.clone();
         Arc::new(move |record, now| {
-            if stopped.load(Ordering::SeqCst) != Class::NONE {
-                return None;
-            }
             // A damaged task is left where it is, for the doctor to find.
-            let task = decode::<Task>(record).ok()?.item;
+            let Ok(Stored { item: task, .. }) = decode::<Task>(record) else { return Choice::Leave };
             let found = Class::of(&task);
             if found != class {
-                stopped.store(found.encode(), Ordering::SeqCst);
-                return None;
+                stopped.set(found);
+                return Choice::Stop;
             }
             let lease = Lease {
                 owner: owner.clone(),
@@ -177,23 +199,18 @@ impl Queue {
                 expires: now.plus(lease),
                 heartbeat: now,
             };
-            Some(encode(&record.key, &claimed(task, lease, now), now))
+            Choice::Move(encode(&record.key, &claimed(task, lease, now), now))
         })
     }
 
     /// Gives taken tasks their payload. Those of a run that is held or cannot be read are put aside.
-    async fn hand_out(&self, taken: Vec<Record>) -> Result<Vec<Claim>, Error> {
-        let tasks = taken.iter().map(decode::<Task>).collect::<Result<Vec<_>, _>>()?;
-        let mut keys: Vec<Key> = Vec::with_capacity(2 * tasks.len());
-        keys.extend(tasks.iter().map(|task| self.event_key(&task.item)));
-        let runs: BTreeSet<&RunId> = tasks.iter().map(|task| &task.item.workflow_id).collect();
-        keys.extend(runs.iter().map(|run| self.store.run_key(run, run_record())));
-        let mut events = self.store.backend().get(&keys).await?;
-        let records = events.split_off(tasks.len());
-        let runs: BTreeMap<RunId, Option<Record>> = runs.into_iter().cloned().zip(records).collect();
+    async fn hand_out(&self, taken: Taken) -> Result<Vec<Claim>, Error> {
+        let tasks = taken.moved.iter().map(decode::<Task>).collect::<Result<Vec<_>, _>>()?;
+        let (events, runs) = taken.beside.split_at(tasks.len());
+        let runs: BTreeMap<&str, &Record> = runs.iter().flatten().map(|run| (&*run.key.scope, run)).collect();
         let mut claims = Vec::with_capacity(tasks.len());
         for (task, event) in tasks.into_iter().zip(events) {
-            let run = runs.get(&task.item.workflow_id).and_then(Option::as_ref);
+            let run = runs.get(&*task.item.workflow_id.0).copied();
             match self.payload(&task.item, run, event.as_ref()).await {
                 Ok(Some(payload)) => claims.push(Claim::new(task.item, payload)),
                 Ok(None) | Err(Error::Unreadable { .. }) => self.put_aside(task).await?,
@@ -203,10 +220,6 @@ impl Queue {
         Ok(claims)
     }
 
-    fn event_key(&self, task: &Task) -> Key {
-        self.store.run_key(&task.workflow_id, event_record(&task.step_id))
-    }
-
     /// What the task is about; nothing when its run does not want it done now.
     pub(super) async fn payload(
         &self,
@@ -214,12 +227,14 @@ impl Queue {
         run: Option<&Record>,
         event: Option<&Record>,
     ) -> Result<Option<Map<String, Value>>, Error> {
-        let Some(run) = run.map(decode::<Run>).transpose()? else { return Ok(None) };
-        if run.item.control != Control::Go || run.item.status.is_terminal() {
-            return Ok(None);
+        if task.kind() == TaskKind::Event {
+            let Some(run) = run.map(decode::<Run>).transpose()? else { return Ok(None) };
+            if run.item.control != Control::Go || run.item.status.is_terminal() {
+                return Ok(None);
+            }
         }
         let Some(event) = event.map(decode::<Event>).transpose()? else { return Ok(None) };
-        self.whole_payload(&run.item.id, &event.item.payload, &task.path).await.map(Some)
+        self.whole_payload(&task.workflow_id, &event.item.payload, &task.path).await.map(Some)
     }
 
     /// The values of a payload, the large ones included.
@@ -250,38 +265,19 @@ impl Queue {
     }
 }
 
-struct Turn {
-    bucket: String,
-    ranks: Ranks,
+/// What came of some takes; not everything that was taken is handed out.
+#[derive(Default)]
+struct HandedOut {
+    count: usize,
+    claims: Vec<Claim>,
 }
 
-/// Tasks that can be taken in one go: the limit and the durability are of the whole take.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Class {
-    limit: Option<u32>,
-    effect: Option<Effect>,
-}
-
-impl Class {
-    const NONE: u64 = u64::MAX;
-    const LIMITED: u64 = 1 << 32;
-    const ONCE: u64 = 1 << 33;
-
-    fn of(task: &Task) -> Self {
-        Self { limit: task.policy.limit, effect: task.policy.effect.filter(|effect| *effect == Effect::Once) }
-    }
-
-    fn encode(self) -> u64 {
-        let once = self.effect.map_or(0, |_| Self::ONCE);
-        self.limit.map_or(0, |limit| u64::from(limit) | Self::LIMITED) | once
-    }
-
-    fn decode(code: u64) -> Option<Self> {
-        (code != Self::NONE).then(|| Self {
-            limit: (code & Self::LIMITED != 0).then_some(code as u32),
-            effect: (code & Self::ONCE != 0).then_some(Effect::Once),
-        })
-    }
+/// The events of the tasks in their order, then their runs.
+fn events_and_runs(tasks: &[Record]) -> Vec<Key> {
+    let event = |task: &Record| Key { id: event_beside(&task.key.id), ..task.key.clone() };
+    let runs: BTreeMap<&str, &Record> = tasks.iter().map(|task| (&*task.key.scope, task)).collect();
+    let run = |task: &Record| Key { id: run_record(), ..task.key.clone() };
+    tasks.iter().map(event).chain(runs.into_values().map(run)).collect()
 }
 
 impl Names {
@@ -291,6 +287,17 @@ impl Names {
         match self {
             Self::All => true,
             Self::Only(names) => names.iter().any(|offered| offered == name || offered == short),
+            Self::Which(admits) => admits(name),
+        }
+    }
+}
+
+impl fmt::Debug for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("All"),
+            Self::Only(names) => f.debug_tuple("Only").field(names).finish(),
+            Self::Which(_) => f.write_str("Which"),
         }
     }
 }

@@ -8,6 +8,8 @@ mod outcome;
 mod refusal;
 mod settle;
 mod sweep;
+mod system;
+mod turns;
 
 use afl_engine::id::{RunId, StepId};
 use serde::{Deserialize, Serialize};
@@ -20,13 +22,15 @@ pub use continuing::Continued;
 pub use note::{LogLevel, LogLine, LogPage, LogStream};
 pub use refusal::Refusal;
 pub use settle::Settled;
-pub use sweep::Swept;
+pub use sweep::{Swept, Upkeep};
+pub use system::Order;
 
 /// One tenant's tasks.
 #[derive(Clone, Debug)]
 pub struct Queue {
     store: Store,
     entropy: Entropy,
+    turns: turns::Turns,
 }
 
 /// What shows that a write comes from the one who holds the task.
@@ -44,7 +48,7 @@ const CONFLICT_TRIES: usize = 16;
 
 impl Queue {
     pub fn new(store: Store, entropy: Entropy) -> Self {
-        Self { store, entropy }
+        Self { store, entropy, turns: turns::Turns::default() }
     }
 }
 

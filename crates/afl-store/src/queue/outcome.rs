@@ -6,7 +6,7 @@ use afl_engine::attribute::{Blob, Held, blob_of};
 use afl_engine::event::{Event, EventError, EventState, Payload, Reception};
 use afl_engine::history::{Actor, Move};
 use afl_engine::policy::Effect;
-use afl_engine::task::{MAX_DELIVERIES, Task, TaskState, UNCERTAIN};
+use afl_engine::task::{MAX_DELIVERIES, Task, TaskKind, TaskState, UNCERTAIN};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value, check_size};
 
@@ -48,13 +48,13 @@ fn completed_as(
     now: Millis,
 ) -> Outcome {
     let (told, blobs) = held(result);
-    let mut result = event.partial.clone();
+    let mut result = event.told_by(task.token);
     result.extend(told);
     let event = Event {
         state: EventState::Completed,
         result: Some(result),
         error: None,
-        reception: Reception::Arrived,
+        reception: received(&task),
         ..event
     };
     let task = ended(task, state, now).moved(what, by, "", now);
@@ -94,7 +94,7 @@ fn failed_as(
         state: EventState::Error,
         result: None,
         error: Some(error),
-        reception: Reception::Arrived,
+        reception: received(&task),
         ..event
     };
     Outcome { task, event: Some(event), blobs: Vec::new() }
@@ -155,8 +155,16 @@ pub(super) fn silent(task: Task, event: Event, now: Millis) -> Option<Outcome> {
     }
 }
 
+/// An outcome waits for the evaluator of its run; nobody waits for that of a system task.
+fn received(task: &Task) -> Reception {
+    match task.kind() {
+        TaskKind::Event => Reception::Arrived,
+        TaskKind::System => Reception::Taken,
+    }
+}
+
 /// The lease stays: it tells who did the work, and knows the holder when it tells it again.
-fn ended(task: Task, state: TaskState, now: Millis) -> Task {
+pub(super) fn ended(task: Task, state: TaskState, now: Millis) -> Task {
     Task { state, not_before: None, updated: now, ended: Some(now), ..task }
 }
 

@@ -4,7 +4,7 @@
 use afl_engine::event::{Event, EventError};
 use afl_engine::history::Move;
 use afl_engine::run::{Control, Run};
-use afl_engine::task::{Lease, Task, TaskState};
+use afl_engine::task::{Lease, Task, TaskKind, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 
@@ -48,10 +48,19 @@ impl Queue {
 
     /// The holder gives the task back undone, for others to take at once.
     pub async fn release(&self, ticket: &Ticket) -> Result<Settled, Refusal> {
+        self.give_back(ticket, None).await
+    }
+
+    /// The holder gives the task back undone, for others to take later.
+    pub async fn put_off(&self, ticket: &Ticket, until: Millis) -> Result<Settled, Refusal> {
+        self.give_back(ticket, Some(until)).await
+    }
+
+    async fn give_back(&self, ticket: &Ticket, not_before: Option<Millis>) -> Result<Settled, Refusal> {
         self.settle(ticket, |task, _, now| {
             let deliveries = task.deliveries.saturating_sub(1);
             let by = task.holder();
-            let task = Task { state: TaskState::Pending, deliveries, not_before: None, updated: now, ..task };
+            let task = Task { state: TaskState::Pending, deliveries, not_before, updated: now, ..task };
             let task = task.moved(Move::Requeued, &by, "given back", now);
             Ok(Outcome { task, event: None, blobs: Vec::new() })
         })
@@ -135,8 +144,14 @@ impl Queue {
     /// The task and the event, if the ticket is that of the holder.
     pub(super) async fn holding(&self, ticket: &Ticket) -> Result<Held, Refusal> {
         let work = self.store.work(&ticket.run, &ticket.step).await?;
-        let (Some(run), Some(task), Some(event)) = (work.run, work.task, work.event) else {
-            return Err(Refusal::Unknown { run: ticket.run.clone(), step: ticket.step.clone() });
+        let unknown = || Refusal::Unknown { run: ticket.run.clone(), step: ticket.step.clone() };
+        let (Some(task), Some(event)) = (work.task, work.event) else { return Err(unknown()) };
+        let (control, asked) = match task.item.kind() {
+            TaskKind::Event => {
+                let run = work.run.ok_or_else(unknown)?.item;
+                (run.control, asked(&run))
+            }
+            TaskKind::System => (Control::Go, Asked::OnErrors),
         };
         let path = || task.item.path.clone();
         let own = task.item.token == ticket.token
@@ -154,12 +169,9 @@ impl Queue {
             | TaskState::Ignored
             | TaskState::Pending => return Err(Refusal::LeaseLost { path: path() }),
         }
-        match run.item.control {
+        match control {
             Control::Cancel => Err(Refusal::Canceled { run: ticket.run.clone(), path: path() }),
-            Control::Go | Control::Hold => {
-                let asked = asked(&run.item);
-                Ok(Held::Now(Box::new(Holding { task, event, asked })))
-            }
+            Control::Go | Control::Hold => Ok(Held::Now(Box::new(Holding { task, event, asked }))),
         }
     }
 

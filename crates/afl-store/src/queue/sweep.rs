@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::outcome;
 use super::{Queue, Settled};
-use crate::backend::{Durability, Mark, Order, Ranks, Scan, Take};
+use crate::backend::{Beside, Choice, Durability, Head, Mark, Order, Ranks, Scan, Take};
 use crate::notification::Asked;
 use crate::record::Record;
 use crate::store::{Error, Stored, bucket, decode, encode, mark_of};
@@ -34,7 +34,36 @@ pub struct Swept {
     pub next: Option<Millis>,
 }
 
+impl Swept {
+    fn note_next(&mut self, head: &Head) {
+        let at = Millis(head.rank);
+        self.next = Some(self.next.map_or(at, |next| next.min(at)));
+    }
+}
+
+/// What a janitor would have to do, as one look saw it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Upkeep {
+    pub now: Millis,
+    /// The first thing that has a time, if it has come or not.
+    pub next: Option<Millis>,
+}
+
+impl Upkeep {
+    pub fn is_due(&self) -> bool {
+        self.next.is_some_and(|next| next <= self.now)
+    }
+}
+
 impl Queue {
+    /// Looks whether a round has something to do that cannot wait.
+    pub async fn upkeep(&self) -> Result<Upkeep, Error> {
+        let mut heads = self.store.heads(bucket::RUNNING).await?;
+        heads.extend(self.store.heads(bucket::TIMERS).await?);
+        let next = heads.iter().map(|head| Millis(head.rank)).min();
+        Ok(Upkeep { now: self.store.now().await?, next })
+    }
+
     /// One round. It is safe for many to do it at once.
     pub async fn sweep_once(&self) -> Result<Swept, Error> {
         let mut swept = Swept::default();
@@ -45,12 +74,15 @@ impl Queue {
     }
 
     async fn sweep_silent(&self, swept: &mut Swept) -> Result<(), Error> {
-        let buckets = self.store.backend().buckets(self.store.tenant(), bucket::RUNNING).await?;
-        for bucket in buckets {
+        for head in self.store.heads(bucket::RUNNING).await? {
             let now = self.store.now().await?;
+            if head.rank > now.0 {
+                swept.note_next(&head);
+                continue;
+            }
             let mut after = None;
             loop {
-                let page = self.store.backend().scan(&self.due(&bucket, now, after)).await?;
+                let page = self.store.backend().scan(&self.due(&head.bucket, now, after)).await?;
                 for record in &page {
                     self.sweep_one(record, now, swept).await?;
                 }
@@ -60,7 +92,7 @@ impl Queue {
                 // Those that cannot be read stay where they are; what is behind them is looked after all the same.
                 after = page.last().map(mark_of);
             }
-            self.note_next(&bucket, swept).await?;
+            self.look_for_next(&head.bucket, swept).await?;
         }
         Ok(())
     }
@@ -95,33 +127,36 @@ impl Queue {
 
     /// Retries whose time has come go back to their queues.
     async fn sweep_timers(&self, swept: &mut Swept) -> Result<(), Error> {
+        let Some(head) = self.store.heads(bucket::TIMERS).await?.pop() else { return Ok(()) };
+        let now = self.store.now().await?;
+        if head.rank > now.0 {
+            swept.note_next(&head);
+            return Ok(());
+        }
         loop {
-            let now = self.store.now().await?;
             let take = Take {
-                tenant: self.store.tenant().clone(),
-                bucket: bucket::TIMERS.to_owned(),
                 ranks: Ranks::UpTo(now.0),
-                limit: PAGE,
-                ceiling: None,
-                durability: Durability::Relaxed,
                 mover: Arc::new(|record, now| {
                     // One that is damaged stays where it is, for the doctor to find.
-                    let task = decode::<Task>(record).ok()?.item;
-                    task.not_before.filter(|at| *at <= now)?;
-                    Some(encode(&record.key, &Task { not_before: None, ..task }, now))
+                    let Ok(Stored { item: task, .. }) = decode::<Task>(record) else { return Choice::Leave };
+                    if task.not_before.is_none_or(|at| at > now) {
+                        return Choice::Leave;
+                    }
+                    Choice::Move(encode(&record.key, &Task { not_before: None, ..task }, now))
                 }),
+                ..self.page_of(bucket::TIMERS.to_owned())
             };
-            let moved = self.store.backend().take(take).await?.len();
+            let moved = self.store.backend().take(take).await?.moved.len();
             swept.due += moved;
             if moved < PAGE {
                 break;
             }
         }
-        self.note_next(bucket::TIMERS, swept).await
+        self.look_for_next(bucket::TIMERS, swept).await
     }
 
     async fn sweep_aside(&self, swept: &mut Swept) -> Result<(), Error> {
-        for bucket in self.store.backend().buckets(self.store.tenant(), bucket::HELD).await? {
+        for bucket in self.store.buckets(bucket::HELD).await? {
             let run = RunId(bucket[bucket::HELD.len()..].into());
             match self.return_aside(&run).await {
                 Ok(returned) => swept.returned += returned,
@@ -142,19 +177,7 @@ impl Queue {
         }
         let mut returned = 0;
         loop {
-            let take = Take {
-                tenant: self.store.tenant().clone(),
-                bucket: bucket::held(run),
-                ranks: Ranks::All,
-                limit: PAGE,
-                ceiling: None,
-                durability: Durability::Relaxed,
-                mover: Arc::new(|record, now| {
-                    // As above.
-                    Some(encode(&record.key, &decode::<Task>(record).ok()?.item, now))
-                }),
-            };
-            let moved = self.store.backend().take(take).await?.len();
+            let moved = self.store.backend().take(self.page_of(bucket::held(run))).await?.moved.len();
             returned += moved;
             if moved < PAGE {
                 return Ok(returned);
@@ -162,13 +185,26 @@ impl Queue {
         }
     }
 
-    async fn note_next(&self, bucket: &str, swept: &mut Swept) -> Result<(), Error> {
-        let scan = self.store.bucket_scan(bucket.to_owned(), Order::Ascending, None, 1);
-        let head = self.store.backend().scan(&scan).await?.pop();
-        if let Some(place) = head.and_then(|record| record.content.place) {
-            let at = Millis(place.rank);
-            swept.next = Some(swept.next.map_or(at, |next| next.min(at)));
+    /// A take that puts the tasks of a bucket where they belong by what they say.
+    fn page_of(&self, bucket: String) -> Take {
+        Take {
+            tenant: self.store.tenant().clone(),
+            bucket,
+            ranks: Ranks::All,
+            limit: PAGE,
+            ceiling: None,
+            durability: Durability::Relaxed,
+            mover: Arc::new(|record, now| {
+                let task = decode::<Task>(record);
+                task.map_or(Choice::Leave, |task| Choice::Move(encode(&record.key, &task.item, now)))
+            }),
+            beside: Beside::Nothing,
         }
+    }
+
+    async fn look_for_next(&self, bucket: &str, swept: &mut Swept) -> Result<(), Error> {
+        let heads = self.store.heads(bucket).await?;
+        heads.iter().filter(|head| head.bucket == bucket).for_each(|head| swept.note_next(head));
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! What the queue promises its agents, on the memory backend with a simulated clock.
 
+mod fair;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -63,6 +65,7 @@ impl World {
             iterations_now: 0,
             active: Vec::new(),
             counts: Counts::default(),
+            turn: None,
             error: None,
         };
         let write = self.store().put(&self.run, &run, expect, now);
@@ -101,7 +104,7 @@ impl World {
             payload: BTreeMap::from([("n".to_owned(), afl_engine::attribute::Held::Inline(json!(number)))]),
             result: None,
             error: None,
-            partial: BTreeMap::new(),
+            partial: None,
             reception: Reception::Open,
         };
         let task = Task {
@@ -112,6 +115,7 @@ impl World {
             state: TaskState::Pending,
             task_list_name: "default".into(),
             created: now,
+            turn: None,
             updated: now,
             policy,
             token: 0,

@@ -103,6 +103,11 @@ pub(crate) fn event_record(id: &StepId) -> String {
     format!("{EVENTS}{id}")
 }
 
+/// The event of a task, by the ids of their records.
+pub(crate) fn event_beside(task_record: &str) -> String {
+    format!("{EVENTS}{}", task_record.strip_prefix(TASKS).unwrap_or(task_record))
+}
+
 pub(crate) fn task_record(id: &StepId) -> String {
     format!("{TASKS}{id}")
 }

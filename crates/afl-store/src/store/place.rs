@@ -2,7 +2,7 @@
 
 use afl_engine::event::{Event, Reception};
 use afl_engine::run::{Control, Run, RunStatus};
-use afl_engine::task::{Task, TaskState};
+use afl_engine::task::{Task, TaskKind, TaskState};
 use afl_engine::time::Millis;
 
 use crate::record::Place;
@@ -19,6 +19,8 @@ pub mod bucket {
     pub const TASKS: &str = "tasks/";
     /// Before a task list and a name: tasks that are being worked on, by the time to look after them.
     pub const RUNNING: &str = "running/";
+    /// System tasks that have ended, by the time of it; those of a run are found by their run.
+    pub const ENDED: &str = "ended";
     /// Before a run: tasks that are not handed out while the run is held.
     pub const HELD: &str = "held/";
     /// Before the name of a [`Shelf`](super::Shelf).
@@ -26,6 +28,11 @@ pub mod bucket {
 
     pub fn tasks(list: &str, name: &str) -> String {
         format!("{TASKS}{list}/{name}")
+    }
+
+    /// Where the tasks of a bucket of [`TASKS`] are while they are worked on.
+    pub(crate) fn running_beside(tasks: &str) -> String {
+        tasks.replacen(TASKS, RUNNING, 1)
     }
 
     pub fn running(list: &str, name: &str) -> String {
@@ -114,7 +121,15 @@ pub(crate) fn of_task(task: &Task) -> Option<Place> {
             let deadline = task.deadline().expect("a task in work has a lease");
             Some(Place { bucket: bucket::running(list, name), rank: deadline.0 })
         }
-        (TaskState::Completed | TaskState::Failed | TaskState::Ignored | TaskState::Canceled, _) => None,
+        (TaskState::Completed | TaskState::Failed | TaskState::Ignored | TaskState::Canceled, _) => {
+            match task.kind() {
+                TaskKind::Event => None,
+                TaskKind::System => {
+                    let ended = task.ended.expect("a task that has ended knows when");
+                    Some(Place { bucket: bucket::ENDED.to_owned(), rank: ended.0 })
+                }
+            }
+        }
     }
 }
 
@@ -122,9 +137,14 @@ pub(crate) fn of_task(task: &Task) -> Option<Place> {
 const TIME_BITS: u32 = 44;
 const MAX_PRIORITY: i64 = 100_000;
 
-/// The higher priority first, then the older.
-fn urgency(task: &Task) -> i64 {
+/// The rank of the last task that could be as urgent as one of this rank.
+pub(crate) fn last_as_urgent(rank: i64) -> i64 {
+    rank | ((1 << TIME_BITS) - 1)
+}
+
+/// The higher priority first, then the one whose turn is earlier.
+pub(crate) fn urgency(task: &Task) -> i64 {
     let priority = task.priority().clamp(-MAX_PRIORITY, MAX_PRIORITY);
-    let created = task.created.0.clamp(0, (1 << TIME_BITS) - 1);
-    ((MAX_PRIORITY - priority) << TIME_BITS) | created
+    let turn = task.turn.unwrap_or(task.created).0.clamp(0, (1 << TIME_BITS) - 1);
+    ((MAX_PRIORITY - priority) << TIME_BITS) | turn
 }

@@ -41,6 +41,7 @@ fn run(id: &str, status: RunStatus, created: i64) -> Run {
         iterations_now: 0,
         active: Vec::new(),
         counts: Counts::default(),
+        turn: None,
         error: None,
     }
 }
@@ -129,6 +130,7 @@ fn tasks_are_ranked_by_priority_then_age() {
             state: TaskState::Pending,
             task_list_name: "default".into(),
             created: Millis(created),
+            turn: None,
             updated: Millis(created),
             policy: Policy { priority, ..Policy::default() },
             token: 0,

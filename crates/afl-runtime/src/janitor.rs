@@ -1,0 +1,237 @@
+//! The janitor: looks after tasks whose holder is silent, retries that are due, and what nobody needs any more.
+//!
+//! Every process has one. They look for themselves, and a named lock says which of them does what is to be done: it is
+//! held for a few seconds, so another takes over soon when its holder dies. Two at once would do no harm but cost twice.
+
+use std::time::Duration;
+
+use afl_engine::time::Millis;
+use afl_store::lock::Hold;
+use afl_store::server::{PURGED_AFTER, Server};
+use afl_store::store::bucket;
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+use crate::error::Error;
+use crate::service::Service;
+
+/// Who does what is due.
+const LOCK: &str = "afl.janitor";
+const HELD_FOR: Millis = Millis(5_000);
+/// Who did what can wait; it is not given back, so that it is done once in this time by all processes together.
+const CHORES_LOCK: &str = "afl.chores";
+const CHORES_EVERY: Millis = Millis(60_000);
+
+/// From one look to the next: at least, when nothing is due, and after something came that may be due soon.
+const LEAST: Duration = Duration::from_millis(20);
+const IDLE: Duration = Duration::from_secs(15);
+const CLAIMED: Duration = Duration::from_secs(1);
+/// When something was due and could not be done, or another was at it.
+const OVERDUE: Duration = Duration::from_millis(250);
+/// How long to leave a store alone that failed.
+const BACKOFF: Duration = Duration::from_millis(500);
+
+pub(crate) struct Janitor {
+    service: Service,
+    owner: String,
+    /// The lock, and until when it is ours by the store's clock.
+    hold: Option<(Hold, Millis)>,
+    next_chores: Millis,
+}
+
+impl Janitor {
+    pub(crate) fn new(service: Service) -> Self {
+        let owner = service.fresh_id();
+        Self { service, owner, hold: None, next_chores: Millis(0) }
+    }
+
+    /// A round whenever something may be due. Claims of other processes are found by the slow rounds: they come by the
+    /// thousand, and hearing of each would cost more than the claim.
+    pub(crate) async fn keep_house(mut self, claimed: &Notify, stop: &Notify) {
+        let mut timers = self.service.store.watch(bucket::TIMERS);
+        let mut due = Instant::now();
+        loop {
+            tokio::select! {
+                () = stop.notified() => break,
+                () = sleep_until(due) => due = Instant::now() + self.round().await.unwrap_or(BACKOFF),
+                () = timers.changed() => due = due.min(Instant::now() + LEAST),
+                () = claimed.notified() => due = due.min(Instant::now() + CLAIMED),
+            }
+        }
+        // One that is not given back runs out.
+        drop(self.let_go().await);
+    }
+
+    /// Looks, does what is to be done unless another does it, and says how long until the next look.
+    async fn round(&mut self) -> Result<Duration, Error> {
+        let upkeep = self.service.queue.upkeep().await?;
+        let mut next = upkeep.next;
+        if upkeep.is_due() {
+            if !self.is_elected(upkeep.now).await? {
+                return Ok(OVERDUE);
+            }
+            next = self.service.sweep_once().await?.next;
+        }
+        let now = self.service.store.now().await?;
+        if now >= self.next_chores {
+            self.next_chores = now.plus(CHORES_EVERY);
+            self.do_chores(now).await?;
+        }
+        let wait = next.map(|next| u64::try_from(next.since(now).0));
+        if next.is_none_or(|next| next > now.plus(HELD_FOR)) {
+            self.let_go().await?;
+        }
+        Ok(match wait {
+            None => IDLE,
+            Some(Ok(wait)) => Duration::from_millis(wait).clamp(LEAST, IDLE),
+            // It is due and was not done, so perhaps it cannot be.
+            Some(Err(_)) => OVERDUE,
+        })
+    }
+
+    async fn is_elected(&mut self, now: Millis) -> Result<bool, Error> {
+        let lasts = |until: &Millis| *until > now.plus(Millis(HELD_FOR.0 / 2));
+        if self.hold.as_ref().is_some_and(|(_, until)| lasts(until)) {
+            return Ok(true);
+        }
+        let acquired = self.service.locks().acquire(LOCK, &self.owner, HELD_FOR, Value::Null).await?;
+        self.hold = acquired.map(|hold| (hold, now.plus(HELD_FOR)));
+        Ok(self.hold.is_some())
+    }
+
+    async fn let_go(&mut self) -> Result<(), Error> {
+        if let Some((hold, _)) = self.hold.take() {
+            self.service.locks().release(&hold).await?;
+        }
+        Ok(())
+    }
+
+    async fn do_chores(&self, now: Millis) -> Result<(), Error> {
+        let locks = self.service.locks();
+        if locks.acquire(CHORES_LOCK, &self.owner, CHORES_EVERY, Value::Null).await?.is_none() {
+            return Ok(());
+        }
+        // It brings back, too, what was put aside when its run went on.
+        self.service.sweep_once().await?;
+        self.service.watch_over(now).await?;
+        let servers = self.service.collection::<Server>();
+        for (name, server) in servers.up_to(now.0.saturating_sub(PURGED_AFTER.0)).await? {
+            match servers.remove(&name, server.version).await {
+                // It has come back.
+                Err(error) if error.is_conflict() => {}
+                removed => removed?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use afl_store::backend::Durability;
+    use afl_store::clock::{Clock, SimClock};
+    use afl_store::entropy::Entropy;
+    use afl_store::fault::{Fault, Faulty};
+    use afl_store::memory::Memory;
+    use afl_store::record::Tenant;
+
+    use super::*;
+    use crate::StartRequest;
+    use crate::agent::{Claim, Names, Request};
+
+    const LEASE: Millis = Millis(60_000);
+
+    struct World {
+        clock: SimClock,
+        memory: Arc<Memory>,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let clock = SimClock::new(Millis(1_800_000_000_000));
+            let memory = Arc::new(Memory::new(Clock::Simulated(clock.clone())));
+            Self { clock, memory }
+        }
+
+        /// The janitor of a process of its own, and its store as that process sees it.
+        fn process(&self, seed: u64) -> (Janitor, Arc<Faulty>) {
+            let store = Arc::new(Faulty::new(self.memory.clone(), |_| Fault::None));
+            let tenant = Tenant::new(Tenant::LOCAL).expect("a good name");
+            let service = Service::with_entropy(store.clone(), tenant, Entropy::seeded(seed));
+            (Janitor::new(service), store)
+        }
+
+        /// A task whose holder says nothing until its lease is over.
+        async fn silent(&self, service: &Service) -> Claim {
+            let text = "event facet E()\nworkflow W() andThen { e = E() }";
+            let program = crate::compile("w.afl", text).expect("it compiles");
+            let hash = service.publish(&program).await.expect("it is stored");
+            service.start(StartRequest::new(hash)).await.expect("it starts");
+            let request = Request { lease: LEASE, ..Request::new(Names::All, "gone") };
+            let claim = service.claim(&request).await.expect("the store answers").remove(0);
+            self.clock.advance(LEASE.plus(Millis(1)));
+            claim
+        }
+    }
+
+    async fn is_free(service: &Service) -> bool {
+        let request = Request::new(Names::All, "next");
+        !service.claim(&request).await.expect("the store answers").is_empty()
+    }
+
+    #[tokio::test]
+    async fn one_janitor_sweeps_and_another_takes_over_when_it_dies() {
+        let world = World::new();
+        let ((mut first, _), (mut second, store)) = (world.process(1), world.process(2));
+        world.silent(&first.service).await;
+        // It dies right after it was elected.
+        let now = world.clock.now();
+        assert!(first.is_elected(now).await.expect("the store answers"));
+        let wait = second.round().await.expect("the store answers");
+        assert_eq!(wait, OVERDUE);
+        assert!(!is_free(&second.service).await, "the lock is not its own");
+        assert_eq!(store.counts().writes(), 0, "who is not elected writes nothing");
+        world.clock.advance(HELD_FOR);
+        second.round().await.expect("the store answers");
+        assert!(is_free(&second.service).await, "the time of the dead one is over");
+        assert!(second.hold.is_none(), "nothing is due soon, so the next one need not wait");
+    }
+
+    #[tokio::test]
+    async fn an_idle_round_is_two_looks_and_writes_nothing() {
+        let world = World::new();
+        let (mut janitor, store) = world.process(1);
+        janitor.round().await.expect("the store answers");
+        let before = store.counts();
+        world.clock.advance(Millis(15_000));
+        assert_eq!(janitor.round().await.expect("the store answers"), IDLE);
+        let after = store.counts();
+        // Two looks, and the time before and after.
+        assert_eq!((after.writes() - before.writes(), after.calls - before.calls), (0, 4));
+    }
+
+    #[tokio::test]
+    async fn chores_are_done_by_one_process_in_a_minute() {
+        let world = World::new();
+        let ((mut first, _), (mut second, store)) = (world.process(1), world.process(2));
+        let servers = first.service.collection::<Server>();
+        let fields = serde_json::json!({
+            "uuid": "old", "server_group": "g", "service_name": "afl-agent", "server_name": "host",
+            "ping_time": world.clock.now(),
+        });
+        let server: Server = serde_json::from_value(fields).expect("a server");
+        servers.put("old", &server, None, Durability::Durable).await.expect("it is stored");
+        first.round().await.expect("the store answers");
+        second.round().await.expect("the store answers");
+        assert_eq!(store.counts().writes(), 0, "the other did them");
+        world.clock.advance(PURGED_AFTER);
+        second.round().await.expect("the store answers");
+        assert_eq!(servers.all().await.expect("the store answers").len(), 0);
+        let writes = store.counts().writes();
+        first.round().await.expect("the store answers");
+        assert_eq!(store.counts().writes(), writes);
+    }
+}

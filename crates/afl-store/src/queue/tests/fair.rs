@@ -1,0 +1,99 @@
+//! Whose turn it is when several names have tasks.
+
+use super::*;
+use crate::fault::{Fault, Faulty};
+
+/// Tasks of a name, each a millisecond younger than the one before.
+async fn backlog(world: &World, name: &str, numbers: std::ops::Range<u32>) {
+    for number in numbers {
+        world.ask(number, name, Policy::default()).await;
+        world.clock.advance(Millis(1));
+    }
+}
+
+#[tokio::test]
+async fn a_name_with_a_backlog_takes_turns_with_the_others() {
+    let world = World::new().await;
+    backlog(&world, "a.F", 0..50).await;
+    backlog(&world, "b.G", 50..52).await;
+    backlog(&world, "c.H", 60..61).await;
+    let mut seen = Vec::new();
+    for _ in 0..7 {
+        seen.extend(names(&world.claim(&[], 1).await).into_iter().map(str::to_owned));
+    }
+    assert_eq!(seen, ["W.s0", "W.s50", "W.s60", "W.s1", "W.s51", "W.s2", "W.s3"]);
+}
+
+#[tokio::test]
+async fn a_claim_of_many_gives_each_name_its_share_and_the_rest_to_who_has_more() {
+    let world = World::new().await;
+    backlog(&world, "a.F", 0..50).await;
+    backlog(&world, "b.G", 50..60).await;
+    backlog(&world, "c.H", 60..62).await;
+    let claims = world.claim(&[], 12).await;
+    let of = |name: &str| claims.iter().filter(|claim| &*claim.task.name == name).count();
+    assert_eq!((of("a.F"), of("b.G"), of("c.H")), (5, 5, 2));
+    assert!(claims.is_sorted_by_key(|claim| claim.task.created), "the oldest is begun first");
+}
+
+#[tokio::test]
+async fn a_lower_priority_waits_though_its_name_has_waited_longer() {
+    let world = World::new().await;
+    let urgent = Policy { priority: Some(90), ..Policy::default() };
+    backlog(&world, "b.G", 0..3).await;
+    for number in 10..13 {
+        world.ask(number, "a.F", urgent.clone()).await;
+    }
+    let mut seen = Vec::new();
+    for _ in 0..5 {
+        seen.extend(names(&world.claim(&[], 1).await).into_iter().map(str::to_owned));
+    }
+    assert_eq!(seen, ["W.s10", "W.s11", "W.s12", "W.s0", "W.s1"]);
+}
+
+#[tokio::test]
+async fn what_is_behind_tasks_that_may_not_run_is_found() {
+    let world = World::new().await;
+    let policy = |priority, limit| Policy { priority: Some(priority), limit, ..Policy::default() };
+    for (number, name) in [(0, "a.F"), (1, "b.G")] {
+        world.ask(number, name, policy(90 - i64::from(number), Some(1))).await;
+    }
+    assert_eq!(names(&world.claim(&[], 9).await), ["W.s0", "W.s1"]);
+    // Both names are at their limit, and behind their urgent tasks is one that has none.
+    world.ask(2, "a.F", policy(90, Some(1))).await;
+    world.ask(3, "b.G", policy(80, Some(1))).await;
+    assert_eq!(world.claim(&[], 9).await, []);
+    world.ask(4, "c.H", policy(10, None)).await;
+    assert_eq!(names(&world.claim(&[], 9).await), ["W.s4"]);
+}
+
+/// How often one claim reads and takes.
+async fn calls(world: &World, max: usize) -> (u64, u64) {
+    let faulty = Arc::new(Faulty::new(world.memory.clone(), |_| Fault::None));
+    let queue = Queue {
+        store: Store::new(faulty.clone(), Tenant::new(Tenant::LOCAL).unwrap()),
+        ..world.queue.clone()
+    };
+    let request = Request { max, lease: LEASE, ..Request::new(Names::All, "a1") };
+    queue.claim(&request).await.unwrap();
+    let counts = faulty.counts();
+    (counts.calls - counts.writes(), counts.takes)
+}
+
+#[tokio::test]
+async fn a_claim_is_one_look_and_one_take_whatever_waits() {
+    let world = World::new().await;
+    assert_eq!(calls(&world, 5).await, (1, 0));
+    world.ask(0, "a.F", Policy::default()).await;
+    assert_eq!(calls(&world, 5).await, (1, 1));
+    backlog(&world, "a.F", 1..300).await;
+    backlog(&world, "b.G", 300..600).await;
+    assert_eq!(calls(&world, 1).await, (1, 1));
+    assert_eq!(calls(&world, 64).await, (1, 2));
+    // Of a facet with a policy that the first take of it has met, too.
+    world.ask(600, "c.H", Policy { limit: Some(9), ..Policy::default() }).await;
+    world.ask(601, "c.H", Policy { limit: Some(9), ..Policy::default() }).await;
+    assert_eq!(calls(&world, 1).await, (1, 2));
+    calls(&world, 2).await;
+    assert_eq!(calls(&world, 1).await, (1, 1));
+}

@@ -1,0 +1,150 @@
+//! Whose turn it is: the most urgent tasks first, and names in turn where several have equally urgent ones.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use afl_engine::policy::Effect;
+use afl_engine::task::Task;
+use tokio::sync::watch;
+
+use crate::backend::{Head, Ranks};
+use crate::store::last_as_urgent;
+
+/// Which names this process served last. It is not stored: processes that take turns each for themselves are fair
+/// together, and whoever starts anew begins with the oldest.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Turns {
+    served: Arc<watch::Sender<Served>>,
+}
+
+#[derive(Debug, Default)]
+struct Served {
+    claims: u64,
+    buckets: BTreeMap<String, Seen>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    /// The number of the claim that took something; zero for none.
+    claim: u64,
+    class: Class,
+}
+
+/// A stretch of a claim: buckets that share it, in turn, and how far they may be taken from.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) struct Stretch {
+    pub(super) buckets: Vec<String>,
+    pub(super) ranks: Ranks,
+}
+
+impl Turns {
+    /// What to take from the buckets of one look: those of the highest priority first. A name that has waited longest
+    /// for its turn comes first among equals, then the one whose first task is the oldest.
+    ///
+    /// Behind what it sees, a bucket may hold tasks of a lower priority. The last stretch takes those too, for when
+    /// nothing else could be taken.
+    pub(super) fn stretches(&self, mut open: Vec<Head>) -> Vec<Stretch> {
+        if let [only] = &mut open[..] {
+            let bucket = std::mem::take(&mut only.bucket);
+            return vec![Stretch { buckets: vec![bucket], ranks: Ranks::All }];
+        }
+        {
+            let served = self.served.borrow();
+            open.sort_by_cached_key(|head| (served.seen(&head.bucket).claim, head.rank));
+        }
+        let mut ends: Vec<i64> = open.iter().map(|head| last_as_urgent(head.rank)).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        let stretch = |ranks: Ranks| {
+            let open = open.iter().filter(|head| head.rank <= ranks.highest());
+            Stretch { buckets: open.map(|head| head.bucket.clone()).collect(), ranks }
+        };
+        ends.into_iter().map(Ranks::UpTo).chain([Ranks::All]).map(stretch).collect()
+    }
+
+    /// Keeps nothing of names that have no task any more.
+    pub(super) fn forget_others(&self, prefix: &str, there: &[Head]) {
+        let is_gone = |bucket: &str| {
+            bucket.starts_with(prefix)
+                && there.binary_search_by(|head| head.bucket.as_str().cmp(bucket)).is_err()
+        };
+        self.served.send_if_modified(|served| {
+            served.buckets.retain(|bucket, _| !is_gone(bucket));
+            // Nobody waits for it.
+            false
+        });
+    }
+
+    pub(super) fn took_from(&self, bucket: &str) {
+        self.served.send_if_modified(|served| {
+            served.claims += 1;
+            let claim = served.claims;
+            served.entry(bucket).claim = claim;
+            false
+        });
+    }
+
+    /// The class of the task that was met last.
+    pub(super) fn class(&self, bucket: &str) -> Class {
+        self.served.borrow().seen(bucket).class
+    }
+
+    pub(super) fn met(&self, bucket: &str, class: Class) {
+        self.served.send_if_modified(|served| {
+            served.entry(bucket).class = class;
+            false
+        });
+    }
+}
+
+impl Served {
+    fn seen(&self, bucket: &str) -> Seen {
+        self.buckets.get(bucket).copied().unwrap_or_default()
+    }
+
+    fn entry(&mut self, bucket: &str) -> &mut Seen {
+        self.buckets.entry(bucket.to_owned()).or_default()
+    }
+}
+
+/// Tasks that can be taken in one go: the limit and the durability are of the whole take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Class {
+    pub(super) limit: Option<u32>,
+    pub(super) effect: Option<Effect>,
+}
+
+impl Class {
+    pub(super) fn of(task: &Task) -> Self {
+        Self { limit: task.policy.limit, effect: task.policy.effect.filter(|effect| *effect == Effect::Once) }
+    }
+}
+
+/// Where a mover tells of the class at which it stopped.
+#[derive(Clone, Debug)]
+pub(super) struct Stopped(Arc<AtomicU64>);
+
+impl Stopped {
+    const NOWHERE: u64 = u64::MAX;
+    const LIMITED: u64 = 1 << 32;
+    const ONCE: u64 = 1 << 33;
+
+    pub(super) fn nowhere() -> Self {
+        Self(Arc::new(AtomicU64::new(Self::NOWHERE)))
+    }
+
+    pub(super) fn set(&self, class: Class) {
+        let once = class.effect.map_or(0, |_| Self::ONCE);
+        let limit = class.limit.map_or(0, |limit| u64::from(limit) | Self::LIMITED);
+        self.0.store(limit | once, Ordering::SeqCst);
+    }
+
+    pub(super) fn at(&self) -> Option<Class> {
+        let code = self.0.load(Ordering::SeqCst);
+        (code != Self::NOWHERE).then(|| Class {
+            limit: (code & Self::LIMITED != 0).then_some(code as u32),
+            effect: (code & Self::ONCE != 0).then_some(Effect::Once),
+        })
+    }
+}
