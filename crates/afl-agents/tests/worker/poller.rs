@@ -22,6 +22,7 @@ namespace fan {
 ";
 
 // covers: SDK-4.2-a, SDK-4.3-a, SDK-4.3-b, SDK-4.3-c, SDK-4.3-d, SDK-4.4-a, SDK-4.6-a, SDK-4.6-b, SDK-4.8-a, SDK-2.2-c
+// covers: SDK-1-b, SDK-1-c
 #[tokio::test]
 async fn one_poll_claims_does_and_continues_without_anything_in_the_background() {
     let world = World::new();
@@ -58,7 +59,7 @@ async fn a_short_name_does_the_work_of_any_namespace_and_a_qualified_one_of_no_n
     assert_eq!(world.receipt(&run).await, "txn-12345");
 }
 
-// covers: SDK-2.2-d, SDK-4.5-e, SDK-6.1-a, SDK-6.1-b, SDK-6.1-c, SDK-6.1-d
+// covers: SDK-1-b, SDK-2.2-d, SDK-4.5-e, SDK-6.1-a, SDK-6.1-b, SDK-6.1-c, SDK-6.1-d
 #[tokio::test]
 async fn what_a_handler_does_wrong_fails_its_step_and_never_the_worker() {
     let world = World::new();

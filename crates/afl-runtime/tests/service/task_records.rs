@@ -31,7 +31,7 @@ async fn a_task_is_shown_with_the_fields_of_the_documents() {
     assert_eq!(
         serde_json::to_value(waiting).unwrap(),
         json!({
-            "uuid": format!("{run}/wb0s0"), "name": "t.Inc", "runner_id": run, "claimer": null,
+            "uuid": format!("{run}/wb0s0"), "name": "t.Inc", "kind": "event", "runner_id": run, "claimer": null,
             "workflow_id": run, "flow_id": world.run(&run).await.workflow_version, "step_id": "wb0s0",
             "state": "pending", "created": created, "updated": created, "error": null,
             "task_list_name": "default", "data_type": "", "data": {"n": 1},
