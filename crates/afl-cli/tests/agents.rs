@@ -183,10 +183,10 @@ fn an_operator_sees_who_does_what_and_decides_otherwise() {
     agent.says("begun");
     let tasks = json(&afl(world.path(), &["tasks", "--state", "running", "--name", "Charge", "--json"]));
     assert_eq!(
-        (&tasks["tasks"][0]["path"], &tasks["tasks"][0]["run"]),
+        (&tasks["tasks"][0]["path"], &tasks["tasks"][0]["workflow_id"]),
         (&"Pay.charge".into(), &run.as_str().into())
     );
-    assert!(tasks["tasks"][0]["owner"].as_str().unwrap().contains("@only/"), "{tasks}");
+    assert!(tasks["tasks"][0]["claimer"].as_str().unwrap().contains("@only/"), "{tasks}");
     let servers = json(&afl(world.path(), &["servers", "--json"]));
     let server = &servers["servers"][0];
     assert_eq!(
@@ -202,6 +202,24 @@ fn an_operator_sees_who_does_what_and_decides_otherwise() {
     assert!(done.status.success(), "{done:?}");
     agent.says("lost to another agent");
     finished(world.path(), &run, "by hand");
+    let shown = json(&afl(world.path(), &["task", "show", &run, "Pay.charge", "--json"]));
+    let events: Vec<(&str, &str)> = shown["events"]
+        .as_array()
+        .expect("it has a history")
+        .iter()
+        .filter_map(|event| Some((event["type"].as_str()?, event["actor"].as_str()?.split(':').next()?)))
+        .filter(|(name, _)| *name != "PROGRESS")
+        .collect();
+    assert_eq!(
+        events,
+        [
+            ("CREATED", "system"),
+            ("QUEUED", "system"),
+            ("LEASED", "agent"),
+            ("STARTED", "agent"),
+            ("COMPLETED", "user")
+        ]
+    );
     let twice = afl(world.path(), &["task", "cancel", &run, "Pay.charge"]);
     assert_eq!(twice.status.code(), Some(2), "{twice:?}");
     assert_eq!(agent.end(), Some(0));

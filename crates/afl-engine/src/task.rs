@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::history::{Actor, History, Move, TaskEvent};
 use crate::id::{RunId, StepId};
 use crate::policy::Policy;
 use crate::time::Millis;
@@ -72,6 +73,8 @@ pub struct Task {
     pub started: Option<Millis>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Millis>,
+    #[serde(default, skip_serializing_if = "History::is_empty")]
+    pub history: History,
 }
 
 /// Who does the work now, and until when nobody else may.
@@ -97,6 +100,23 @@ wire_enum! {
 }
 
 impl TaskState {
+    /// By its name, or by the one that the runner of prompts uses for the same state.
+    pub fn spelled(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|state| state.name() == name || state.aliases().contains(&name))
+    }
+
+    pub const fn aliases(self) -> &'static [&'static str] {
+        match self {
+            Self::Pending => &["PENDING", "QUEUED", "CREATED"],
+            Self::Running => &["RUNNING"],
+            Self::AwaitingResponse => &["AWAITING_RESPONSE"],
+            Self::Completed => &["COMPLETED", "COMPLETE", "complete"],
+            Self::Failed => &["FAILED", "ERROR", "error"],
+            Self::Ignored => &["IGNORED"],
+            Self::Canceled => &["CANCELED", "CANCELLED", "cancelled"],
+        }
+    }
+
     pub const fn is_terminal(self) -> bool {
         match self {
             Self::Pending | Self::Running | Self::AwaitingResponse => false,
@@ -122,6 +142,28 @@ impl Task {
 
     pub fn priority(&self) -> i64 {
         self.policy.priority.unwrap_or(DEFAULT_PRIORITY)
+    }
+
+    /// Notes a move in the history; it is stored with what the move changes.
+    #[must_use]
+    pub fn moved(mut self, what: Move, by: &Actor, cause: &str, now: Millis) -> Self {
+        self.note(what, by, cause, now);
+        self
+    }
+
+    pub(crate) fn note(&mut self, what: Move, by: &Actor, cause: &str, now: Millis) {
+        self.history.note(what, now.since(self.created), by, cause);
+    }
+
+    /// What happened to it, as the documents tell it (task events).
+    pub fn events(&self) -> Vec<TaskEvent> {
+        self.history.events(self.created)
+    }
+
+    /// The agent that has or had it.
+    pub fn holder(&self) -> Actor {
+        let owner = self.lease.as_ref().map(|lease| lease.owner.clone());
+        owner.map_or(Actor::System, Actor::Agent)
     }
 
     /// Whether it failed without anybody knowing whether its work happened.

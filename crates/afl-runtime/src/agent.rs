@@ -2,6 +2,7 @@
 
 pub use afl_engine::event::EventError;
 use afl_engine::failure::FailureKind;
+pub use afl_engine::history::{Actor, TaskEvent, TaskEventType};
 use afl_engine::id::{RunId, StepId};
 pub use afl_engine::policy::Effect;
 use afl_engine::task::TaskState;
@@ -84,7 +85,7 @@ impl Service {
         step: &StepId,
         result: &Map<String, Value>,
     ) -> Result<Continued, Refusal> {
-        let continued = self.queue.continue_step(run, step, result).await?;
+        let continued = self.queue.continue_step(run, step, result, &self.actor).await?;
         self.arrive_continued(run, &continued);
         Ok(continued)
     }
@@ -96,7 +97,7 @@ impl Service {
         step: &StepId,
         error: &EventError,
     ) -> Result<Continued, Refusal> {
-        let continued = self.queue.fail_step(run, step, error).await?;
+        let continued = self.queue.fail_step(run, step, error, &self.actor).await?;
         self.arrive_continued(run, &continued);
         Ok(continued)
     }
@@ -111,7 +112,7 @@ impl Service {
                 return Err(Error::NeedsResult { run: run.clone(), path: task.item.path, lacks });
             }
         }
-        let settled = self.queue.skip(run, step).await?;
+        let settled = self.queue.skip(run, step, &self.actor).await?;
         self.arrive(run, &settled);
         Ok(())
     }
@@ -120,7 +121,7 @@ impl Service {
     pub async fn cancel_task(&self, run: &RunId, step: &StepId) -> Result<(), Error> {
         let message = "canceled by an operator".to_owned();
         let error = EventError { kind: FailureKind::Canceled.name().to_owned(), message };
-        let settled = self.queue.cancel(run, step, &error).await?;
+        let settled = self.queue.cancel(run, step, &error, &self.actor).await?;
         self.arrive(run, &settled);
         Ok(())
     }

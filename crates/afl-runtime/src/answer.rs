@@ -131,7 +131,7 @@ impl Service {
         let is_held = run.item.control == Control::Hold;
         let mut evaluation = Evaluation::resume(self.plan_of(&run.item).await?, run, now, self.options);
         loop {
-            match evaluation.answer(step, told) {
+            match evaluation.answer(step, told, &self.actor) {
                 evaluation::Answer::Taken => break,
                 evaluation::Answer::Need(wants) => self.supply(&mut evaluation, &wants).await?,
                 evaluation::Answer::Refused(refused) => {

@@ -39,6 +39,7 @@ const OF_TASK: &[&str] = &[
     "not_before",
     "error",
     "error_kind",
+    "history",
 ];
 
 impl Service {

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use afl_engine::evaluation::{Advance, Damage, Evaluation, Stored, Wants};
 use afl_engine::event::{Event, Reception};
+use afl_engine::history::Actor;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::{Control, Run, RunStatus};
 use afl_engine::step::Step;
@@ -142,7 +143,7 @@ impl Service {
         match run.item.control {
             Control::Hold => Ok(Cold::Stands(Standing::Held)),
             Control::Cancel => {
-                self.end_canceled(id).await?;
+                self.end_canceled(id, &Actor::System).await?;
                 Ok(Cold::Stands(Standing::Rests(RunStatus::Canceled)))
             }
             Control::Go if others == Others::Respect && is_under_way(&run.item, now) => {

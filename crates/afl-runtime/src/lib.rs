@@ -72,6 +72,7 @@ mod service;
 mod start;
 mod stats;
 mod system;
+mod task_view;
 mod tasks;
 mod why;
 
@@ -93,5 +94,6 @@ pub use service::{Service, Traced};
 pub use start::{MAX_KEY_BYTES, Origin, StartRequest, Started};
 pub use stats::{BACKLOG_COUNTED, Backlog, COUNTED, Stats};
 pub use system::SystemTask;
+pub use task_view::TaskView;
 pub use tasks::TaskQuery;
 pub use why::{Link, On, Reason, Wait, Why};

@@ -86,7 +86,7 @@ impl Service {
                 return Ok(Try::Overtaken);
             }
             for step in some {
-                evaluation.reopen(step.item.id.clone());
+                evaluation.reopen(step.item.id.clone(), self.actor.clone());
             }
             self.evaluate(&mut evaluation, now, Durability::Durable).await?;
             opened.extend(some.iter().map(|step| step.item.id.clone()));

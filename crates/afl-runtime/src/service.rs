@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use afl_engine::evaluation::{Budget, Options};
+use afl_engine::history::Actor;
 use afl_engine::id::RunId;
 use afl_engine::trace::{Trace, Tracing};
 use afl_store::backend::Backend;
@@ -31,6 +32,8 @@ pub struct Service {
     pub(crate) plans: Arc<Plans>,
     pub(crate) options: Options,
     pub(crate) traces: Option<mpsc::Sender<Traced>>,
+    /// Who decides about tasks through it.
+    pub(crate) actor: Actor,
     /// Set while this process drives runs.
     pub(crate) waker: watch::Sender<Option<Waker>>,
     /// How often runs were driven in this process.
@@ -62,6 +65,7 @@ impl Service {
             plans: Arc::default(),
             options: Options { budget, tracing: Tracing::LogsOnly },
             traces: None,
+            actor: Actor::System,
             waker: watch::Sender::new(None),
             driven: Arc::default(),
         }
@@ -72,6 +76,12 @@ impl Service {
     #[must_use]
     pub fn traced(self, tracing: Tracing, to: mpsc::Sender<Traced>) -> Self {
         Self { options: Options { tracing, ..self.options }, traces: Some(to), ..self }
+    }
+
+    /// The same service in the hands of somebody, who is named in the history of the tasks they decide about.
+    #[must_use]
+    pub fn acting_as(self, actor: Actor) -> Self {
+        Self { actor, ..self }
     }
 
     pub fn store(&self) -> &Store {

@@ -174,12 +174,12 @@ impl Service {
 
     /// A system task that ended badly is to be done after all.
     pub async fn ask_again(&self, id: &RunId) -> Result<Task, Refusal> {
-        self.queue.ask_again(id).await
+        self.queue.ask_again(id, &self.actor).await
     }
 
     /// A system task is not wanted any more.
     pub async fn withdraw(&self, id: &RunId) -> Result<Task, Error> {
-        match self.queue.withdraw(id).await {
+        match self.queue.withdraw(id, &self.actor).await {
             Ok(task) => {
                 self.free_key_of(&task).await?;
                 Ok(task)

@@ -137,4 +137,19 @@ mod tests {
         let others = [Profile::Registry, Profile::Poller].map(|profile| Config::of(profile).http_port);
         assert_eq!(others, [None, None]);
     }
+
+    // covers: XR-14
+    #[test]
+    fn a_cancel_is_heard_of_within_five_seconds_or_a_third_of_the_lease() {
+        let extended = |lease_ms, interval_ms| {
+            let config = Config::of(Profile::Registry);
+            let config =
+                Config { lock_duration_ms: lease_ms, lock_extend_interval_ms: interval_ms, ..config };
+            config.extend_every().as_millis()
+        };
+        assert_eq!(
+            [extended(60_000, 20_000), extended(3_000, 20_000), extended(60_000, 500)],
+            [5_000, 1_000, 500]
+        );
+    }
 }

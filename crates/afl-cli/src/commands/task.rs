@@ -5,7 +5,7 @@ use std::fmt::Write;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::task::{Task, TaskKind};
 use afl_engine::value::{Map, Value};
-use afl_runtime::agent::{LogPage, LogStream};
+use afl_runtime::agent::{LogPage, LogStream, TaskEvent};
 use afl_runtime::{Again, Answered, Service, Verdict};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -184,15 +184,18 @@ async fn went_on(service: &Service, task: &Task, how: &str) -> Result<(), Failur
 async fn show(options: &Show) -> Result<(), Failure> {
     let Found { service, task } = options.one.find().await?;
     let log = log(&service, &task.workflow_id, &task.step_id).await?;
+    let view = service.view_tasks(std::slice::from_ref(&task)).await?.remove(0);
+    let mut object = serde_json::to_value(&view).expect("a task has a JSON form");
     if options.json {
-        let mut object = tasks::entry(&task);
+        object["events"] = json!(task.events());
+        object["dropped_events"] = task.history.dropped().into();
         object["log"] = log.iter().map(page).collect();
         return output::json(&object);
     }
     let flag = options.one.store.flag();
     let advice = Undecided::among(&service, [&task]).await?;
-    let entry = tasks::entry(&task);
-    let fields = entry.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+    let is_told = |value: &Value| !value.is_null() && value.as_str() != Some("");
+    let fields = object.as_object().into_iter().flatten().filter(|(_, value)| is_told(value));
     let mut text = String::new();
     for (name, value) in fields {
         let value = match (name.as_str(), value) {
@@ -200,10 +203,11 @@ async fn show(options: &Show) -> Result<(), Failure> {
                 Moment(afl_engine::time::Millis(at.as_i64().unwrap_or_default())).local()
             }
             (_, Value::String(text)) => shown::inert(text),
-            (_, other) => other.to_string(),
+            (_, other) => shown::inert(&other.to_string()),
         };
-        writeln!(text, "{name:<9} {value}").expect(ANY_TEXT);
+        writeln!(text, "{name:<14} {value}").expect(ANY_TEXT);
     }
+    text.push_str(&history(&task));
     if !log.is_empty() {
         text.push('\n');
     }
@@ -224,8 +228,22 @@ async fn show(options: &Show) -> Result<(), Failure> {
     Ok(())
 }
 
+/// A line for each thing that happened to the task.
+fn history(task: &Task) -> String {
+    let mut text = "\n".to_owned();
+    for TaskEvent { event_type, created, actor, message, .. } in task.events() {
+        let line = format!("{} {:<9} {actor}  {message}", Moment(created).local(), event_type.name());
+        writeln!(text, "{}", shown::inert(&line.replace('\n', " ")).trim_end()).expect(ANY_TEXT);
+    }
+    match task.history.dropped() {
+        0 => {}
+        dropped => writeln!(text, "{dropped} older moves are not kept").expect(ANY_TEXT),
+    }
+    text
+}
+
 const ANY_TEXT: &str = "a string takes any text";
-const TIMES: [&str; 5] = ["created", "updated", "ended", "notBefore", "expires"];
+const TIMES: [&str; 6] = ["created", "updated", "started", "ended", "not_before", "expires"];
 
 async fn log(service: &Service, run: &RunId, step: &StepId) -> Result<Vec<LogPage>, Failure> {
     let mut log: Vec<LogPage> = Vec::new();

@@ -3,8 +3,8 @@
 use afl_engine::task::{Task, TaskState};
 use afl_runtime::{RunId, Service, SystemTask, TaskQuery};
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use serde_json::{Value, json};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use serde_json::json;
 
 use crate::decide::Undecided;
 use crate::exit::Exit;
@@ -65,7 +65,7 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     let is_cut = tasks.len() > options.limit;
     tasks.truncate(options.limit);
     if options.json {
-        let tasks: Vec<Value> = tasks.iter().map(entry).collect();
+        let tasks = service.view_tasks(&tasks).await?;
         output::json(&json!({"tasks": tasks, "more": is_cut}))?;
     } else if tasks.is_empty() {
         output::say("no tasks\n");
@@ -88,10 +88,11 @@ pub(crate) async fn find(service: &Service, given: &str) -> Result<RunId, Failur
     if name.is_run() { Ok(service.find(given).await?) } else { Ok(name) }
 }
 
-/// By their names, which the help lists.
+/// By their names, which the help lists, or by other names of the documents.
 fn states() -> impl TypedValueParser<Value = TaskState> {
-    let names = TaskState::ALL.iter().map(|state| state.name());
-    PossibleValuesParser::new(names).try_map(|name| name.parse::<TaskState>())
+    let named = |state: &TaskState| PossibleValue::new(state.name()).aliases(state.aliases().iter().copied());
+    PossibleValuesParser::new(TaskState::ALL.iter().map(named))
+        .map(|name| TaskState::spelled(&name).expect("the parser admits no other"))
 }
 
 fn row(task: &Task) -> Vec<String> {
@@ -120,27 +121,4 @@ fn remark(task: &Task) -> String {
         (_, _, _, Some(error)) => error.clone(),
         (_, _, _, None) => String::new(),
     }
-}
-
-/// All but the secret of its lease.
-pub(crate) fn entry(task: &Task) -> Value {
-    json!({
-        "run": task.workflow_id,
-        "step": task.step_id,
-        "path": task.path,
-        "name": task.name,
-        "kind": task.kind(),
-        "list": task.task_list_name,
-        "state": task.state,
-        "attempts": task.attempts,
-        "claims": task.token,
-        "priority": task.priority(),
-        "notBefore": task.not_before,
-        "owner": task.lease.as_ref().map(|lease| &lease.owner),
-        "expires": task.lease.as_ref().map(|lease| lease.expires),
-        "error": task.error,
-        "created": task.created,
-        "updated": task.updated,
-        "ended": task.ended,
-    })
 }

@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use afl_engine::run::{Run, RunStatus};
 use afl_runtime::agent::UNCERTAIN;
-use afl_runtime::{Again, RunId, Service};
+use afl_runtime::{RunId, Service};
 use tokio::time::timeout;
 
 use marks::Marks;
@@ -54,24 +54,28 @@ async fn survive(site: &Site, runs: usize) {
     });
     let Ok(ended) = ended.await else { panic!("not all runs ended: {:#?}", service.stats().await) };
     troop.calm();
-    let retried = retry_what_did_not_happen(&service, &ended, &Marks::read(&site.marks())).await;
+    let marks = Marks::read(&site.marks());
+    let mut decided = 0;
+    for (nth, run) in ended.iter().filter(|(_, run)| run.status == RunStatus::Failed) {
+        decide(site, run, &Order::nth(seed, *nth), &marks);
+        service.ended(&run.id).await.expect("the store works");
+        decided += 1;
+    }
     troop.dismiss();
     let (kills, freezes) = (troop.kills, troop.freezes);
     assert!(kills > 15 && freezes > 0, "{kills} kills and {freezes} freezes are no chaos");
 
     let marks = Marks::read(&site.marks());
-    let mut uncertain = 0;
     for (nth, run) in &ended {
-        let order = Order::nth(seed, *nth);
-        let run = service.run(&run.id).await.expect("it is there");
-        uncertain += usize::from(judge(&service, &run, &order, &marks).await == End::Uncertain);
+        judge(&service, &run.id, &Order::nth(seed, *nth), &marks).await;
     }
+    let again = marks.repeated();
     println!(
-        "{runs} runs, {kills} kills, {freezes} freezes; {} pieces of work done again; {uncertain} runs left to a person, {retried} tried again",
-        marks.repeated()
+        "{runs} runs, {kills} kills, {freezes} freezes, {again} pieces of work done again, {decided} decided"
     );
     assert_eq!(marks.runs().len(), runs, "work was done for runs that are not there");
-    examine(site, runs);
+    let said = afl(site, &["doctor"]);
+    assert_eq!(said.trim(), format!("checked {runs} runs: all promises hold"));
 }
 
 /// Given, or different each time.
@@ -99,49 +103,29 @@ async fn all_ended(service: &Service, site: &Site, runs: usize) -> BTreeMap<usiz
     ended
 }
 
-/// A person who knows that work did not happen has it done.
-async fn retry_what_did_not_happen(service: &Service, ended: &BTreeMap<usize, Run>, marks: &Marks) -> usize {
-    let undone = |run: &&Run| run.status == RunStatus::Failed && marks.once(&run.id) == 0;
-    let undone: Vec<&RunId> = ended.values().filter(undone).map(|run| &run.id).collect();
-    for run in &undone {
-        service.retry(run, &Again::Run).await.expect("it failed");
-    }
-    for run in &undone {
-        let run = service.ended(run).await.expect("the store works");
-        assert_eq!(run.status, RunStatus::Completed, "{:?}", run.error);
-    }
-    undone.len()
+/// A person finds out whether work happened that may happen once only, and says so.
+fn decide(site: &Site, run: &Run, order: &Order, marks: &Marks) {
+    let failure = run.error.as_ref().expect("it failed");
+    assert!(failure.kind == UNCERTAIN && matches!(order, Order::Paid(_)), "{order:?}: {failure}");
+    let (id, path) = (run.id.to_string(), failure.path.as_str());
+    match marks.once(&run.id) {
+        0 => afl(site, &["task", "retry", &id, path]),
+        _ => afl(site, &["task", "done", &id, path, "--result", &order.outputs().to_string()]),
+    };
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum End {
-    AsOrdered,
-    /// The payment happened, and whoever did it was lost before he could tell.
-    Uncertain,
-}
-
-async fn judge(service: &Service, run: &Run, order: &Order, marks: &Marks) -> End {
-    let id = &run.id;
-    let (once, expected_once) = (marks.once(id), usize::from(matches!(order, Order::Paid(_))));
+async fn judge(service: &Service, id: &RunId, order: &Order, marks: &Marks) {
+    let run = service.run(id).await.expect("it is there");
+    assert_eq!((run.status, &run.error), (RunStatus::Completed, &None), "{order:?}, run {id}");
+    let outputs = service.outputs(id).await.expect("it is there");
+    assert_eq!(serde_json::Value::Object(outputs), order.outputs(), "{order:?}, run {id}");
     assert_eq!(marks.marked_steps(id), order.marked_steps(), "{order:?}, run {id}");
-    assert_eq!(once, expected_once, "{order:?}, run {id}");
-    match (run.status, &run.error) {
-        (RunStatus::Completed, None) => {
-            let outputs = service.outputs(id).await.expect("it is there");
-            assert_eq!(serde_json::Value::Object(outputs), order.outputs(), "{order:?}, run {id}");
-            End::AsOrdered
-        }
-        (RunStatus::Failed, Some(failure)) if failure.kind == UNCERTAIN && expected_once == 1 => {
-            End::Uncertain
-        }
-        (status, error) => panic!("{order:?}, run {id}: {status:?} {error:?}"),
-    }
+    assert_eq!(marks.once(id), usize::from(matches!(order, Order::Paid(_))), "{order:?}, run {id}");
 }
 
-fn examine(site: &Site, runs: usize) {
-    let mut doctor = Command::new(env!("CARGO_BIN_EXE_afl"));
-    let doctor = doctor.args(["doctor", "--store", &site.url]).output().expect("afl runs");
-    let said = String::from_utf8_lossy(&doctor.stdout).into_owned();
-    assert!(doctor.status.success(), "{said}{}", String::from_utf8_lossy(&doctor.stderr));
-    assert_eq!(said.trim(), format!("checked {runs} runs: all promises hold"));
+fn afl(site: &Site, arguments: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_afl"));
+    let output = command.args(arguments).args(["--store", &site.url]).output().expect("afl runs");
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).expect("it is text")
 }

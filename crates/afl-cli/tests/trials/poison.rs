@@ -142,7 +142,7 @@ yes 'a line that says nothing' | head -c 50000000 >&2
 head -c 50000000 /dev/zero >&2
 echo '{\"n\": 1}'
 ";
-const MOST_KB: u64 = 40_000;
+const MOST_KB: u64 = 60_000;
 const MOST_LOGGED: usize = 10_000_000;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,9 +1,11 @@
 //! A failed step gets its outcome from a person: what failed is taken back and the outcome given in one go, so that
 //! there is no moment in which an agent could do the work again.
 
+use super::control::Work;
 use super::wants::{Missing, all};
 use super::{Evaluation, Phase, Wants};
 use crate::event::{EventError, EventState, Payload, Reception};
+use crate::history::{Actor, Move};
 use crate::id::StepId;
 use crate::run::{Control, RunStatus};
 use crate::step::Step;
@@ -50,25 +52,30 @@ pub enum Unanswerable {
 
 impl Evaluation {
     /// Gives a failed step its outcome, to be called between two looks at the store.
-    pub fn answer(&mut self, step: &StepId, told: &Told) -> Answer {
+    pub fn answer(&mut self, step: &StepId, told: &Told, by: &Actor) -> Answer {
         assert_eq!(self.phase, Phase::Between, "a step is answered between iterations");
-        match self.answer_now(step, told) {
+        match self.answer_now(step, told, by) {
             Ok(Ok(())) => Answer::Taken,
             Ok(Err(refused)) => Answer::Refused(refused),
             Err(Missing) => Answer::Need(std::mem::take(&mut self.wants)),
         }
     }
 
-    fn answer_now(&mut self, id: &StepId, told: &Told) -> Result<Result<(), Unanswerable>, Missing> {
+    fn answer_now(
+        &mut self,
+        id: &StepId,
+        told: &Told,
+        by: &Actor,
+    ) -> Result<Result<(), Unanswerable>, Missing> {
         self.need_ancestry(id)?;
         if let Err(refused) = self.answerable(id) {
             return Ok(Err(refused));
         }
         self.need_failed_events(id)?;
         all([self.need_event(id), self.need_task(id)])?;
-        self.reopen_step(id);
-        self.settle_by_hand(id, told);
-        self.reopen_above(id);
+        self.reopen_step(id, Work::Told);
+        self.settle_by_hand(id, told, by);
+        self.reopen_above(id, by);
         self.activate(id.clone());
         self.run_is_dirty = true;
         Ok(Ok(()))
@@ -102,7 +109,7 @@ impl Evaluation {
     }
 
     /// What an agent's outcome would write.
-    fn settle_by_hand(&mut self, id: &StepId, told: &Told) {
+    fn settle_by_hand(&mut self, id: &StepId, told: &Told, by: &Actor) {
         let now = self.now;
         let result: Option<Payload> = match told {
             Told::Result(result) => {
@@ -122,6 +129,7 @@ impl Evaluation {
                 let parts = event.told_by(task.token);
                 event.result = result.map(|result| parts.into_iter().chain(result).collect());
                 task.state = TaskState::Completed;
+                task.note(Move::Completed, by, "", now);
             }
             Told::Error(error) => {
                 event.state = EventState::Error;
@@ -129,6 +137,7 @@ impl Evaluation {
                 task.state = TaskState::Failed;
                 task.error = Some(error.message.clone());
                 task.error_kind = Some(error.kind.clone());
+                task.note(Move::Failed, by, &error.message, now);
             }
         }
     }

@@ -10,6 +10,7 @@ use super::wants::{Missing, all};
 use super::work::{Stop, Worked};
 use crate::attribute::{Attribute, Fields, Held};
 use crate::event::{Event, EventError, EventState, Payload, Reception};
+use crate::history::History;
 use crate::id::StepId;
 use crate::plan::{Facet, Node};
 use crate::state::Verdict;
@@ -152,6 +153,7 @@ impl Evaluation {
             error_kind: None,
             started: None,
             ended: None,
+            history: History::default(),
         };
         self.known.events.put(id, event);
         self.known.tasks.put(id, task);

@@ -11,6 +11,7 @@ mod one_run;
 mod retrying;
 mod runs;
 mod serving;
+mod task_records;
 mod traps;
 mod verbs;
 mod world;

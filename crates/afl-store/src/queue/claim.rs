@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use afl_engine::event::{Event, Payload};
+use afl_engine::history::{Actor, Move};
 use afl_engine::id::RunId;
 use afl_engine::policy::Effect;
 use afl_engine::run::{Control, Run};
@@ -316,7 +317,8 @@ impl Claim {
 }
 
 pub(super) fn claimed(task: Task, lease: Lease, now: Millis) -> Task {
-    Task {
+    let by = Actor::Agent(lease.owner.clone());
+    let task = Task {
         state: TaskState::Running,
         token: task.token + 1,
         // Counted now and not at the end: a worker that dies tells nobody.
@@ -325,15 +327,17 @@ pub(super) fn claimed(task: Task, lease: Lease, now: Millis) -> Task {
         updated: now,
         lease: Some(lease),
         ..task
-    }
+    };
+    task.moved(Move::Claimed, &by, "", now)
 }
 
 fn unclaimed(task: Task, now: Millis) -> Task {
-    Task {
+    let task = Task {
         state: TaskState::Pending,
         deliveries: task.deliveries.saturating_sub(1),
         updated: now,
         lease: None,
         ..task
-    }
+    };
+    task.moved(Move::Requeued, &Actor::System, "its run does not go on", now)
 }

@@ -1,6 +1,7 @@
 //! Continues or fails a step from outside, without a claim (document 000 §6).
 
 use afl_engine::event::{EventError, Reception};
+use afl_engine::history::Actor;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::Control;
 use afl_engine::state::State;
@@ -32,8 +33,9 @@ impl Queue {
         run: &RunId,
         step: &StepId,
         result: &Map<String, Value>,
+        by: &Actor,
     ) -> Result<Continued, Refusal> {
-        self.tell(run, step, &Told::Result(result)).await
+        self.tell(run, step, &Told::Result(result), by).await
     }
 
     /// Whatever retries are declared: it is the end of the step.
@@ -42,19 +44,26 @@ impl Queue {
         run: &RunId,
         step: &StepId,
         error: &EventError,
+        by: &Actor,
     ) -> Result<Continued, Refusal> {
-        self.tell(run, step, &Told::Error(error)).await
+        self.tell(run, step, &Told::Error(error), by).await
     }
 
     /// Lets a step go on without its work, which nobody has begun.
-    pub async fn skip(&self, run: &RunId, step: &StepId) -> Result<Settled, Refusal> {
-        let continued = self.tell(run, step, &Told::Skip).await?;
+    pub async fn skip(&self, run: &RunId, step: &StepId, by: &Actor) -> Result<Settled, Refusal> {
+        let continued = self.tell(run, step, &Told::Skip, by).await?;
         self.open(run, step, continued, SKIPPED).await
     }
 
     /// Takes an open task from whoever does it, and lets its step fail.
-    pub async fn cancel(&self, run: &RunId, step: &StepId, error: &EventError) -> Result<Settled, Refusal> {
-        let continued = self.tell(run, step, &Told::Cancel(error)).await?;
+    pub async fn cancel(
+        &self,
+        run: &RunId,
+        step: &StepId,
+        error: &EventError,
+        by: &Actor,
+    ) -> Result<Settled, Refusal> {
+        let continued = self.tell(run, step, &Told::Cancel(error), by).await?;
         self.open(run, step, continued, "canceled").await
     }
 
@@ -73,7 +82,13 @@ impl Queue {
         }
     }
 
-    async fn tell(&self, run: &RunId, step: &StepId, told: &Told<'_>) -> Result<Continued, Refusal> {
+    async fn tell(
+        &self,
+        run: &RunId,
+        step: &StepId,
+        told: &Told<'_>,
+        by: &Actor,
+    ) -> Result<Continued, Refusal> {
         let unknown = || Refusal::Unknown { run: run.clone(), step: step.clone() };
         let too_early = || Refusal::TooEarly { run: run.clone(), step: step.clone() };
         for _ in 0..CONFLICT_TRIES {
@@ -102,11 +117,11 @@ impl Queue {
             let outcome = match told {
                 Told::Result(result) => {
                     outcome::check(&task, result)?;
-                    outcome::completed(task, event.item, (*result).clone(), now)
+                    outcome::completed(task, event.item, (*result).clone(), by, now)
                 }
-                Told::Error(error) => outcome::failed(task, event.item, (*error).clone(), now),
-                Told::Skip => outcome::ignored(task, event.item, now),
-                Told::Cancel(error) => outcome::canceled(task, event.item, (*error).clone(), now),
+                Told::Error(error) => outcome::failed(task, event.item, (*error).clone(), by, now),
+                Told::Skip => outcome::ignored(task, event.item, by, now),
+                Told::Cancel(error) => outcome::canceled(task, event.item, (*error).clone(), by, now),
             };
             match self.write_outcome(outcome, versions, now).await {
                 Ok(settled) => return Ok(Continued::Now(settled)),

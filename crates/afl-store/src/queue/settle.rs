@@ -2,6 +2,7 @@
 //! needs evaluation.
 
 use afl_engine::event::{Event, EventError};
+use afl_engine::history::Move;
 use afl_engine::run::Control;
 use afl_engine::task::{Lease, Task, TaskKind, TaskState};
 use afl_engine::time::Millis;
@@ -28,15 +29,19 @@ impl Queue {
     pub async fn complete(&self, ticket: &Ticket, result: &Map<String, Value>) -> Result<Settled, Refusal> {
         self.settle(ticket, |task, event, now| {
             outcome::check(&task, result)?;
-            Ok(outcome::completed(task, event, result.clone(), now))
+            let by = task.holder();
+            Ok(outcome::completed(task, event, result.clone(), &by, now))
         })
         .await
     }
 
     /// The attempt failed; the declared retries decide what follows.
     pub async fn fail(&self, ticket: &Ticket, error: &EventError) -> Result<Settled, Refusal> {
-        self.settle(ticket, |task, event, now| Ok(outcome::attempt_failed(task, event, error.clone(), now)))
-            .await
+        self.settle(ticket, |task, event, now| {
+            let by = task.holder();
+            Ok(outcome::attempt_failed(task, event, error.clone(), &by, now))
+        })
+        .await
     }
 
     /// The holder gives the task back undone, for others to take at once.
@@ -52,7 +57,9 @@ impl Queue {
     async fn give_back(&self, ticket: &Ticket, not_before: Option<Millis>) -> Result<Settled, Refusal> {
         self.settle(ticket, |task, _, now| {
             let deliveries = task.deliveries.saturating_sub(1);
+            let by = task.holder();
             let task = Task { state: TaskState::Pending, deliveries, not_before, updated: now, ..task };
+            let task = task.moved(Move::Requeued, &by, "given back", now);
             Ok(Outcome { task, event: None, blobs: Vec::new() })
         })
         .await
@@ -69,7 +76,9 @@ impl Queue {
             let lease = task.item.lease.clone().expect("a held task has a lease");
             let lease = Lease { expires: now.plus(by), heartbeat: now, ..lease };
             let expires = lease.expires;
+            let by = task.item.holder();
             let extended = Task { lease: Some(lease), updated: now, ..task.item };
+            let extended = extended.moved(Move::Progress, &by, "", now);
             let write =
                 self.store.update(&ticket.run, &Stored { item: extended, version: task.version }, now);
             match self.store.write(vec![write], Durability::Relaxed).await.map_err(Error::from) {

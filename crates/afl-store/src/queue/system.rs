@@ -6,9 +6,11 @@
 use std::sync::Arc;
 
 use afl_engine::event::{Event, EventState, Payload, Reception};
+use afl_engine::history::{Actor, History, Move};
 use afl_engine::id::{RunId, StepId};
 use afl_engine::policy::Policy;
 use afl_engine::task::{Task, TaskKind, TaskState};
+use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 
 use super::outcome::{ended, held};
@@ -52,6 +54,7 @@ impl Queue {
             error: None,
             error_kind: None,
             turn: None,
+            history: History::default(),
             started: None,
             ended: None,
         };
@@ -65,8 +68,8 @@ impl Queue {
     }
 
     /// A system task that ended badly is to be done after all.
-    pub async fn ask_again(&self, id: &RunId) -> Result<Task, Refusal> {
-        self.rewrite(id, |task, event| {
+    pub async fn ask_again(&self, id: &RunId, by: &Actor) -> Result<Task, Refusal> {
+        self.rewrite(id, |task, event, now| {
             let is_over = matches!(task.state, TaskState::Failed | TaskState::Canceled | TaskState::Ignored);
             let event = open_event(event.event_type, event.payload);
             let task = Task {
@@ -79,19 +82,18 @@ impl Queue {
                 ended: None,
                 ..task
             };
-            is_over.then_some((task, event))
+            is_over.then(|| (task.moved(Move::Retried, by, "", now), event))
         })
         .await
     }
 
     /// A system task is not wanted any more. Whoever does it loses it.
-    pub async fn withdraw(&self, id: &RunId) -> Result<Task, Refusal> {
-        let now = self.store.now().await?;
-        self.rewrite(id, |task, event| {
+    pub async fn withdraw(&self, id: &RunId, by: &Actor) -> Result<Task, Refusal> {
+        self.rewrite(id, |task, event, now| {
             let is_open = !task.state.is_terminal();
             let task = Task { lease: None, ..ended(task, TaskState::Canceled, now) };
             let event = Event { state: EventState::Error, reception: Reception::Taken, ..event };
-            is_open.then_some((task, event))
+            is_open.then(|| (task.moved(Move::Canceled, by, "", now), event))
         })
         .await
     }
@@ -100,7 +102,7 @@ impl Queue {
     async fn rewrite(
         &self,
         id: &RunId,
-        change: impl Fn(Task, Event) -> Option<(Task, Event)>,
+        change: impl Fn(Task, Event, Millis) -> Option<(Task, Event)>,
     ) -> Result<Task, Refusal> {
         let step = StepId::root();
         for _ in 0..CONFLICT_TRIES {
@@ -110,7 +112,7 @@ impl Queue {
                 return Err(Refusal::Unknown { run: id.clone(), step });
             };
             let now = self.store.now().await?;
-            let Some((changed, event_changed)) = change(task.item.clone(), event.item) else {
+            let Some((changed, event_changed)) = change(task.item.clone(), event.item, now) else {
                 return Ok(task.item);
             };
             let changed = Task { updated: now, ..changed };
