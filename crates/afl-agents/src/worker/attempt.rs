@@ -376,7 +376,8 @@ fn detail(failure: &Failure) -> Vec<LogLine> {
         Value::String(text) => format!("{name}: {text}"),
         other => format!("{name}: {other}"),
     };
-    let details = failure.details.iter().map(|(name, value)| system(LogLevel::Error, text(name, value)));
+    let said = failure.details.iter().filter(|(_, value)| value.as_str() != Some(""));
+    let details = said.map(|(name, value)| system(LogLevel::Error, text(name, value)));
     details.collect()
 }
 

@@ -173,7 +173,14 @@ fn lines(told: &Told, config: &Config, flag: &str, color: Color) -> String {
             text.push_str(&handlers(names));
             if names.is_empty() {
                 let help = paint("help:", color::HELP, color);
-                let to_do = "register one with `afl handlers register`, or give some with `--handlers`";
+                let to_do = match config.profile {
+                    Profile::Registry => {
+                        "register one with `afl handlers register`, or give some with `--handlers`"
+                    }
+                    Profile::Poller | Profile::Service => {
+                        "give some with `--handlers`; what is registered is for `--profile registry`"
+                    }
+                };
                 writeln!(text, "{help} {to_do}{}", in_store(flag)).expect(ANY_TEXT);
             }
             text
