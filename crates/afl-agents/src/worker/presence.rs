@@ -73,6 +73,7 @@ impl Worker {
             start_time: known.as_ref().map_or(now, |known| known.item.start_time),
             ping_time: now,
             topics: config.topics.clone(),
+            capabilities: config.capabilities.clone(),
             handlers: self.registered_names(),
             handled: counts.handled,
             state,
