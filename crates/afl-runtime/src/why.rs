@@ -206,9 +206,11 @@ impl On {
     pub fn advice(&self) -> String {
         match self {
             Self::Agent { name, list, needs, .. } => {
-                let needs: String = needs.iter().map(|need| format!(" `--capability {need}`")).collect();
-                let with = if needs.is_empty() { "" } else { " with" };
-                format!("start an agent for `{name}` on the task list `{list}`{with}{needs}")
+                let start = format!("start an agent for `{name}` on the task list `{list}`");
+                match &needs[..] {
+                    [] => start,
+                    needs => format!("{start} with `--capability {}`", needs.join(" --capability ")),
+                }
             }
             Self::Holder { owner, .. } => {
                 format!("wait for {owner}; if it is gone, another agent gets the task")
