@@ -197,6 +197,14 @@ fn service_exit(error: &afl_runtime::Error) -> Exit {
         | Error::NotDamaged { .. }
         | Error::UnknownStep { .. }
         | Error::NothingFailed { .. }
+        | Error::NotBegun { .. }
+        | Error::BadRequest { .. }
+        | Error::Unanswerable { .. }
+        | Error::FailedAlready { .. }
+        | Error::Misfit { .. }
+        | Error::NeedsResult { .. }
+        | Error::Undecided { .. }
+        | Error::Refused(_)
         | Error::Canceling { .. } => Exit::WrongUse,
     }
 }
@@ -205,6 +213,9 @@ fn service_help(error: &afl_runtime::Error) -> Option<String> {
     use afl_runtime::Error;
     match error {
         Error::UnknownRun { .. } => Some("`afl runs` lists all runs of this store".into()),
+        Error::NotBegun { state, .. } if !state.is_terminal() => {
+            Some("`afl agent --profile service` starts it; `afl tasks` shows how it stands".into())
+        }
         Error::UnknownStep { run, .. } => Some(format!("`afl show {run}` lists its steps")),
         Error::WhichWorkflow(names) if names.is_empty() => {
             Some("declare a `workflow`; a facet cannot be started".into())
@@ -213,6 +224,9 @@ fn service_help(error: &afl_runtime::Error) -> Option<String> {
         Error::NothingFailed { run, .. } => Some(format!(
             "`afl why {run}` tells how it stands; if it waits, `afl resume {run}` goes on with it"
         )),
+        Error::FailedAlready { .. } => Some("`afl task retry` tries it again".into()),
+        Error::NeedsResult { .. } => Some("`afl task done --result` says what it returns".into()),
+        Error::Undecided { run, .. } => Some(format!("`afl why {run}` has the commands to decide by")),
         Error::Store(StoredError::Unreadable { .. }) => Some("`afl doctor` tells what is damaged".into()),
         Error::Store(_)
         | Error::AmbiguousRun { .. }
@@ -224,9 +238,14 @@ fn service_help(error: &afl_runtime::Error) -> Option<String> {
         | Error::BadKey { .. }
         | Error::Ended { .. }
         | Error::NotDamaged { .. }
+        | Error::Unanswerable { .. }
+        | Error::Misfit { .. }
+        | Error::Refused(_)
         | Error::Canceling { .. }
         | Error::Busy { .. }
         | Error::StartedByOthers { .. }
+        | Error::NotBegun { .. }
+        | Error::BadRequest { .. }
         | Error::DrivenAlready => None,
     }
 }
@@ -251,6 +270,7 @@ impl From<Refusal> for Failure {
             | Refusal::Canceled { .. }
             | Refusal::Unknown { .. }
             | Refusal::TooEarly { .. }
+            | Refusal::NotOpen { .. }
             | Refusal::TooLarge { .. }) => Self::Refused(refusal),
         }
     }

@@ -108,7 +108,7 @@ impl<'a> Hands<'a> {
                 self.progress.failed_attempt(&task, &message, at);
                 self.look_again();
             }
-            Some(Ended::Lost | Ended::GivenBack) | None => self.look_again(),
+            Some(Ended::Lost | Ended::GivenBack | Ended::Locked) | None => self.look_again(),
             Some(Ended::Completed | Ended::Failed { again: None, .. } | Ended::Canceled) => {}
         }
         Ok(())

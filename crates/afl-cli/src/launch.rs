@@ -120,15 +120,22 @@ impl Options {
 
 impl Launch {
     pub(crate) async fn start(self, service: &Service) -> Result<Started, Failure> {
-        let program = service.publish(&self.program).await?;
-        let request = StartRequest {
-            program,
+        Ok(service.start(self.request(service).await?).await?)
+    }
+
+    /// Leaves the start to a runner.
+    pub(crate) async fn hand_over(self, service: &Service) -> Result<Started, Failure> {
+        Ok(service.hand_over(self.request(service).await?).await?)
+    }
+
+    async fn request(self, service: &Service) -> Result<StartRequest, Failure> {
+        Ok(StartRequest {
+            program: service.publish(&self.program).await?,
             workflow: Some(self.workflow.to_string()),
             inputs: self.inputs,
             labels: self.labels,
             idempotency_key: self.key,
-        };
-        Ok(service.start(request).await?)
+        })
     }
 }
 

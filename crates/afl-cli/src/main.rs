@@ -7,6 +7,7 @@ mod cli;
 mod color;
 mod commands;
 mod crew;
+mod decide;
 mod diff;
 mod exit;
 mod failure;
@@ -39,8 +40,14 @@ mod when;
 use std::process::ExitCode;
 
 use clap::Parser;
+use mimalloc::MiMalloc;
 
 use crate::cli::Cli;
+
+/// Records go from one thread to another all the time, which the system's allocator pays for with locks, the more so the
+/// more there are.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();

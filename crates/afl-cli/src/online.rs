@@ -24,20 +24,32 @@ impl Online {
                 On::Agent { name, .. } if !self.can_do(name) && !unserved.contains(name) => {
                     unserved.push(name.clone());
                 }
-                On::Agent { .. } | On::Holder { .. } | On::Retry { .. } | On::Driver | On::Failure(_) => {}
+                On::Agent { .. }
+                | On::Holder { .. }
+                | On::Retry { .. }
+                | On::Driver
+                | On::Failure(_)
+                | On::Decision { .. } => {}
             }
         }
         unserved
     }
 
-    fn can_do(&self, facet: &str) -> bool {
-        let short = facet.rsplit('.').next().unwrap_or(facet);
-        // Scripts need no handler.
+    /// As its agents would decide: the exact name, or a short name that means no other facet.
+    pub(crate) fn can_do(&self, facet: &str) -> bool {
+        let short = short_of(facet);
         let can = |server: &Server| {
-            facet == SCRIPT_TASK || server.handlers.iter().any(|name| name == facet || name == short)
+            let has = |wanted: &str| server.handlers.iter().any(|name| name == wanted);
+            let is_clear = || server.handlers.iter().all(|name| name == short || short_of(name) != short);
+            // Scripts need no handler.
+            facet == SCRIPT_TASK || has(facet) || (has(short) && is_clear())
         };
         self.0.iter().any(can)
     }
+}
+
+fn short_of(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
 }
 
 /// What to do about it.

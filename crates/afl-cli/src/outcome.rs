@@ -3,6 +3,7 @@
 use afl_engine::failure::Failure as RunFailure;
 use afl_engine::id::RunId;
 use afl_engine::run::{Run, RunStatus};
+use afl_engine::task::UNCERTAIN;
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 use afl_lang::render::Color;
@@ -10,6 +11,7 @@ use afl_runtime::{On, Service};
 use serde::Serialize;
 
 use crate::color::{self, paint};
+use crate::decide::Undecided;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::follow::Rest;
@@ -111,7 +113,7 @@ impl Teller<'_> {
                 output::say(&format!("completed: {steps}{}\n", took.unwrap_or_default()));
                 output::json(&self.service.outputs(&run.id).await?)?;
             }
-            (_, RunStatus::Failed) => self.tell_failed(run),
+            (_, RunStatus::Failed) => self.tell_failed(run).await?,
             (_, RunStatus::Canceled) => output::say(&format!("run {} was canceled\n", run.id)),
             (Rest::Held, _) => {
                 output::say(&format!("run {} is held\n", run.id));
@@ -135,11 +137,17 @@ impl Teller<'_> {
         }
     }
 
-    fn tell_failed(&self, run: &Run) {
-        let Some(failure) = &run.error else { return };
-        let failure = shown::indented(&failure.to_string());
-        output::say(&format!("{} {failure}\n", paint("error:", color::ERROR, self.color)));
+    async fn tell_failed(&self, run: &Run) -> Result<(), Failure> {
+        let Some(failure) = &run.error else { return Ok(()) };
+        let told = shown::indented(&failure.to_string());
+        output::say(&format!("{} {told}\n", paint("error:", color::ERROR, self.color)));
         match self.store.lifetime() {
+            Lifetime::Kept if failure.kind == UNCERTAIN => {
+                let task = self.service.store().task(&run.id, &failure.step).await?;
+                for undecided in Undecided::among(self.service, task.as_ref().map(|task| &task.item)).await? {
+                    self.help(&undecided.advice(&self.store.flag()));
+                }
+            }
             Lifetime::Kept => self.help(&format!(
                 "repair the cause, then {}; {} shows every step",
                 self.command("retry", run, ""),
@@ -147,6 +155,7 @@ impl Teller<'_> {
             )),
             Lifetime::ThisCommand => {}
         }
+        Ok(())
     }
 
     async fn tell_waiting(&self, run: &Run) -> Result<(), Failure> {
@@ -208,7 +217,7 @@ pub(crate) fn sentence(on: &On) -> String {
             format!("`{name}` is tried again {} ({attempts} failed{error})", Moment(*at).from(now))
         }
         On::Driver => "its answer is there and has not been taken in yet".into(),
-        On::Failure(failure) => format!("failed: {}", failure.message),
+        On::Failure(failure) | On::Decision { failure, .. } => format!("failed: {}", failure.message),
     };
     shown::inert(&sentence)
 }

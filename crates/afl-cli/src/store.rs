@@ -8,6 +8,7 @@ use std::sync::Arc;
 use afl_backends::postgres::{CONNECTIONS, Postgres};
 use afl_backends::sqlite::{self, Sqlite};
 use afl_runtime::Service;
+use afl_runtime::agent::Actor;
 use afl_store::backend::Backend;
 use afl_store::clock::Clock;
 use afl_store::memory::Memory;
@@ -57,7 +58,7 @@ impl Options {
     pub(crate) async fn open(&self, missing: Missing) -> Result<Service, Failure> {
         let backend = backend(&self.address()?, missing).await?;
         let tenant = Tenant::new(Tenant::LOCAL).expect("the local tenant has a proper name");
-        Ok(Service::new(backend, tenant))
+        Ok(Service::new(backend, tenant).acting_as(Actor::User(user())))
     }
 
     /// What a command that is suggested must carry to find the same store.
@@ -135,6 +136,12 @@ async fn backend(address: &Address, missing: Missing) -> Result<Arc<dyn Backend>
             Ok(Arc::new(Sqlite::open(&file, sqlite::Options::default())?))
         }
     }
+}
+
+/// Who sits at this machine, for the history of what they decide.
+fn user() -> String {
+    let named = ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| env::var(name).ok());
+    named.filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned())
 }
 
 fn project_file(missing: Missing) -> Result<PathBuf, Failure> {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -183,10 +183,10 @@ fn an_operator_sees_who_does_what_and_decides_otherwise() {
     agent.says("begun");
     let tasks = json(&afl(world.path(), &["tasks", "--state", "running", "--name", "Charge", "--json"]));
     assert_eq!(
-        (&tasks["tasks"][0]["path"], &tasks["tasks"][0]["run"]),
+        (&tasks["tasks"][0]["path"], &tasks["tasks"][0]["workflow_id"]),
         (&"Pay.charge".into(), &run.as_str().into())
     );
-    assert!(tasks["tasks"][0]["owner"].as_str().unwrap().contains("@only/"), "{tasks}");
+    assert!(tasks["tasks"][0]["claimer"].as_str().unwrap().contains("@only/"), "{tasks}");
     let servers = json(&afl(world.path(), &["servers", "--json"]));
     let server = &servers["servers"][0];
     assert_eq!(
@@ -196,10 +196,30 @@ fn an_operator_sees_who_does_what_and_decides_otherwise() {
     );
 
     let result = r#"{"receipt": "by hand"}"#;
-    let skipped = afl(world.path(), &["task", "skip", &run, "Pay.charge", "--result", result]);
-    assert!(skipped.status.success(), "{skipped:?}");
+    let skipped = afl(world.path(), &["task", "skip", &run, "Pay.charge"]);
+    assert_eq!(skipped.status.code(), Some(2), "somebody does it: {skipped:?}");
+    let done = afl(world.path(), &["task", "done", &run, "Pay.charge", "--result", result]);
+    assert!(done.status.success(), "{done:?}");
     agent.says("lost to another agent");
     finished(world.path(), &run, "by hand");
+    let shown = json(&afl(world.path(), &["task", "show", &run, "Pay.charge", "--json"]));
+    let events: Vec<(&str, &str)> = shown["events"]
+        .as_array()
+        .expect("it has a history")
+        .iter()
+        .filter_map(|event| Some((event["type"].as_str()?, event["actor"].as_str()?.split(':').next()?)))
+        .filter(|(name, _)| *name != "PROGRESS")
+        .collect();
+    assert_eq!(
+        events,
+        [
+            ("CREATED", "system"),
+            ("QUEUED", "system"),
+            ("LEASED", "agent"),
+            ("STARTED", "agent"),
+            ("COMPLETED", "user")
+        ]
+    );
     let twice = afl(world.path(), &["task", "cancel", &run, "Pay.charge"]);
     assert_eq!(twice.status.code(), Some(2), "{twice:?}");
     assert_eq!(agent.end(), Some(0));
@@ -220,6 +240,45 @@ fn a_task_that_is_canceled_can_be_tried_again() {
     finished(world.path(), &run, "quick");
     let shown = afl(world.path(), &["task", "show", &run, "Pay.charge", "--json"]);
     assert_eq!(json(&shown)["state"], "completed");
+}
+
+#[test]
+fn g4_f2_a_person_says_what_came_of_work_whose_agent_was_killed() {
+    let world = world();
+    let program = PROGRAM.replace(
+        "(receipt: String)\n\nworkflow",
+        "(receipt: String) with Effect(kind = \"once\")\n\nworkflow",
+    );
+    fs::write(world.path().join("pay.afl"), program).unwrap();
+    let run = start(world.path());
+    let mut first = Agent::start(world.path(), "first", "slow.py");
+    first.says("begun");
+    first.signal("-KILL");
+    first.child.wait().unwrap();
+    let second = Agent::start(world.path(), "second", "quick.py");
+    let asked = Instant::now();
+    let wait = loop {
+        let why = json(&afl(world.path(), &["why", &run, "--json"]));
+        match why["reason"].get("failed") {
+            Some(_) => break why["waits"][0].clone(),
+            None => assert!(asked.elapsed() < PATIENCE, "{why}"),
+        }
+    };
+    assert_eq!((&wait["on"]["on"], &wait["path"]), (&"decision".into(), &"Pay.charge".into()), "{wait}");
+    let told = afl(world.path(), &["why", &run]);
+    let told = String::from_utf8(told.stdout).unwrap();
+    // The command as it is printed, with the result filled in.
+    let done = told.lines().find_map(|line| line.trim().strip_prefix("afl task done ")).expect("it is told");
+    let (step, _) = done.split_once(" --result ").expect("it has a result");
+    let result = r#"{"receipt": "found in the till"}"#;
+    let arguments: Vec<&str> = ["task", "done"].into_iter().chain(step.split(' ')).collect();
+    let answered = afl(world.path(), &[&arguments[..], &["--result", result]].concat());
+    assert!(answered.status.success(), "{answered:?}");
+    finished(world.path(), &run, "found in the till");
+    // The agent may have been killed before its handler began.
+    let calls = fs::read_to_string(world.path().join("calls")).unwrap_or_default();
+    assert!(calls.len() <= 1, "it was begun {} times", calls.len());
+    assert_eq!(second.end(), Some(0));
 }
 
 #[test]

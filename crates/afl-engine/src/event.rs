@@ -20,9 +20,8 @@ pub struct Event {
     /// The qualified facet, or the name of a system task.
     pub event_type: Arc<str>,
     pub payload: Payload,
-    /// Parts of the result that the work told before its end (document 000 §8.9).
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub partial: Payload,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial: Option<Partial>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Payload>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,6 +31,14 @@ pub struct Event {
 }
 
 pub type Payload = BTreeMap<String, Held>;
+
+/// Parts of the result that one attempt told before its end (document 000 §8.9). They belong to no other attempt.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Partial {
+    /// Of the claim.
+    pub token: u64,
+    pub values: Payload,
+}
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct EventError {
@@ -79,6 +86,12 @@ impl EventState {
 }
 
 impl Event {
+    /// What the attempt of this claim has told of its result.
+    pub fn told_by(&self, token: u64) -> Payload {
+        let partial = self.partial.as_ref().filter(|partial| partial.token == token);
+        partial.map(|partial| partial.values.clone()).unwrap_or_default()
+    }
+
     /// Where the event stands, which is where its task does: a task that agents can see is dispatched, one that
     /// an agent holds is being processed.
     pub fn state_with(&self, task: &Task) -> EventState {

@@ -11,6 +11,15 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct RunId(pub Arc<str>);
 
+impl RunId {
+    /// No run's id begins so: records beside the runs have such names.
+    pub const NO_RUN: char = '@';
+
+    pub fn is_run(&self) -> bool {
+        !self.0.starts_with(Self::NO_RUN)
+    }
+}
+
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -10,6 +10,7 @@ pub mod eval;
 pub mod evaluation;
 pub mod event;
 pub mod failure;
+pub mod history;
 pub mod id;
 pub mod object;
 pub mod plan;

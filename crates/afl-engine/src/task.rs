@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::history::{Actor, History, Move, TaskEvent};
 use crate::id::{RunId, StepId};
 use crate::policy::Policy;
 use crate::time::Millis;
@@ -13,6 +14,9 @@ pub const DEFAULT_TASK_LIST: &str = "default";
 pub const DEFAULT_PRIORITY: i64 = 50;
 /// How often a task may be handed out again after its holder fell silent.
 pub const MAX_DELIVERIES: u32 = 5;
+
+/// The kind of failure of work that may have happened, and must not happen twice: a person finds out and decides.
+pub const UNCERTAIN: &str = "uncertain";
 
 /// How far apart the tasks that a run has open stand in a queue: the hundredth goes behind what other runs ask for in the
 /// next hundred seconds, so that a run of many tasks keeps no other waiting.
@@ -62,10 +66,15 @@ pub struct Task {
     /// Of the last attempt that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What that failure is called, when it was the end of the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_kind: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Millis>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Millis>,
+    #[serde(default, skip_serializing_if = "History::is_empty")]
+    pub history: History,
 }
 
 /// Who does the work now, and until when nobody else may.
@@ -91,6 +100,23 @@ wire_enum! {
 }
 
 impl TaskState {
+    /// By its name, or by the one that the runner of prompts uses for the same state.
+    pub fn spelled(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|state| state.name() == name || state.aliases().contains(&name))
+    }
+
+    pub const fn aliases(self) -> &'static [&'static str] {
+        match self {
+            Self::Pending => &["PENDING", "QUEUED", "CREATED"],
+            Self::Running => &["RUNNING"],
+            Self::AwaitingResponse => &["AWAITING_RESPONSE"],
+            Self::Completed => &["COMPLETED", "COMPLETE", "complete"],
+            Self::Failed => &["FAILED", "ERROR", "error"],
+            Self::Ignored => &["IGNORED"],
+            Self::Canceled => &["CANCELED", "CANCELLED", "cancelled"],
+        }
+    }
+
     pub const fn is_terminal(self) -> bool {
         match self {
             Self::Pending | Self::Running | Self::AwaitingResponse => false,
@@ -99,9 +125,50 @@ impl TaskState {
     }
 }
 
+wire_enum! {
+    /// What settling a task touches (design page "agents" §2).
+    pub enum TaskKind ("kind of a task") {
+        /// The event of a step.
+        Event = "event",
+        /// Nothing but itself: it was asked of the runners, and stands beside the runs.
+        System = "system",
+    }
+}
+
 impl Task {
+    pub fn kind(&self) -> TaskKind {
+        if self.workflow_id.is_run() { TaskKind::Event } else { TaskKind::System }
+    }
+
     pub fn priority(&self) -> i64 {
         self.policy.priority.unwrap_or(DEFAULT_PRIORITY)
+    }
+
+    /// Notes a move in the history; it is stored with what the move changes.
+    #[must_use]
+    pub fn moved(mut self, what: Move, by: &Actor, cause: &str, now: Millis) -> Self {
+        self.note(what, by, cause, now);
+        self
+    }
+
+    pub(crate) fn note(&mut self, what: Move, by: &Actor, cause: &str, now: Millis) {
+        self.history.note(what, now.since(self.created), by, cause);
+    }
+
+    /// What happened to it, as the documents tell it (task events).
+    pub fn events(&self) -> Vec<TaskEvent> {
+        self.history.events(self.created)
+    }
+
+    /// The agent that has or had it.
+    pub fn holder(&self) -> Actor {
+        let owner = self.lease.as_ref().map(|lease| lease.owner.clone());
+        owner.map_or(Actor::System, Actor::Agent)
+    }
+
+    /// Whether it failed without anybody knowing whether its work happened.
+    pub fn is_uncertain(&self) -> bool {
+        self.state == TaskState::Failed && self.error_kind.as_deref() == Some(UNCERTAIN)
     }
 
     /// When a running task is to be looked at: its lease has ended, or it was silent for too long.

@@ -27,7 +27,7 @@ enum Way {
     Backwards,
 }
 
-// covers: RT-1-a, RT-1-b, RT-1-c, RT-1-d, RT-1-e, RT-10.2-a, RT-10.2-b, RT-10.2-c, RT-15-a, RT-15-b, RT-15-d
+// covers: RT-1-a, RT-1-b, RT-1-c, RT-1-d, RT-1-e, RT-10.2-a, RT-10.2-b, RT-10.2-c, RT-15-a, RT-15-b, RT-15-c, RT-15-d
 // covers: RT-21.1-a, RT-21.2-a, RT-21.3-a, RT-21.3-b, RT-21.3-c, EVT-8-a, EVT-8-b, RT-14-b
 #[test]
 fn every_case_comes_out_as_expected_whatever_the_driver_does() {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use afl_engine::attribute::BlobHash;
 use afl_engine::evaluation::{Damage, Evaluation};
 use afl_engine::event::{Event, EventState, Reception};
+use afl_engine::history::Actor;
 use afl_engine::id::StepId;
 use afl_engine::plan::Plan;
 use afl_engine::run::RunStatus;
@@ -141,7 +142,7 @@ fn a_failed_step_stays_failed_until_it_is_reopened_and_then_keeps_what_is_done()
     let done = world.records["s/wb0e0s0"].clone();
 
     let mut evaluation = resume(&world, &plan);
-    evaluation.reopen("wb0e1s0".parse().expect("an id"));
+    evaluation.reopen("wb0e1s0".parse().expect("an id"), Actor::System);
     assert_eq!(world.drive(&mut evaluation), RunStatus::Paused);
     let task: Task = world.task(&"wb0e1s0".parse().expect("an id"));
     assert_eq!((task.state, task.attempts), (TaskState::Pending, 0));
@@ -160,7 +161,7 @@ fn reopening_what_did_not_fail_changes_nothing() {
     let before = world.records.clone();
     for id in ["w", "wb0", "wb0s0", "wb0s1", "wb7"] {
         let mut evaluation = resume(&world, &plan);
-        evaluation.reopen(id.parse().expect("an id"));
+        evaluation.reopen(id.parse().expect("an id"), Actor::System);
         world.drive(&mut evaluation);
         assert_eq!(before, world.records, "{id}");
     }
@@ -171,7 +172,7 @@ fn a_canceled_run_leaves_nothing_open() {
     let (mut world, _, plan) = begin("foreach_order_is_element_order_not_arrival");
     let mut evaluation = resume(&world, &plan);
     for key in world.records.keys().filter_map(|key| key.strip_prefix("s/")) {
-        evaluation.cancel(key.parse().expect("an id"));
+        evaluation.cancel(key.parse().expect("an id"), Actor::System);
     }
     world.drive(&mut evaluation);
     evaluation.finish_canceled();

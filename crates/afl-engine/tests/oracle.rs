@@ -7,6 +7,7 @@ mod world;
 use std::collections::BTreeMap;
 
 use afl_engine::evaluation::Evaluation;
+use afl_engine::history::Actor;
 use afl_engine::id::StepId;
 use afl_engine::run::RunStatus;
 use afl_engine::step::Rest;
@@ -107,7 +108,7 @@ fn run(program: &Program, seed: u64, writes: usize, operator: Operator) -> (Expe
         let one = rng.below(failed.len());
         let again = if rng.one_in(2) { failed } else { vec![failed[one].clone()] };
         for id in again {
-            evaluation.reopen(id);
+            evaluation.reopen(id, Actor::System);
         }
     }
     let outputs = world.outputs(&plan);

@@ -1,13 +1,16 @@
 //! What agents do with tasks. Every accepted outcome wakes the driver.
 
 pub use afl_engine::event::EventError;
+use afl_engine::failure::FailureKind;
+pub use afl_engine::history::{Actor, TaskEvent, TaskEventType};
 use afl_engine::id::{RunId, StepId};
 pub use afl_engine::policy::Effect;
+use afl_engine::task::TaskState;
+pub use afl_engine::task::UNCERTAIN;
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 pub use afl_store::queue::{
     Claim, Continued, LogLevel, LogLine, LogPage, LogStream, Names, Refusal, Request, Settled, Swept, Ticket,
-    UNCERTAIN,
 };
 
 use crate::drive::{Arrival, Work};
@@ -70,6 +73,11 @@ impl Service {
         self.queue.release(ticket).await
     }
 
+    /// Gives a task back undone; nobody gets it before this time.
+    pub async fn put_off(&self, ticket: &Ticket, until: Millis) -> Result<Settled, Refusal> {
+        self.queue.put_off(ticket, until).await
+    }
+
     /// Continues a step without a claim (document 000 §6.3): a no-op past its event, refused before it.
     pub async fn continue_step(
         &self,
@@ -77,7 +85,7 @@ impl Service {
         step: &StepId,
         result: &Map<String, Value>,
     ) -> Result<Continued, Refusal> {
-        let continued = self.queue.continue_step(run, step, result).await?;
+        let continued = self.queue.continue_step(run, step, result, &self.actor).await?;
         self.arrive_continued(run, &continued);
         Ok(continued)
     }
@@ -89,9 +97,33 @@ impl Service {
         step: &StepId,
         error: &EventError,
     ) -> Result<Continued, Refusal> {
-        let continued = self.queue.fail_step(run, step, error).await?;
+        let continued = self.queue.fail_step(run, step, error, &self.actor).await?;
         self.arrive_continued(run, &continued);
         Ok(continued)
+    }
+
+    /// Lets a step go on with an empty result, while nobody has begun its work.
+    pub async fn skip(&self, run: &RunId, step: &StepId) -> Result<(), Error> {
+        let item = self.existing(run).await?.item;
+        let task = self.store.task(run, step).await?;
+        if let Some(task) = task.filter(|task| task.item.state == TaskState::Pending) {
+            let lacks = self.plan_of(&item).await?.must_return(&task.item.name);
+            if !lacks.is_empty() {
+                return Err(Error::NeedsResult { run: run.clone(), path: task.item.path, lacks });
+            }
+        }
+        let settled = self.queue.skip(run, step, &self.actor).await?;
+        self.arrive(run, &settled);
+        Ok(())
+    }
+
+    /// Takes an open task from whoever does it, and lets its step fail as canceled.
+    pub async fn cancel_task(&self, run: &RunId, step: &StepId) -> Result<(), Error> {
+        let message = "canceled by an operator".to_owned();
+        let error = EventError { kind: FailureKind::Canceled.name().to_owned(), message };
+        let settled = self.queue.cancel(run, step, &error, &self.actor).await?;
+        self.arrive(run, &settled);
+        Ok(())
     }
 
     /// One round of the janitor: silent holders, due retries, tasks that were put aside. Safe for many at once.
@@ -113,6 +145,8 @@ impl Service {
 
     fn arrive(&self, run: &RunId, settled: &Settled) {
         match settled {
+            // Nobody waits for the outcome of a system task.
+            Settled::Arrived(_) if !run.is_run() => {}
             Settled::Arrived(event) => {
                 let arrival = Arrival { step: event.item.step_id.clone(), event: Some((**event).clone()) };
                 self.wake(Wake::Arrived(Work { run: run.clone(), arrivals: vec![arrival] }));

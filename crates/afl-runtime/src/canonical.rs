@@ -38,6 +38,8 @@ const OF_TASK: &[&str] = &[
     "lease",
     "not_before",
     "error",
+    "error_kind",
+    "history",
 ];
 
 impl Service {

@@ -2,6 +2,7 @@
 //! finds a run with an intent carries it on.
 
 use afl_engine::evaluation::{Evaluation, Stored, Wants};
+use afl_engine::history::Actor;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::{Control, Run, RunStatus};
 use afl_engine::step::{Step, Transmission};
@@ -40,7 +41,7 @@ impl Service {
             Err(Error::Ended { status: RunStatus::Canceled, .. }) => return Ok(()),
             outcome => outcome?,
         }
-        self.end_canceled(run).await
+        self.end_canceled(run, &self.actor).await
     }
 
     async fn set_control(&self, id: &RunId, control: Control, verb: &'static str) -> Result<(), Error> {
@@ -67,9 +68,9 @@ impl Service {
     }
 
     /// Ends all that is open in a run with the intent to cancel, page by page, the run itself last.
-    pub(crate) async fn end_canceled(&self, id: &RunId) -> Result<(), Error> {
+    pub(crate) async fn end_canceled(&self, id: &RunId, by: &Actor) -> Result<(), Error> {
         for _ in 0..TRIES {
-            match self.try_end_canceled(id).await {
+            match self.try_end_canceled(id, by).await {
                 Err(error) if error.is_conflict() => {}
                 outcome => return outcome,
             }
@@ -77,7 +78,7 @@ impl Service {
         Err(Error::Busy { run: id.clone(), tries: TRIES })
     }
 
-    async fn try_end_canceled(&self, id: &RunId) -> Result<(), Error> {
+    async fn try_end_canceled(&self, id: &RunId, by: &Actor) -> Result<(), Error> {
         let run = self.existing(id).await?;
         if run.item.status.is_terminal() {
             return Ok(());
@@ -95,7 +96,7 @@ impl Service {
             let steps: Vec<StepId> = open.iter().map(|step| step.item.id.clone()).collect();
             self.supply_with_work(&mut evaluation, open).await?;
             for step in steps {
-                evaluation.cancel(step);
+                evaluation.cancel(step, by.clone());
             }
             self.evaluate(&mut evaluation, now, Durability::Relaxed).await?;
             match page.next {

@@ -4,9 +4,11 @@
 //! them for all runs at once.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 
 use afl_engine::evaluation::{Advance, Damage, Evaluation, Stored, Wants};
 use afl_engine::event::{Event, Reception};
+use afl_engine::history::Actor;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::{Control, Run, RunStatus};
 use afl_engine::step::Step;
@@ -87,7 +89,10 @@ impl Service {
         for redo in 0..REDOS {
             match self.attempt(work, hot.take(), others, redo).await {
                 Err(error) if error.is_conflict() => {}
-                outcome => return outcome,
+                outcome => {
+                    self.driven.fetch_add(u64::from(outcome.is_ok()), Ordering::Relaxed);
+                    return outcome;
+                }
             }
         }
         Err(Error::Busy { run: work.run.clone(), tries: REDOS })
@@ -138,7 +143,7 @@ impl Service {
         match run.item.control {
             Control::Hold => Ok(Cold::Stands(Standing::Held)),
             Control::Cancel => {
-                self.end_canceled(id).await?;
+                self.end_canceled(id, &Actor::System).await?;
                 Ok(Cold::Stands(Standing::Rests(RunStatus::Canceled)))
             }
             Control::Go if others == Others::Respect && is_under_way(&run.item, now) => {

@@ -1,10 +1,13 @@
 //! Why a request of a person or a program is not done.
 
-use afl_engine::evaluation::InputError;
+use afl_engine::evaluation::{InputError, Unanswerable};
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::RunStatus;
+use afl_engine::task::TaskState;
+use afl_engine::types::Misfit;
 use afl_lang::program::LoadError;
 use afl_store::backend::StoreError;
+use afl_store::queue::Refusal;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -37,6 +40,24 @@ pub enum Error {
     UnknownStep { run: RunId, given: String, closest: Option<String> },
     #[error("nothing of `{path}` in run {run} failed, so there is nothing to retry")]
     NothingFailed { run: RunId, path: String },
+    #[error("`{path}` of run {run} cannot be given an outcome: {reason}")]
+    Unanswerable { run: RunId, path: String, reason: Unanswerable },
+    #[error("`{path}` of run {run} has failed already, and it is known why")]
+    FailedAlready { run: RunId, path: String },
+    #[error("the result of `{path}` in run {run} is refused: {misfit}")]
+    Misfit { run: RunId, path: String, misfit: Misfit },
+    #[error(
+        "`{path}` of run {run} cannot go on without {}: say what came of it instead of skipping it",
+        names(.lacks)
+    )]
+    NeedsResult { run: RunId, path: String, lacks: Vec<String> },
+    /// Work that may have happened is not done again by the way.
+    #[error(
+        "nobody knows whether the work of `{path}` in run {run} happened, so it is not tried again by the way"
+    )]
+    Undecided { run: RunId, step: StepId, path: String },
+    #[error(transparent)]
+    Refused(Refusal),
     #[error("run {run} is being canceled; start it anew")]
     Canceling { run: RunId },
     #[error("run {run} is busy: others changed it {tries} times meanwhile; try again")]
@@ -45,6 +66,11 @@ pub enum Error {
     NotDamaged { run: RunId },
     #[error("this process drives runs already")]
     DrivenAlready,
+    /// Its start was left to a runner.
+    #[error("run {run} {}", not_begun(*state, error.as_deref()))]
+    NotBegun { run: RunId, state: TaskState, error: Option<String> },
+    #[error("what the system task is to do cannot be read: {reason}")]
+    BadRequest { reason: String },
 }
 
 impl Error {
@@ -59,6 +85,12 @@ impl Error {
     /// Whether the call may have taken effect all the same.
     pub fn is_uncertain(&self) -> bool {
         matches!(self, Self::Store(error) if error.is_uncertain())
+    }
+
+    /// Whether the store could not be asked, so that asking again may help.
+    pub fn is_of_store(&self) -> bool {
+        let fleeting = matches!(self, Self::Store(_) | Self::Busy { .. } | Self::StartedByOthers { .. });
+        fleeting && !self.is_of_run()
     }
 
     /// Whether it is this run that cannot go on, and not the store.
@@ -80,6 +112,20 @@ impl Error {
     }
 }
 
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Store(error) => Self::Store(error),
+            refusal @ (Refusal::LeaseLost { .. }
+            | Refusal::Canceled { .. }
+            | Refusal::Unknown { .. }
+            | Refusal::TooEarly { .. }
+            | Refusal::NotOpen { .. }
+            | Refusal::TooLarge { .. }) => Self::Refused(refusal),
+        }
+    }
+}
+
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         Self::Store(error.into())
@@ -90,9 +136,26 @@ fn hint(closest: Option<&str>) -> String {
     closest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }
 
+fn not_begun(state: TaskState, error: Option<&str>) -> String {
+    match (state, error) {
+        (TaskState::Pending | TaskState::Running | TaskState::AwaitingResponse, _) => {
+            "is not started yet: it waits for a runner".to_owned()
+        }
+        (TaskState::Completed, _) => "was deleted, or another one was started with its key".to_owned(),
+        (TaskState::Canceled | TaskState::Ignored, _) => "was canceled before it was started".to_owned(),
+        (TaskState::Failed, error) => {
+            format!("could not be started: {}", error.unwrap_or("nobody knows why"))
+        }
+    }
+}
+
 fn list(runs: &[RunId]) -> String {
     let shown: Vec<String> = runs.iter().take(5).map(|run| format!("`{run}`")).collect();
     shown.join(", ")
+}
+
+fn names(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 fn which(workflows: &[String]) -> String {

@@ -33,6 +33,9 @@ impl Service {
         match fitting[..] {
             [only] => Ok(only.clone()),
             [] => {
+                if let Some(task) = self.start_task(&exact).await? {
+                    return Err(Error::NotBegun { run: exact, state: task.state, error: task.error });
+                }
                 let closest = closest(given, seen.iter().map(|run| &*run.0)).map(str::to_owned);
                 Err(Error::UnknownRun { given: given.to_owned(), closest })
             }

@@ -51,6 +51,7 @@
 //! ```
 
 pub mod agent;
+mod answer;
 mod canonical;
 mod claim_step;
 mod control;
@@ -70,13 +71,17 @@ mod serve;
 mod service;
 mod start;
 mod stats;
+mod system;
+mod task_view;
 mod tasks;
 mod why;
 
 pub use afl_engine::id::{RunId, StepId};
 pub use afl_engine::time::Millis;
+pub use afl_lang::program::Program;
 pub use afl_store::backend::Durability;
 pub use afl_store::{collection, lock, server, watch};
+pub use answer::{Answered, Verdict};
 pub use drive::{Arrival, Driven, Standing, Work};
 pub use error::Error;
 pub use look::{Found, Where};
@@ -87,6 +92,8 @@ pub use retry::Again;
 pub use serve::Health;
 pub use service::{Service, Traced};
 pub use start::{MAX_KEY_BYTES, Origin, StartRequest, Started};
-pub use stats::{COUNTED, Stats};
+pub use stats::{BACKLOG_COUNTED, Backlog, COUNTED, Stats};
+pub use system::SystemTask;
+pub use task_view::TaskView;
 pub use tasks::TaskQuery;
 pub use why::{Link, On, Reason, Wait, Why};

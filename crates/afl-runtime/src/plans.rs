@@ -24,20 +24,39 @@ const KEPT: usize = 256;
 pub(crate) struct Plans {
     /// Held for a look-up, never across an await. A plan is a function of its version, so a race is harmless.
     #[expect(clippy::disallowed_types, reason = "every start looks a plan up; a channel would make it wait")]
-    by_version: RwLock<BTreeMap<String, Arc<Plan>>>,
+    by_version: RwLock<BTreeMap<String, Kept>>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    plan: Arc<Plan>,
+    program: InStore,
+}
+
+/// Whether the program of a plan is known to be in the store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum InStore {
+    Yes,
+    Perhaps,
 }
 
 impl Plans {
     fn get(&self, version: &str) -> Option<Arc<Plan>> {
-        self.by_version.read().unwrap_or_else(PoisonError::into_inner).get(version).cloned()
+        let plans = self.by_version.read().unwrap_or_else(PoisonError::into_inner);
+        plans.get(version).map(|kept| Arc::clone(&kept.plan))
     }
 
-    fn keep(&self, plan: Arc<Plan>) {
+    fn are_stored(&self, version: &str) -> bool {
+        let plans = self.by_version.read().unwrap_or_else(PoisonError::into_inner);
+        plans.get(version).is_some_and(|kept| kept.program == InStore::Yes)
+    }
+
+    fn keep(&self, plan: Arc<Plan>, program: InStore) {
         let mut plans = self.by_version.write().unwrap_or_else(PoisonError::into_inner);
         if plans.len() >= KEPT {
             plans.pop_first();
         }
-        plans.insert(plan.version().to_owned(), plan);
+        plans.insert(plan.version().to_owned(), Kept { plan, program });
     }
 }
 
@@ -46,12 +65,17 @@ impl Service {
     pub async fn publish(&self, program: &Program) -> Result<ProgramHash, Error> {
         let hash = program.hash();
         let version = hash.to_string();
-        if self.plans.get(&version).is_none() {
+        if !self.plans.are_stored(&version) {
             let json = String::from_utf8(program.emit(Emit::WHOLE).to_vec()).expect("JSON is UTF-8");
             self.store.publish(store::Program { hash: version, json }).await?;
-            self.plans.keep(Arc::new(Plan::new(program)));
+            self.plans.keep(Arc::new(Plan::new(program)), InStore::Yes);
         }
         Ok(hash)
+    }
+
+    /// Keeps a program at hand that was published before, or will be: no look-up is needed for its runs.
+    pub fn cache_program(&self, program: &Program) {
+        self.plans.keep(Arc::new(Plan::new(program)), InStore::Perhaps);
     }
 
     /// The published program.
@@ -67,7 +91,7 @@ impl Service {
             return Ok(plan);
         }
         let plan = Arc::new(Plan::new(&self.program(version).await?));
-        self.plans.keep(Arc::clone(&plan));
+        self.plans.keep(Arc::clone(&plan), InStore::Yes);
         Ok(plan)
     }
 

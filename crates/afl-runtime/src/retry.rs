@@ -6,6 +6,7 @@ use afl_engine::evaluation::{Evaluation, Stored, Wants};
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::{Control, RunStatus};
 use afl_engine::step::{Step, Transmission};
+use afl_engine::task::UNCERTAIN;
 use afl_store::backend::Durability;
 
 use crate::error::Error;
@@ -18,13 +19,21 @@ const PAGE: usize = 1_000;
 /// How many steps one commit opens again.
 const OPENED_AT_ONCE: usize = 1_000;
 
-/// What to try again.
+/// What to try again. Work that may have happened is tried again only when its own step is named.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Again {
     /// All that failed.
     Run,
     /// What failed in this step, block or element.
     Step(StepId),
+}
+
+/// The steps where failures began that no `catch` has dealt with.
+#[derive(Default)]
+struct Failed {
+    steps: Vec<Stored<Step>>,
+    /// Left out, because nobody knows whether its work happened.
+    undecided: Option<StepId>,
 }
 
 enum Try {
@@ -60,20 +69,24 @@ impl Service {
         };
         let failed = self.failed_within(id, &within).await?;
         let plan = self.plan_of(&run.item).await?;
-        if failed.is_empty() && opened.is_empty() {
-            let path = plan.readable(&run.item.workflow, &within);
-            return Err(Error::NothingFailed { run: id.clone(), path });
+        let path = |step: &StepId| plan.readable(&run.item.workflow, step);
+        match failed.undecided {
+            _ if !failed.steps.is_empty() || !opened.is_empty() => {}
+            Some(step) => {
+                return Err(Error::Undecided { run: id.clone(), path: path(&step), step });
+            }
+            None => return Err(Error::NothingFailed { run: id.clone(), path: path(&within) }),
         }
         let now = self.store.now().await?;
         let mut evaluation = Evaluation::resume(plan, run, now, self.options);
-        for some in failed.chunks(OPENED_AT_ONCE) {
+        for some in failed.steps.chunks(OPENED_AT_ONCE) {
             self.supply(&mut evaluation, &wants_of(some)).await?;
             // Every evaluator writes the run: while its version is the same, all that was supplied is of one time.
             if self.existing(id).await?.version != evaluation.run_version().expect("it is stored") {
                 return Ok(Try::Overtaken);
             }
             for step in some {
-                evaluation.reopen(step.item.id.clone());
+                evaluation.reopen(step.item.id.clone(), self.actor.clone());
             }
             self.evaluate(&mut evaluation, now, Durability::Durable).await?;
             opened.extend(some.iter().map(|step| step.item.id.clone()));
@@ -82,23 +95,25 @@ impl Service {
         Ok(Try::Done)
     }
 
-    /// The steps where failures began that no `catch` has dealt with.
-    async fn failed_within(&self, run: &RunId, within: &StepId) -> Result<Vec<Stored<Step>>, Error> {
-        let mut failed = Vec::new();
-        let mut caught = self.caught_above(run, within).await?;
+    async fn failed_within(&self, run: &RunId, within: &StepId) -> Result<Failed, Error> {
+        let mut failed = Failed::default();
+        let mut above = self.above(run, within).await?;
         let mut after: Option<StepId> = None;
         let mut seen = 0;
         loop {
             let page = self.store.steps_within(run, within, after.as_ref(), PAGE).await?;
             seen += page.items.len();
             for step in page.items {
+                let id = &step.item.id;
                 // A step comes before all that is within it.
-                if step.item.caught.is_some() {
-                    caught.insert(step.item.id.clone());
+                above.note(&step.item, within);
+                if !step.item.failed_itself() || above.is_caught(id) {
+                    continue;
                 }
-                if step.item.failed_itself() && !step.item.id.outside_catches().any(|it| caught.contains(&it))
-                {
-                    failed.push(step);
+                if above.is_undecided(id) {
+                    failed.undecided.get_or_insert_with(|| id.clone());
+                } else {
+                    failed.steps.push(step);
                 }
             }
             match page.next {
@@ -109,15 +124,43 @@ impl Service {
         if seen == 0 { Err(Error::no_step(run, within)) } else { Ok(failed) }
     }
 
-    async fn caught_above(&self, run: &RunId, step: &StepId) -> Result<BTreeSet<StepId>, Error> {
+    async fn above(&self, run: &RunId, step: &StepId) -> Result<Above, Error> {
         let steps = std::iter::successors(step.parent(), StepId::parent).collect();
-        let above = self.store.load(run, &Wants { steps, ..Wants::default() }).await?.steps;
-        let is_caught = |step: &Stored<Step>| step.item.caught.is_some();
-        Ok(above
-            .into_iter()
-            .filter(|(_, step)| step.as_ref().is_some_and(is_caught))
-            .map(|(id, _)| id)
-            .collect())
+        let found = self.store.load(run, &Wants { steps, ..Wants::default() }).await?.steps;
+        let mut above = Above::default();
+        for step in found.into_iter().filter_map(|(_, found)| found) {
+            above.note(&step.item, &StepId::root());
+        }
+        Ok(above)
+    }
+}
+
+/// What is known of the steps above the one looked at.
+#[derive(Default)]
+struct Above {
+    caught: BTreeSet<StepId>,
+    undecided: BTreeSet<StepId>,
+}
+
+impl Above {
+    fn note(&mut self, step: &Step, named: &StepId) {
+        if step.caught.is_some() {
+            self.caught.insert(step.id.clone());
+        }
+        let is_uncertain = step.error.as_ref().is_some_and(|failure| failure.kind == UNCERTAIN);
+        if is_uncertain && step.failed_by_event() && step.id != *named {
+            self.undecided.insert(step.id.clone());
+        }
+    }
+
+    fn is_caught(&self, step: &StepId) -> bool {
+        step.outside_catches().any(|it| self.caught.contains(&it))
+    }
+
+    /// Its own work, or that of a step whose mixin it is, which would be done again with it.
+    fn is_undecided(&self, step: &StepId) -> bool {
+        let mut ancestry = std::iter::successors(Some(step.clone()), StepId::parent);
+        ancestry.any(|it| self.undecided.contains(&it))
     }
 }
 

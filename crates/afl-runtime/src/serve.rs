@@ -83,7 +83,9 @@ impl Service {
         let (told, health) = watch::channel(Health::default());
         let (look, claimed) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let waker = Waker { wakes: sender, look: Arc::clone(&look), claimed: Arc::clone(&claimed), health };
-        self.waker.set(waker).map_err(|_| Error::DrivenAlready)?;
+        if !self.is_first_to_drive(waker) {
+            return Err(Error::DrivenAlready);
+        }
         let driver = Driver::new(self.clone(), told);
         let stop = Notify::new();
         let drive = async {
@@ -91,22 +93,37 @@ impl Service {
             stop.notify_one();
         };
         tokio::join!(drive, Janitor::new(self.clone()).keep_house(&claimed, &stop));
+        self.waker.send_replace(None);
         Ok(())
+    }
+
+    /// Makes the waker this process's, unless a driver is there. One that was dropped in the midst of its work left
+    /// a closed waker.
+    fn is_first_to_drive(&self, waker: Waker) -> bool {
+        self.waker.send_if_modified(|driving| {
+            let is_first = driving.as_ref().is_none_or(|other| other.wakes.is_closed());
+            if is_first {
+                *driving = Some(waker);
+            }
+            is_first
+        })
     }
 
     /// How the driver of this process is; nothing when it has none.
     pub fn health(&self) -> Option<Health> {
-        let waker = self.waker.get().filter(|waker| !waker.wakes.is_closed())?;
+        let waker = self.waker.borrow();
+        let waker = waker.as_ref().filter(|waker| !waker.wakes.is_closed())?;
         Some(waker.health.borrow().clone())
     }
 
     /// Whether this process drives runs.
     pub(crate) fn is_driven(&self) -> bool {
-        self.waker.get().is_some_and(|waker| !waker.wakes.is_closed())
+        self.waker.borrow().as_ref().is_some_and(|waker| !waker.wakes.is_closed())
     }
 
     pub(crate) fn wake(&self, wake: Wake) {
-        let Some(waker) = self.waker.get() else { return };
+        let waker = self.waker.borrow();
+        let Some(waker) = waker.as_ref() else { return };
         match wake {
             Wake::Look => waker.look.notify_one(),
             Wake::Claimed => waker.claimed.notify_one(),

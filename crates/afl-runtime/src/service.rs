@@ -1,8 +1,10 @@
 //! The façade that every surface uses: the command line, the servers, the agents and programs that embed it.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use afl_engine::evaluation::{Budget, Options};
+use afl_engine::history::Actor;
 use afl_engine::id::RunId;
 use afl_engine::trace::{Trace, Tracing};
 use afl_store::backend::Backend;
@@ -13,7 +15,7 @@ use afl_store::queue::Queue;
 use afl_store::record::Tenant;
 use afl_store::store::Store;
 use afl_store::watch::Watch;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::plans::Plans;
 use crate::serve::Waker;
@@ -30,8 +32,12 @@ pub struct Service {
     pub(crate) plans: Arc<Plans>,
     pub(crate) options: Options,
     pub(crate) traces: Option<mpsc::Sender<Traced>>,
+    /// Who decides about tasks through it.
+    pub(crate) actor: Actor,
     /// Set while this process drives runs.
-    pub(crate) waker: Arc<OnceLock<Waker>>,
+    pub(crate) waker: watch::Sender<Option<Waker>>,
+    /// How often runs were driven in this process.
+    pub(crate) driven: Arc<AtomicU64>,
 }
 
 /// What the evaluator told about a run.
@@ -59,7 +65,9 @@ impl Service {
             plans: Arc::default(),
             options: Options { budget, tracing: Tracing::LogsOnly },
             traces: None,
-            waker: Arc::default(),
+            actor: Actor::System,
+            waker: watch::Sender::new(None),
+            driven: Arc::default(),
         }
     }
 
@@ -68,6 +76,12 @@ impl Service {
     #[must_use]
     pub fn traced(self, tracing: Tracing, to: mpsc::Sender<Traced>) -> Self {
         Self { options: Options { tracing, ..self.options }, traces: Some(to), ..self }
+    }
+
+    /// The same service in the hands of somebody, who is named in the history of the tasks they decide about.
+    #[must_use]
+    pub fn acting_as(self, actor: Actor) -> Self {
+        Self { actor, ..self }
     }
 
     pub fn store(&self) -> &Store {
@@ -86,6 +100,11 @@ impl Service {
     /// An id that no other process has.
     pub fn fresh_id(&self) -> String {
         self.entropy.secret()
+    }
+
+    /// How often this process has driven a run to a fixed point.
+    pub fn runs_driven(&self) -> u64 {
+        self.driven.load(Ordering::Relaxed)
     }
 
     /// Wakes after a task of this list may be claimed.

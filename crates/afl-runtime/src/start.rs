@@ -8,6 +8,7 @@ use afl_engine::evaluation::{Advance, Evaluation, InputError, Start};
 use afl_engine::id::RunId;
 use afl_engine::plan::Plan;
 use afl_engine::run::RunStatus;
+use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 use afl_lang::program::ProgramHash;
 use afl_store::backend::Durability;
@@ -58,42 +59,95 @@ pub enum Origin {
     Existing,
 }
 
+/// A request against the program it names.
+pub(crate) struct Prepared {
+    plan: Arc<Plan>,
+    pub(crate) workflow: Arc<str>,
+    /// The same key must ask for the same.
+    digest: String,
+}
+
 impl Service {
     /// Starts a run. When it returns, the run is durable, and evaluated to its first fixed point if one commit can
     /// hold that.
     pub async fn start(&self, request: StartRequest) -> Result<Started, Error> {
+        let prepared = self.prepare(&request).await?;
+        for _ in 0..TRIES {
+            if let Some(key) = &request.idempotency_key
+                && let Some(started) = self.reserved(key, &prepared).await?
+            {
+                return Ok(started);
+            }
+            let now = self.store.now().await?;
+            let id = run_id::fresh(now, &self.entropy);
+            let reservation = prepared.reservation(&request, &id);
+            match self.try_start(&prepared, &request, &id, reservation.as_ref(), now).await {
+                // Another start has the key, or the id: look again.
+                Err(error) if error.is_conflict() => {}
+                outcome => return outcome,
+            }
+        }
+        Err(Error::StartedByOthers { tries: TRIES })
+    }
+
+    /// Starts the run that has this id, however often it is called. Its key may be reserved for it already.
+    pub(crate) async fn start_as(&self, id: &RunId, request: &StartRequest) -> Result<Started, Error> {
+        for _ in 0..TRIES {
+            if let Some(run) = self.store.run(id).await? {
+                let status = run.item.status;
+                return Ok(Started { run: id.clone(), status, origin: Origin::Existing });
+            }
+            let prepared = self.prepare(request).await?;
+            let mut reservation = prepared.reservation(request, id);
+            if let Some(key) = &request.idempotency_key
+                && let Some(reserved) = self.store.reservation(key).await?
+            {
+                match &reserved.run {
+                    run if run == id => reservation = None,
+                    _ => return self.already_started(reserved, &prepared).await,
+                }
+            }
+            let now = self.store.now().await?;
+            match self.try_start(&prepared, request, id, reservation.as_ref(), now).await {
+                Err(error) if error.is_conflict() => {}
+                outcome => return outcome,
+            }
+        }
+        Err(Error::StartedByOthers { tries: TRIES })
+    }
+
+    pub(crate) async fn prepare(&self, request: &StartRequest) -> Result<Prepared, Error> {
+        if let Some(key) = &request.idempotency_key {
+            check_key(key)?;
+        }
         let plan = self.plan(&request.program.to_string()).await?;
         let workflow = plans::workflow(&plan, request.workflow.as_deref())?;
         InputError::check_size(&workflow, &request.inputs)?;
         let digest = digest(&plan, &workflow, &request.inputs);
-        for _ in 0..TRIES {
-            if let Some(key) = &request.idempotency_key {
-                check_key(key)?;
-                if let Some(started) = self.reserved(key, &digest).await? {
-                    return Ok(started);
-                }
-            }
-            let now = self.store.now().await?;
-            let id = run_id::fresh(now, &self.entropy);
-            let start = Start {
-                id: id.clone(),
-                workflow: Arc::clone(&workflow),
-                inputs: request.inputs.clone(),
-                labels: request.labels.clone(),
-                idempotency_key: request.idempotency_key.clone(),
-            };
-            let evaluation = Evaluation::start(Arc::clone(&plan), start, now, self.options)?;
-            let reserve = |key| Reservation { key, run: id.clone(), digest: digest.clone() };
-            let reservation = request.idempotency_key.clone().map(reserve);
-            match self.first_evaluation(evaluation, reservation.as_ref()).await {
-                Ok(status) => return Ok(Started { run: id, status, origin: Origin::New }),
-                // Another start has the key, or the id: look again.
-                Err(error) if error.is_conflict() => {}
-                Err(error) if error.is_uncertain() => return self.started_after_all(&id, error).await,
-                Err(error) => return Err(error),
-            }
+        Ok(Prepared { plan, workflow, digest })
+    }
+
+    async fn try_start(
+        &self,
+        prepared: &Prepared,
+        request: &StartRequest,
+        id: &RunId,
+        reservation: Option<&Reservation>,
+        now: Millis,
+    ) -> Result<Started, Error> {
+        let start = Start {
+            id: id.clone(),
+            workflow: Arc::clone(&prepared.workflow),
+            inputs: request.inputs.clone(),
+            labels: request.labels.clone(),
+            idempotency_key: request.idempotency_key.clone(),
+        };
+        let evaluation = Evaluation::start(Arc::clone(&prepared.plan), start, now, self.options)?;
+        match self.first_evaluation(evaluation, reservation).await {
+            Ok(status) => Ok(Started { run: id.clone(), status, origin: Origin::New }),
+            Err(error) if error.is_uncertain() => self.started_after_all(id, error).await,
+            Err(error) => Err(error),
         }
-        Err(Error::StartedByOthers { tries: TRIES })
     }
 
     /// Up to the fixed point. The first commit makes the run durable; what does not fit into it follows, and whoever
@@ -136,14 +190,31 @@ impl Service {
         Ok(Started { run: id.clone(), status: run.item.status, origin: Origin::New })
     }
 
-    async fn reserved(&self, key: &str, digest: &str) -> Result<Option<Started>, Error> {
-        let Some(reservation) = self.store.reservation(key).await? else { return Ok(None) };
-        if reservation.digest != digest {
-            return Err(Error::KeyTaken { key: key.to_owned(), run: reservation.run });
+    pub(crate) async fn reserved(&self, key: &str, prepared: &Prepared) -> Result<Option<Started>, Error> {
+        match self.store.reservation(key).await? {
+            Some(reservation) => self.already_started(reservation, prepared).await.map(Some),
+            None => Ok(None),
         }
-        let run = self.store.run(&reservation.run).await?;
-        let status = run.map_or(RunStatus::Canceled, |run| run.item.status);
-        Ok(Some(Started { run: reservation.run, status, origin: Origin::Existing }))
+    }
+
+    async fn already_started(&self, reserved: Reservation, prepared: &Prepared) -> Result<Started, Error> {
+        let Reservation { key, run, digest } = reserved;
+        if digest != prepared.digest {
+            return Err(Error::KeyTaken { key, run });
+        }
+        let status = match self.store.run(&run).await? {
+            Some(run) => run.item.status,
+            None if self.is_handed_over(&run).await? => RunStatus::Running,
+            None => RunStatus::Canceled,
+        };
+        Ok(Started { run, status, origin: Origin::Existing })
+    }
+}
+
+impl Prepared {
+    pub(crate) fn reservation(&self, request: &StartRequest, run: &RunId) -> Option<Reservation> {
+        let key = request.idempotency_key.clone()?;
+        Some(Reservation { key, run: run.clone(), digest: self.digest.clone() })
     }
 }
 

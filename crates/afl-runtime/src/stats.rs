@@ -29,7 +29,34 @@ pub struct Stats {
     pub retries: usize,
 }
 
+/// What waits, as far as it can be told at little cost.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Backlog {
+    /// Of one task list, by name. Counts stop at [`BACKLOG_COUNTED`].
+    pub pending: BTreeMap<String, usize>,
+    /// How long the oldest outcome has waited for a driver.
+    pub lag_ms: u64,
+}
+
+/// So many tasks of a name are counted when somebody asks again and again.
+pub const BACKLOG_COUNTED: usize = 1_000;
+
 impl Service {
+    /// For who asks every few seconds.
+    pub async fn backlog(&self, list: &str) -> Result<Backlog, Error> {
+        let prefix = bucket::tasks(list, "");
+        let mut backlog = Backlog::default();
+        for bucket in self.store.buckets(&prefix).await? {
+            let count = self.store.count(&bucket, BACKLOG_COUNTED).await?;
+            backlog.pending.insert(bucket[prefix.len()..].to_owned(), count);
+        }
+        if let Some((_, _, oldest)) = self.store.arrived(None, 1).await?.pop() {
+            let waited = self.store.now().await?.since(Millis(oldest.rank));
+            backlog.lag_ms = u64::try_from(waited.0).unwrap_or(0);
+        }
+        Ok(backlog)
+    }
+
     pub async fn stats(&self) -> Result<Stats, Error> {
         let mut stats =
             Stats { arrived: self.store.count(bucket::ARRIVED, COUNTED).await?, ..Stats::default() };
@@ -63,8 +90,9 @@ impl Service {
         Ok(self.store.discard_run(run).await?)
     }
 
-    /// Deletes runs that ended before this time, with everything of theirs. Says which.
+    /// Deletes runs and system tasks that ended before this time, with everything of theirs. Says which runs.
     pub async fn collect(&self, ended_before: Millis) -> Result<Vec<RunId>, Error> {
+        self.collect_system_tasks(ended_before).await?;
         let mut old = Vec::new();
         for shelf in [Shelf::Completed, Shelf::Failed, Shelf::Canceled] {
             let mut after = None;

@@ -5,11 +5,12 @@ use afl_engine::task::{Task, TaskState};
 use afl_store::store::bucket;
 
 use crate::error::Error;
+use crate::query::RunQuery;
 use crate::service::Service;
 
 const PAGE: usize = 500;
 
-/// Which tasks to list. Those that have ended are found by their run only.
+/// Which tasks to list. Those that are completed or ignored are found by their run, system tasks by their state.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TaskQuery {
     pub run: Option<RunId>,
@@ -20,12 +21,53 @@ pub struct TaskQuery {
 }
 
 impl Service {
-    /// The oldest first; those of one run in the order of its program.
+    /// The open ones, the oldest first; those of one run in the order of its program.
     pub async fn tasks(&self, query: &TaskQuery) -> Result<Vec<Task>, Error> {
         match &query.run {
             Some(run) => self.tasks_of(run, query).await,
-            None => self.open_tasks(query).await,
+            None => match query.state {
+                Some(TaskState::Failed | TaskState::Canceled) => {
+                    let mut tasks = self.failed_tasks(query).await?;
+                    tasks.extend(self.open_tasks(query).await?);
+                    tasks.truncate(query.limit);
+                    Ok(tasks)
+                }
+                Some(
+                    TaskState::Pending
+                    | TaskState::Running
+                    | TaskState::AwaitingResponse
+                    | TaskState::Completed
+                    | TaskState::Ignored,
+                )
+                | None => self.open_tasks(query).await,
+            },
         }
+    }
+
+    /// Those of the newest runs with failed steps first; a run counts them.
+    async fn failed_tasks(&self, query: &TaskQuery) -> Result<Vec<Task>, Error> {
+        let mut tasks = Vec::new();
+        let mut runs = RunQuery { limit: PAGE, ..RunQuery::default() };
+        loop {
+            let list = self.runs(&runs).await?;
+            for run in list.runs.iter().filter(|run| run.counts.failed > 0) {
+                tasks.extend(self.tasks_of(&run.id, query).await?);
+                if tasks.len() >= query.limit {
+                    tasks.truncate(query.limit);
+                    return Ok(tasks);
+                }
+            }
+            match list.next {
+                Some(next) => runs.after = Some(next),
+                None => return Ok(tasks),
+            }
+        }
+    }
+
+    /// What the work of a facet must return, in the program of a run.
+    pub async fn must_return(&self, run: &RunId, facet: &str) -> Result<Vec<String>, Error> {
+        let run = self.existing(run).await?.item;
+        Ok(self.plan_of(&run).await?.must_return(facet))
     }
 
     async fn tasks_of(&self, run: &RunId, query: &TaskQuery) -> Result<Vec<Task>, Error> {
@@ -43,8 +85,12 @@ impl Service {
         Ok(tasks)
     }
 
+    /// And system tasks, when those are wanted that have ended: these belong to no run.
     async fn open_tasks(&self, query: &TaskQuery) -> Result<Vec<Task>, Error> {
         let mut buckets = vec![bucket::TIMERS.to_owned()];
+        if query.state.is_some_and(TaskState::is_terminal) {
+            buckets.push(bucket::ENDED.to_owned());
+        }
         for prefix in [bucket::TASKS, bucket::RUNNING, bucket::HELD] {
             buckets.extend(self.store.buckets(prefix).await?);
         }

@@ -3,6 +3,7 @@
 use afl_engine::event::{Event, Reception};
 use afl_engine::failure::Failure;
 use afl_engine::id::{RunId, StepId};
+use afl_engine::plan::Plan;
 use afl_engine::run::{Control, Run, RunStatus};
 use afl_engine::state::State;
 use afl_engine::task::{Task, TaskState};
@@ -86,6 +87,8 @@ pub enum On {
     Driver,
     /// It failed, and what to do is a person's choice: retry, continue, or leave it.
     Failure(Failure),
+    /// Nobody knows whether its work happened: a person finds out and decides.
+    Decision { name: String, must_return: Vec<String>, failure: Failure },
 }
 
 impl Service {
@@ -116,13 +119,14 @@ impl Service {
         let mut above: Vec<(StepId, Link)> = Vec::new();
         let mut after: Option<StepId> = None;
         let (mut seen, mut waiting) = (0, 0);
+        let plan = self.plan_of(run).await?;
         loop {
             let page = self.steps(&run.id, Some(within), after.as_ref(), PAGE).await?;
             seen += page.steps.len();
             for view in page.steps {
                 above.retain(|(ancestor, _)| view.id.is_within(ancestor));
                 above.push((view.id.clone(), Link { path: view.path.clone(), state: view.step.state }));
-                let Some(on) = on(&view) else { continue };
+                let Some(on) = on(&view, &plan) else { continue };
                 waiting += 1;
                 if waits.len() < TOLD {
                     let chain = above.iter().map(|(_, link)| link.clone()).collect();
@@ -158,10 +162,15 @@ fn reason(run: &Run, waits: &[Wait]) -> Reason {
 }
 
 /// What a step itself waits for, not for its children.
-fn on(view: &StepView) -> Option<On> {
+fn on(view: &StepView, plan: &Plan) -> Option<On> {
     let began = |failure: &&Failure| failure.step == view.id;
-    if let Some(failure) = view.step.error.as_ref().filter(began) {
-        return Some(On::Failure(failure.clone()));
+    if let Some(failure) = view.step.error.as_ref().filter(began).cloned() {
+        let undecided = view.task.as_ref().filter(|task| task.is_uncertain());
+        return Some(undecided.map_or(On::Failure(failure.clone()), |task| On::Decision {
+            name: task.name.to_string(),
+            must_return: plan.must_return(&task.name),
+            failure,
+        }));
     }
     let (event, task) = view.event.as_ref().zip(view.task.as_ref())?;
     on_work(event, task)
@@ -198,7 +207,7 @@ impl On {
         match self {
             Self::Holder { expires, .. } => Some(*expires),
             Self::Retry { at, .. } => Some(*at),
-            Self::Agent { .. } | Self::Driver | Self::Failure(_) => None,
+            Self::Agent { .. } | Self::Driver | Self::Failure(_) | Self::Decision { .. } => None,
         }
     }
 
@@ -218,6 +227,9 @@ impl On {
             Self::Retry { .. } => "wait for the next attempt".to_owned(),
             Self::Driver => "make sure that a server or `afl run` drives this store".to_owned(),
             Self::Failure(_) => "repair the cause, then retry the step".to_owned(),
+            Self::Decision { .. } => {
+                "find out whether it happened, then say what came of it, retry it, or give it up".to_owned()
+            }
         }
     }
 }

@@ -120,6 +120,12 @@ impl<T: Item> Collection<T> {
         Err(StoreError::Conflict { key: mark }.into())
     }
 
+    /// As [`remove`](Self::remove), but those who watch do not hear of it, and a power cut may bring it back.
+    pub async fn forget(&self, name: &str, version: u64) -> Result<(), Error> {
+        let write = Write { key: self.key(name), expect: Expect::Version(version), change: Change::Delete };
+        Ok(self.store.write(vec![write], Durability::Relaxed).await?)
+    }
+
     /// Wakes after an item came, changed or went.
     pub fn watch(&self) -> Watch {
         self.store.watch(T::COLLECTION)

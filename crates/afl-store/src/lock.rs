@@ -89,6 +89,32 @@ impl Locks {
         Ok(matches!(self.write(&hold.key, &lock, Some(version)).await?, Written::Yes))
     }
 
+    /// Lets go of a lock that nobody will want again; its tokens begin anew.
+    pub async fn forget(&self, hold: &Hold) -> Result<bool, Error> {
+        let Some(Stored { version, .. }) = self.held(hold).await? else { return Ok(false) };
+        match self.0.forget(&hold.key, version).await {
+            Ok(()) => Ok(true),
+            Err(error) if error.is_conflict() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Forgets locks whose key begins so and whose time was over before this one. Says how many.
+    pub async fn sweep(&self, prefix: &str, before: Millis) -> Result<usize, Error> {
+        let mut swept = 0;
+        for (key, lock) in self.0.up_to(before.0).await? {
+            if key.starts_with(prefix) {
+                match self.0.forget(&key, lock.version).await {
+                    Ok(()) => swept += 1,
+                    // Somebody has taken it just now, or swept it too.
+                    Err(error) if error.is_conflict() => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(swept)
+    }
+
     pub async fn get(&self, key: &str) -> Result<Option<Lock>, Error> {
         let now = self.0.store().now().await?;
         Ok(self.0.get(key).await?.map(|lock| lock.item).filter(|lock| lock.expires > now))
@@ -150,6 +176,22 @@ mod tests {
         assert!(locks.release(&second).await.unwrap());
         let third = acquire(&locks, "a").await.expect("it was let go");
         assert!(third.token > second.token, "tokens go on after a release");
+    }
+
+    #[tokio::test]
+    async fn a_lock_that_is_forgotten_leaves_nothing_behind() {
+        let (locks, clock) = locks();
+        let first = locks.acquire("task/1", "a", MINUTE, Value::Null).await.unwrap().expect("it is free");
+        assert!(locks.forget(&first).await.unwrap());
+        assert!(!locks.forget(&first).await.unwrap(), "it is lost");
+        for key in ["task/2", "task/3", "janitor"] {
+            assert!(locks.acquire(key, "dead", MINUTE, Value::Null).await.unwrap().is_some());
+        }
+        clock.advance(Millis(90_000));
+        assert_eq!(locks.sweep("task/", Millis(60_000)).await.unwrap(), 0);
+        assert_eq!(locks.sweep("task/", Millis(61_000)).await.unwrap(), 2);
+        let left: Vec<String> = locks.0.all().await.unwrap().into_iter().map(|(key, _)| key).collect();
+        assert_eq!(left, ["janitor"]);
     }
 
     #[tokio::test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 #[expect(clippy::disallowed_types, reason = "the simulation has no task that could own the state")]
 use std::sync::Mutex;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use afl_engine::time::Millis;
 use async_trait::async_trait;
@@ -158,7 +158,8 @@ impl Backend for Memory {
 
 #[derive(Debug, Default)]
 struct State {
-    records: BTreeMap<Key, Stored>,
+    /// By tenant, scope and id; no scope is empty. Apart, so that a look-up compares the long names once.
+    records: BTreeMap<Tenant, BTreeMap<Arc<str>, BTreeMap<String, Stored>>>,
     /// Every record with a place, once; no bucket is empty.
     buckets: BTreeMap<Tenant, BTreeMap<String, BTreeSet<Mark>>>,
     /// What each commit since the last durable one replaced; nothing when nobody will ask.
@@ -175,14 +176,22 @@ struct Stored {
 }
 
 impl State {
+    fn scope(&self, tenant: &Tenant, scope: &str) -> Option<&BTreeMap<String, Stored>> {
+        self.records.get(tenant)?.get(scope)
+    }
+
+    fn stored(&self, key: &Key) -> Option<&Stored> {
+        self.scope(&key.tenant, &key.scope)?.get(&key.id)
+    }
+
     fn record(&self, key: &Key) -> Option<Record> {
-        let Stored { version, content } = self.records.get(key)?.clone();
+        let Stored { version, content } = self.stored(key)?.clone();
         Some(Record { key: key.clone(), version, content })
     }
 
     /// The version that a write finds there, zero when nothing is there.
     fn expected(&self, key: &Key, expect: Expect) -> Result<u64, StoreError> {
-        let found = self.records.get(key).map(|stored| stored.version);
+        let found = self.stored(key).map(|stored| stored.version);
         match (expect, found) {
             (Expect::Absent, None) => Ok(0),
             (Expect::Version(version), Some(found)) if found == version => Ok(version),
@@ -192,10 +201,20 @@ impl State {
 
     /// Returns what was there before.
     fn set(&mut self, key: Key, stored: Option<Stored>) -> Option<Stored> {
-        let mark = |rank| Mark { rank, scope: key.scope.clone(), id: key.id.clone() };
-        let buckets = self.buckets.entry(key.tenant.clone()).or_default();
-        if let Some(Place { bucket, rank }) =
-            self.records.get(&key).and_then(|stored| stored.content.place.as_ref())
+        let Key { tenant, scope, id } = key;
+        let place = stored.as_ref().and_then(|stored| stored.content.place.clone());
+        let scopes = self.records.entry(tenant.clone()).or_default();
+        let records = scopes.entry(scope.clone()).or_default();
+        let before = match stored {
+            Some(stored) => records.insert(id.clone(), stored),
+            None => records.remove(&id),
+        };
+        if records.is_empty() {
+            scopes.remove(&scope);
+        }
+        let buckets = self.buckets.entry(tenant).or_default();
+        let mark = |rank| Mark { rank, scope: scope.clone(), id: id.clone() };
+        if let Some(Place { bucket, rank }) = before.as_ref().and_then(|before| before.content.place.as_ref())
         {
             let marks = buckets.get_mut(bucket).expect("a placed record is in its bucket");
             assert!(marks.remove(&mark(*rank)), "a placed record is in its bucket");
@@ -203,29 +222,28 @@ impl State {
                 buckets.remove(bucket);
             }
         }
-        if let Some(place) = stored.as_ref().and_then(|stored| stored.content.place.as_ref()) {
-            buckets.entry(place.bucket.clone()).or_default().insert(mark(place.rank));
+        if let Some(Place { bucket, rank }) = place {
+            buckets.entry(bucket).or_default().insert(mark(rank));
         }
-        match stored {
-            Some(stored) => self.records.insert(key, stored),
-            None => self.records.remove(&key),
-        }
+        before
     }
 
     fn scan(&self, scan: &Scan) -> Vec<Record> {
         match scan {
             Scan::Scope { tenant, scope, prefix, after, limit } => {
-                let key = |id: &str| Key { tenant: tenant.clone(), scope: scope.clone(), id: id.to_owned() };
                 let start = match after {
-                    Some(after) if after >= prefix => Bound::Excluded(key(after)),
-                    Some(_) | None => Bound::Included(key(prefix)),
+                    Some(after) if after >= prefix => Bound::Excluded(after.as_str()),
+                    Some(_) | None => Bound::Included(prefix.as_str()),
                 };
-                let here = |key: &Key| {
-                    key.tenant == *tenant && key.scope == *scope && key.id.starts_with(prefix.as_str())
-                };
-                let range = self.records.range((start, Bound::Unbounded));
-                let page = range.map(|(key, _)| key).take_while(|key| here(key)).take(*limit);
-                page.filter_map(|key| self.record(key)).collect()
+                let Some(records) = self.scope(tenant, scope) else { return Vec::new() };
+                let range = records.range::<str, _>((start, Bound::Unbounded));
+                let page = range.take_while(|(id, _)| id.starts_with(prefix.as_str())).take(*limit);
+                page.map(|(id, Stored { version, content })| Record {
+                    key: Key { tenant: tenant.clone(), scope: scope.clone(), id: id.clone() },
+                    version: *version,
+                    content: content.clone(),
+                })
+                .collect()
             }
             Scan::Bucket { tenant, bucket, ranks, order, after, limit } => {
                 let here = |mark: &&Mark| ranks.admit(mark.rank);
@@ -292,8 +310,6 @@ impl Ranks {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::backend::Write;
     use crate::clock::SimClock;

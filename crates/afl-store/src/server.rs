@@ -46,12 +46,20 @@ pub struct Server {
     pub pid: u32,
     #[serde(default)]
     pub version: String,
+    /// Where it tells of itself over HTTP, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Handled {
     pub completed: u64,
     pub failed: u64,
+    /// Its lease ran out while the work was going on.
+    #[serde(default)]
+    pub lost: u64,
+    #[serde(default)]
+    pub canceled: u64,
 }
 
 wire_enum! {

@@ -15,6 +15,7 @@ pub use closure::{Blocking, Concurrent, blocking, concurrent};
 pub use context::{CancelReason, Context, Control, Facts, Stop};
 pub use failure::{Failure, FailureKind};
 pub use notes::{Level, Line, MAX_LINE_BYTES, Notes, Progress, Stream};
+pub(crate) use perform::message_of;
 pub use perform::perform;
 
 /// What a handler returns and an update carries.

@@ -52,9 +52,12 @@ fn settle(ended: Result<Outcome, Box<dyn Any + Send>>) -> Outcome {
 }
 
 pub(super) fn of_panic(panic: &(dyn Any + Send)) -> Failure {
+    Failure::new(FailureKind::Crash, format!("the handler panicked: {}", message_of(panic)))
+}
+
+pub(crate) fn message_of(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-    Failure::new(FailureKind::Crash, format!("the handler panicked: {text}"))
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }
 
 async fn overdue(context: &Context, timeout: Option<Duration>) {

@@ -117,19 +117,37 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// Resolves names and gives the connection only addresses that are allowed, so that no second look can differ.
+/// Gives the connection only addresses that are allowed, so that no second look at a name can differ.
 #[derive(Clone, Debug)]
-pub(super) struct Resolver(pub(super) Arc<Allowed>);
+pub(super) struct Resolver<N> {
+    pub(super) allowed: Arc<Allowed>,
+    /// Who knows the addresses of names.
+    pub(super) names: N,
+}
 
-impl Resolve for Resolver {
+/// As this machine resolves names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SystemNames;
+
+impl Resolve for SystemNames {
     fn resolve(&self, name: Name) -> Resolving {
-        let allowed = self.0.clone();
         Box::pin(async move {
-            let host = name.as_str();
-            let found: Vec<SocketAddr> = lookup_host((host, 0)).await?.collect();
+            let found: Vec<SocketAddr> = lookup_host((name.as_str(), 0)).await?.collect();
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
+impl<N: Resolve> Resolve for Resolver<N> {
+    fn resolve(&self, name: Name) -> Resolving {
+        let allowed = self.allowed.clone();
+        let host = name.as_str().to_owned();
+        let looked_up = self.names.resolve(name);
+        Box::pin(async move {
+            let found: Vec<SocketAddr> = looked_up.await?.collect();
             // One that is private makes the name suspect as a whole.
             for address in &found {
-                allowed.admit(host, address.ip())?;
+                allowed.admit(&host, address.ip())?;
             }
             Ok(Box::new(found.into_iter()) as Addrs)
         })

@@ -2,20 +2,23 @@
 
 mod address;
 mod sign;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
+use reqwest::dns::Resolve;
 use reqwest::header::{self, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use url::Url;
 
-use address::Resolver;
 pub use address::{Allowed, BadEntry, PrivateAddress};
+use address::{Resolver, SystemNames};
 pub use sign::Secret;
 
 use crate::handler::{Call, Failure, FailureKind, Object, Outcome};
@@ -44,6 +47,10 @@ const SHOWN_BYTES: usize = 2_000;
 
 impl HttpHost {
     pub(crate) fn new(config: HttpConfig) -> Result<Self, reqwest::Error> {
+        Self::with_names(config, SystemNames)
+    }
+
+    fn with_names(config: HttpConfig, names: impl Resolve + 'static) -> Result<Self, reqwest::Error> {
         static PROVIDER: Once = Once::new();
         // Refused only when the program has chosen another one before us, which is as good.
         PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
@@ -54,7 +61,7 @@ impl HttpHost {
             .no_proxy()
             .referer(false)
             .connect_timeout(CONNECT_TIMEOUT)
-            .dns_resolver(Arc::new(Resolver(allowed.clone())))
+            .dns_resolver(Arc::new(Resolver { allowed: allowed.clone(), names }))
             .user_agent(concat!("agentflow/", env!("CARGO_PKG_VERSION")))
             .build()?;
         Ok(Self { client, allowed, secrets: config.secrets })

@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::process::Stdio;
 
 use tokio::net::unix::pipe;
+use tokio::task;
 
 use crate::handler::{Context, Level, MAX_LINE_BYTES, Stream};
 
@@ -57,6 +58,8 @@ impl Output {
         }
         let read = pipe.try_read(&mut self.chunk);
         self.took(read, context);
+        // A process that writes without end must not keep whoever follows it from extending its lease.
+        task::yield_now().await;
     }
 
     /// Tells all that was written so far.

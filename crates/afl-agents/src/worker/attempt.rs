@@ -8,9 +8,11 @@ use afl_runtime::agent::{
 use afl_runtime::{Millis, Service};
 use serde_json::Value;
 use tokio::sync::watch;
-use tokio::time::{Instant, interval_at, sleep, sleep_until};
+use tokio::time::{Instant, interval_at, sleep, sleep_until, timeout_at};
 
+use super::counts::Latencies;
 use super::directory::Hand;
+use super::item_lock::Locked;
 use crate::handler::{
     Call, CancelReason, Context, Control, Facts, Failure, FailureKind, Level, Line, Notes, Outcome, Stream,
 };
@@ -30,14 +32,37 @@ pub enum Ended {
     Lost,
     /// Nobody wants it any more.
     Canceled,
+    /// Not begun: another runner has the lock of the item.
+    Locked,
+}
+
+/// Why an attempt is stopped before its end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Halt {
+    Told(CancelReason),
+    /// The lease is ours, but the lock of the item is not.
+    Unlocked,
+}
+
+impl Halt {
+    fn reason(self) -> CancelReason {
+        match self {
+            Self::Told(reason) => reason,
+            Self::Unlocked => CancelReason::LeaseLost,
+        }
+    }
 }
 
 /// Lines are stored when there are so many, or so old.
 const LOG_LINES: usize = 100;
 const LOG_AGE: Duration = Duration::from_secs(1);
+/// What a store keeps of one attempt; the lines after that are counted only, so that no handler can fill it.
+const LOG_MOST_BYTES: usize = 8 << 20;
 /// From one try to settle to the next, when the store is away.
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_MOST: Duration = Duration::from_secs(5);
+/// More often than this no lease is extended, however little silence a policy allows.
+const EXTEND_LEAST: Duration = Duration::from_millis(10);
 
 pub(super) struct Attempt<'a> {
     service: &'a Service,
@@ -51,6 +76,9 @@ pub(super) struct Attempt<'a> {
     /// When the oldest line came.
     since: Option<Instant>,
     page: u64,
+    logged_bytes: usize,
+    /// Lines that came when the log was full.
+    beyond: u64,
 }
 
 /// Whether a store that does not answer makes us wait.
@@ -83,11 +111,13 @@ impl<'a> Attempt<'a> {
             claim,
             control,
             lease,
-            extend_every,
+            extend_every: extend_within(claim, extend_every),
             ours_until,
             lines: Vec::new(),
             since: None,
             page: 0,
+            logged_bytes: 0,
+            beyond: 0,
         };
         (attempt, context)
     }
@@ -98,14 +128,26 @@ impl<'a> Attempt<'a> {
         hand: &Hand,
         context: Context,
         shutdown: watch::Receiver<bool>,
+        lock: &Locked,
+        latencies: &Latencies,
     ) -> Ended {
-        let outcome = self.work(hand, context, shutdown).await;
+        let outcome = self.work(hand, context, shutdown, lock).await;
         let notes = self.control.take_notes();
         self.note(notes).await;
         let ended = match outcome {
-            Ok(outcome) => self.settle(outcome).await,
+            Ok(outcome) => {
+                let begun = Instant::now();
+                let ended = self.settle(outcome).await;
+                latencies.settled(begun.elapsed());
+                ended
+            }
             Err(ended) => ended,
         };
+        if self.beyond > 0 {
+            let limit = LOG_MOST_BYTES >> 20;
+            let text = format!("{} more lines dropped: the log of one attempt has {limit} MB", self.beyond);
+            self.lines.push(system(LogLevel::Warn, text));
+        }
         self.flush().await;
         ended
     }
@@ -116,47 +158,44 @@ impl<'a> Attempt<'a> {
         hand: &Hand,
         context: Context,
         mut shutdown: watch::Receiver<bool>,
+        lock: &Locked,
     ) -> Result<Outcome, Ended> {
         let facet = self.claim.task.name.to_string();
         let call = Call { facet, payload: self.claim.payload.clone(), context };
         let silence = self.claim.task.policy.timeout_ms;
         let silence = silence.map(|span| Duration::from_millis(u64::try_from(span.0).unwrap_or(0)));
         let mut work = std::pin::pin!(hand.run(call, silence));
+        let mut unlocked = std::pin::pin!(lock.lost());
         let mut extensions = interval_at(Instant::now() + self.extend_every, self.extend_every);
         let control = self.control.clone();
-        let mut reason = None;
+        let mut halt = None;
         loop {
             let flush_at = self.since.map(|since| since + LOG_AGE);
-            tokio::select! {
+            let told = tokio::select! {
                 outcome = &mut work => {
-                    return match reason {
-                        Some(CancelReason::LeaseLost) => Err(Ended::Lost),
-                        Some(CancelReason::Requested) => Err(Ended::Canceled),
-                        Some(CancelReason::Shutdown) => Err(self.give_back().await),
+                    return match halt {
+                        Some(Halt::Told(CancelReason::LeaseLost)) => Err(Ended::Lost),
+                        Some(Halt::Told(CancelReason::Requested)) => Err(Ended::Canceled),
+                        Some(Halt::Told(CancelReason::Shutdown) | Halt::Unlocked) => Err(self.give_back().await),
                         None => Ok(outcome),
                     };
                 }
                 notes = control.notes() => {
-                    if let Some(lost) = self.note(notes).await {
-                        reason.get_or_insert(lost);
-                        control.cancel(lost);
-                    }
+                    while_ours(self.ours_until, self.note(notes)).await.map(Halt::Told)
                 }
-                _ = extensions.tick() => {
-                    if let Some(lost) = self.extend().await {
-                        reason.get_or_insert(lost);
-                        control.cancel(lost);
-                    }
+                _ = extensions.tick() => while_ours(self.ours_until, self.extend()).await.map(Halt::Told),
+                () = sleep_until(flush_at.unwrap_or(self.ours_until)), if flush_at.is_some() => {
+                    // Lines that are not stored by then are those of a lost attempt.
+                    drop(timeout_at(self.ours_until, self.flush()).await);
+                    None
                 }
-                () = sleep_until(flush_at.unwrap_or(self.ours_until)), if flush_at.is_some() => self.flush().await,
-                () = sleep_until(self.ours_until), if reason.is_none() => {
-                    reason = Some(CancelReason::LeaseLost);
-                    control.cancel(CancelReason::LeaseLost);
-                }
-                Ok(()) = shutdown.changed(), if reason.is_none() => {
-                    reason = Some(CancelReason::Shutdown);
-                    control.cancel(CancelReason::Shutdown);
-                }
+                () = sleep_until(self.ours_until), if halt.is_none() => Some(Halt::Told(CancelReason::LeaseLost)),
+                () = &mut unlocked, if halt.is_none() => Some(Halt::Unlocked),
+                Ok(()) = shutdown.changed(), if halt.is_none() => Some(Halt::Told(CancelReason::Shutdown)),
+            };
+            if let Some(told) = told {
+                // The first reason stands.
+                control.cancel(halt.get_or_insert(told).reason());
             }
         }
     }
@@ -189,7 +228,14 @@ impl<'a> Attempt<'a> {
 
     /// Stores what the handler told.
     async fn note(&mut self, notes: Notes) -> Option<CancelReason> {
-        self.lines.extend(notes.lines.into_iter().map(stored));
+        for line in notes.lines {
+            if self.logged_bytes >= LOG_MOST_BYTES {
+                self.beyond += 1;
+                continue;
+            }
+            self.logged_bytes += line.text.len();
+            self.lines.push(stored(line));
+        }
         if notes.dropped_lines > 0 {
             let text =
                 format!("{} lines dropped: they came faster than they could be stored", notes.dropped_lines);
@@ -292,10 +338,29 @@ fn told<T>(answer: &Result<T, Refusal>) -> Told {
     match answer {
         // Only what a handler tells can be too large, and a part that is lost is no harm.
         Ok(_) | Err(Refusal::TooLarge { .. }) => Told::Accepted,
-        Err(Refusal::LeaseLost { .. } | Refusal::Unknown { .. } | Refusal::TooEarly { .. }) => Told::Lost,
+        Err(
+            Refusal::LeaseLost { .. }
+            | Refusal::Unknown { .. }
+            | Refusal::TooEarly { .. }
+            | Refusal::NotOpen { .. },
+        ) => Told::Lost,
         Err(Refusal::Canceled { .. }) => Told::Canceled,
         Err(Refusal::Store(_)) => Told::Later,
     }
+}
+
+/// A store that does not answer must not keep a handler at work whose lease has ended.
+async fn while_ours(
+    ours_until: Instant,
+    told: impl Future<Output = Option<CancelReason>>,
+) -> Option<CancelReason> {
+    timeout_at(ours_until, told).await.unwrap_or(Some(CancelReason::LeaseLost))
+}
+
+/// The janitor counts the silence that a policy allows from the last extension.
+fn extend_within(claim: &Claim, every: Duration) -> Duration {
+    let silence = claim.task.policy.timeout_ms.and_then(|span| u64::try_from(span.0).ok());
+    silence.map_or(every, |span| every.min(Duration::from_millis(span) / 3)).max(EXTEND_LEAST)
 }
 
 /// The holder stops before the store's clock says so.

@@ -1,5 +1,6 @@
 //! How a worker is set, under the names and with the defaults of document 000.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 /// Which of the documents' runners a worker is: they differ in where their handlers come from and in what they do
@@ -10,7 +11,7 @@ pub enum Profile {
     Registry,
     /// `AgentPoller`: handlers are functions of this process.
     Poller,
-    /// `RunnerService`: both, and system tasks, named locks, an HTTP status.
+    /// `RunnerService`: handlers are those given to this process; and system tasks, named locks, an HTTP status.
     Service,
 }
 
@@ -55,7 +56,9 @@ pub struct Config {
     pub lock_extend_interval_ms: u64,
     pub registry_refresh_interval_ms: u64,
     pub shutdown_timeout_ms: u64,
-    /// Where the search for a free port begins; `None` serves no HTTP.
+    /// Who may ask for the status: only this machine, unless told otherwise.
+    pub http_host: IpAddr,
+    /// Where the search for a free port begins, 0 for any; `None` serves no HTTP.
     pub http_port: Option<u16>,
     pub http_max_port_attempts: u16,
 }
@@ -80,6 +83,7 @@ impl Config {
             lock_extend_interval_ms: 20_000,
             registry_refresh_interval_ms: 30_000,
             shutdown_timeout_ms: 30_000,
+            http_host: IpAddr::V4(Ipv4Addr::LOCALHOST),
             http_port: match profile {
                 Profile::Service => Some(8_080),
                 Profile::Registry | Profile::Poller => None,
@@ -96,6 +100,11 @@ impl Config {
     pub(super) fn extend_every(&self) -> Duration {
         let configured = Duration::from_millis(self.lock_extend_interval_ms);
         configured.min(self.lease() / 3).min(CANCEL_HEARD_WITHIN)
+    }
+
+    /// As for the lease, but nothing is heard of with it.
+    pub(super) fn lock_extend_every(&self) -> Duration {
+        Duration::from_millis(self.lock_extend_interval_ms).min(self.lease() / 3)
     }
 }
 
@@ -128,5 +137,22 @@ mod tests {
             assert_eq!((config.registry_refresh_interval_ms, config.http_max_port_attempts), (30_000, 20));
         }
         assert_eq!(Config::of(Profile::Service).http_port, Some(8_080));
+        let others = [Profile::Registry, Profile::Poller].map(|profile| Config::of(profile).http_port);
+        assert_eq!(others, [None, None]);
+    }
+
+    // covers: XR-14
+    #[test]
+    fn a_cancel_is_heard_of_within_five_seconds_or_a_third_of_the_lease() {
+        let extended = |lease_ms, interval_ms| {
+            let config = Config::of(Profile::Registry);
+            let config =
+                Config { lock_duration_ms: lease_ms, lock_extend_interval_ms: interval_ms, ..config };
+            config.extend_every().as_millis()
+        };
+        assert_eq!(
+            [extended(60_000, 20_000), extended(3_000, 20_000), extended(60_000, 500)],
+            [5_000, 1_000, 500]
+        );
     }
 }

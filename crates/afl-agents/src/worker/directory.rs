@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use afl_runtime::{Service, SystemTask};
+
+use super::system;
 use crate::handler::{Call, Handler, Outcome, perform};
 use crate::hosts::Hosts;
 use crate::registration::{NoHandler, Registration, Topics, find};
@@ -25,6 +28,8 @@ pub(super) struct Directory {
     pub(super) registrations: Vec<Registration>,
     pub(super) hosts: Option<Arc<Hosts>>,
     pub(super) topics: Option<Topics>,
+    /// For system tasks, in the profile that does them.
+    pub(super) system: Option<Service>,
 }
 
 /// Who does the work of a task.
@@ -33,27 +38,34 @@ pub(super) enum Hand {
     Function(Arc<dyn Handler>),
     Registered(Arc<Hosts>, Box<Registration>),
     Script(Arc<Hosts>),
+    System(Service, SystemTask),
 }
 
 impl Directory {
-    /// All names that it has handlers for, as they were registered.
+    /// All names that it has handlers for and may do, as they were registered.
     pub(super) fn names(&self) -> Vec<String> {
         let registered = self.registrations.iter().map(|registration| registration.facet_name.as_str());
-        let admitted = registered.filter(|name| self.admits(name));
-        let mut names: Vec<String> =
-            self.functions.keys().map(String::as_str).chain(admitted).map(str::to_owned).collect();
+        let all = self.functions.keys().map(String::as_str).chain(registered);
+        let mut names: Vec<String> = all.filter(|name| self.admits(name)).map(str::to_owned).collect();
         names.sort();
         names.dedup();
         names
+    }
+
+    /// And the system tasks it does, as others need to know.
+    pub(super) fn all_names(&self) -> Vec<String> {
+        let system = self.system.iter().flat_map(|_| SystemTask::ALL).map(|task| task.name().to_owned());
+        system.chain(self.names()).collect()
     }
 
     /// Who does the work of a task of this name; the exact name first, then its last part.
     pub(super) fn find(&self, name: &str) -> Result<Hand, NoHandler> {
         let unknown = || NoHandler::Unknown { facet: name.to_owned() };
         if name.starts_with(SYSTEM) {
-            return match (&self.hosts, name) {
-                (Some(hosts), SCRIPT_TASK) => Ok(Hand::Script(hosts.clone())),
-                (Some(_) | None, _) => Err(unknown()),
+            return match (&self.hosts, &self.system, name.parse()) {
+                (Some(hosts), _, Err(_)) if name == SCRIPT_TASK => Ok(Hand::Script(hosts.clone())),
+                (_, Some(service), Ok(task)) => Ok(Hand::System(service.clone(), task)),
+                (_, None, Ok(_)) | (_, _, Err(_)) => Err(unknown()),
             };
         }
         if !self.admits(name) {
@@ -109,6 +121,7 @@ impl Hand {
         match self {
             Self::Function(handler) => perform(&**handler, call, silence).await,
             Self::Script(hosts) => hosts.run_script(call).await,
+            Self::System(service, task) => system::run(service, *task, call).await,
             Self::Registered(hosts, registration) => {
                 let silence = silence.map_or(i64::MAX, |silence| {
                     i64::try_from(silence.as_millis()).unwrap_or(i64::MAX).max(1)

@@ -12,19 +12,27 @@
 
 mod attempt;
 mod config;
+mod counts;
 mod directory;
+mod http;
+mod item_lock;
+mod metrics;
+mod phase;
 mod presence;
 mod rounds;
+mod system;
 mod told;
+mod usage;
 
-use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use afl_runtime::Service;
-use afl_runtime::server::Handled;
+use afl_runtime::{Program, Service};
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
 use crate::handler::Handler;
 use crate::hosts::Hosts;
@@ -33,8 +41,12 @@ use crate::registry::{Registry, RegistryError};
 
 pub use attempt::Ended;
 pub use config::{Config, Profile};
+use counts::Latencies;
+pub use counts::{Counts, Current};
 use directory::Directory;
 pub use directory::SCRIPT_TASK;
+pub use http::HttpError;
+pub use phase::Phase;
 pub use told::{Told, Work};
 
 /// One process's worker. Clones are the same worker.
@@ -46,16 +58,14 @@ pub struct Worker {
     directory: watch::Sender<Directory>,
     registry: Registry,
     running: Arc<AtomicBool>,
+    phase: watch::Sender<Phase>,
+    /// When it was started the last time.
+    started: watch::Sender<Option<Instant>>,
+    /// Where its status can be asked for.
+    http: watch::Sender<Option<SocketAddr>>,
     counts: watch::Sender<Counts>,
+    latencies: Latencies,
     listener: Option<mpsc::Sender<Told>>,
-}
-
-/// What the worker did and does.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Counts {
-    pub handled: BTreeMap<String, Handled>,
-    /// The paths of the steps in work, and when they were begun, by their idempotency keys.
-    pub current: BTreeMap<String, String>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -66,17 +76,31 @@ pub enum WorkerError {
     Registry(#[from] RegistryError),
     #[error(transparent)]
     Store(#[from] afl_runtime::Error),
+    #[error("a poller has no topics: it does what it has a function for")]
+    TopicsOfPoller,
+    #[error(transparent)]
+    Http(#[from] HttpError),
     #[error("this worker runs already")]
     Running,
+    /// A bug, in it or in what was to tell it to stop.
+    #[error("the worker broke off: {0}")]
+    Panicked(String),
 }
 
 impl Worker {
     pub fn new(service: Service, config: Config) -> Result<Self, WorkerError> {
-        let topics = match &config.topics[..] {
-            [] => None,
-            patterns => Some(Topics::new(patterns.iter().map(String::as_str))?),
+        let topics = match (&config.topics[..], config.profile) {
+            ([], _) => None,
+            (_, Profile::Poller) => return Err(WorkerError::TopicsOfPoller),
+            (patterns, Profile::Registry | Profile::Service) => {
+                Some(Topics::new(patterns.iter().map(String::as_str))?)
+            }
         };
-        let directory = Directory { topics, ..Directory::default() };
+        let system = match config.profile {
+            Profile::Service => Some(service.clone()),
+            Profile::Registry | Profile::Poller => None,
+        };
+        let directory = Directory { topics, system, ..Directory::default() };
         Ok(Self {
             registry: Registry::new(&service),
             server_id: service.fresh_id().into(),
@@ -84,7 +108,11 @@ impl Worker {
             config: Arc::new(config),
             directory: watch::Sender::new(directory),
             running: Arc::default(),
+            phase: watch::Sender::new(Phase::Idle),
+            started: watch::Sender::default(),
+            http: watch::Sender::default(),
             counts: watch::Sender::default(),
+            latencies: Latencies::new(),
             listener: None,
         })
     }
@@ -116,6 +144,12 @@ impl Worker {
             directory.own = own;
         });
         self
+    }
+
+    /// Keeps a program at hand, so that driving a run of it needs no look-up in the store. A run is pinned to its
+    /// program by the hash, so this serves every run of it.
+    pub fn cache_workflow_ast(&self, ast: &Program) {
+        self.service.cache_program(ast);
     }
 
     /// Tells a listener what the worker does.
@@ -150,9 +184,22 @@ impl Worker {
         self.counts.borrow().clone()
     }
 
-    /// Reads the registrations of the store again; a poller has none from there.
+    pub fn phase(&self) -> Phase {
+        *self.phase.borrow()
+    }
+
+    /// Where its status can be asked for, while it runs and if it tells it.
+    pub fn http_address(&self) -> Option<SocketAddr> {
+        *self.http.borrow()
+    }
+
+    fn uptime(&self) -> Duration {
+        self.started.borrow().map(|started| started.elapsed()).unwrap_or_default()
+    }
+
+    /// Reads the registrations of the store again, in the profile that has handlers from there.
     pub async fn refresh(&self) -> Result<(), WorkerError> {
-        if self.config.profile == Profile::Poller || self.directory.borrow().hosts.is_none() {
+        if self.config.profile != Profile::Registry || self.directory.borrow().hosts.is_none() {
             return Ok(());
         }
         let stored = self.registry.all().await?;

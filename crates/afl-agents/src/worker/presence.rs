@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use afl_runtime::Durability;
-use afl_runtime::server::{Server, ServerState};
+use afl_runtime::server::{PURGED_AFTER, Server};
+use afl_runtime::{Durability, Millis};
 use tokio::time::sleep;
 
-use super::{Told, Worker, WorkerError};
+use super::item_lock::ITEMS;
+use super::{Phase, Profile, Told, Worker, WorkerError};
 
 /// How long to wait for the store at the end: the record then says by its age that nobody is there.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -14,25 +15,33 @@ const FAREWELL: Duration = Duration::from_secs(2);
 impl Worker {
     /// The record as `startup`, then as `running`.
     pub(super) async fn appear(&self) -> Result<(), WorkerError> {
-        self.tell(ServerState::Startup).await?;
-        self.tell(ServerState::Running).await
+        self.phase.send_replace(Phase::Startup);
+        self.tell().await?;
+        self.phase.send_replace(Phase::Running);
+        self.tell().await
     }
 
     pub(super) async fn keep_presence(&self, until: impl Future<Output = ()>) {
         let every = Duration::from_millis(self.config.heartbeat_interval_ms);
+        let mut phase = self.phase.subscribe();
         let mut until = std::pin::pin!(until);
         loop {
             tokio::select! {
                 () = &mut until => return,
+                Ok(()) = phase.changed() => {}
                 () = sleep(every) => {}
             }
             // A heartbeat that fails is followed by the next; meanwhile the record grows old, which is true.
-            drop(self.tell(ServerState::Running).await);
+            drop(self.tell().await);
+            drop(self.forget_old_locks().await);
         }
     }
 
-    pub(super) async fn disappear(&self) {
-        drop(tokio::time::timeout(FAREWELL, self.tell(ServerState::Shutdown)).await);
+    /// The last word: that it ended, or why it cannot go on.
+    pub(super) async fn disappear(&self, worked: &Result<(), WorkerError>) {
+        let error = worked.as_ref().err().map(ToString::to_string);
+        self.phase.send_replace(if error.is_none() { Phase::Ended } else { Phase::Broken });
+        drop(tokio::time::timeout(FAREWELL, self.tell_with(error)).await);
     }
 
     /// Reads the registrations again when they changed, and now and then.
@@ -53,12 +62,16 @@ impl Worker {
             if names != before {
                 self.tell_of(|| Told::Handlers { names });
                 // Others look there for who can do their work.
-                drop(self.tell(ServerState::Running).await);
+                drop(self.tell().await);
             }
         }
     }
 
-    async fn tell(&self, state: ServerState) -> Result<(), WorkerError> {
+    async fn tell(&self) -> Result<(), WorkerError> {
+        self.tell_with(None).await
+    }
+
+    async fn tell_with(&self, error: Option<String>) -> Result<(), WorkerError> {
         let servers = self.service.collection::<Server>();
         let known = servers.get(&self.server_id).await.map_err(afl_runtime::Error::from)?;
         let now = servers.store().now().await.map_err(afl_runtime::Error::from)?;
@@ -74,17 +87,28 @@ impl Worker {
             ping_time: now,
             topics: config.topics.clone(),
             capabilities: config.capabilities.clone(),
-            handlers: self.registered_names(),
+            handlers: self.directory.borrow().all_names(),
+            current: counts.paths(),
             handled: counts.handled,
-            state,
+            state: self.phase().state(),
             manager: String::new(),
-            error: None,
-            current: counts.current.into_values().collect(),
+            error,
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            http: self.http_address().map(|address| format!("http://{address}")),
         };
         let version = known.map(|known| known.version);
         let put = servers.put(&self.server_id, &server, version, Durability::Relaxed).await;
         put.map(drop).map_err(|error| afl_runtime::Error::from(error).into())
+    }
+
+    /// Locks of items that nobody has touched for as long as it takes to forget a server.
+    async fn forget_old_locks(&self) -> Result<(), WorkerError> {
+        if self.config.profile == Profile::Service {
+            let now = self.service.store().now().await.map_err(afl_runtime::Error::from)?;
+            let before = Millis(now.0.saturating_sub(PURGED_AFTER.0));
+            self.service.locks().sweep(ITEMS, before).await.map_err(afl_runtime::Error::from)?;
+        }
+        Ok(())
     }
 }

@@ -1,19 +1,24 @@
 //! The rounds of a worker: claim as much as there is room for, do it, and wait for more.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use afl_runtime::agent::{Claim, Names, Request};
 use afl_runtime::{Millis, RunId, Service, StepId};
+use futures_util::FutureExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::attempt::{Attempt, Ended};
 use super::directory::Hand;
+use super::http::listen;
+use super::item_lock::Locked;
 use super::told::{Told, Work};
-use super::{Worker, WorkerError};
+use super::{Phase, Worker, WorkerError};
+use crate::handler::message_of;
 
 /// From one try to the next, when the store is away.
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
@@ -26,21 +31,33 @@ impl Worker {
         if self.running.swap(true, Ordering::SeqCst) {
             return Err(WorkerError::Running);
         }
-        // The futures of a worker are large, and live once.
-        let worked = Box::pin(self.work(until)).await;
+        self.phase.send_replace(Phase::Idle);
+        // The futures of a worker are large, and live once. A bug must not leave a record that says `running`.
+        let worked = AssertUnwindSafe(Box::pin(self.work(until))).catch_unwind().await;
+        let worked =
+            worked.unwrap_or_else(|panic| Err(WorkerError::Panicked(message_of(&*panic).to_owned())));
+        self.http.send_replace(None);
+        match self.phase() {
+            Phase::Idle => {}
+            Phase::Startup
+            | Phase::Running
+            | Phase::Draining
+            | Phase::Stopping
+            | Phase::Ended
+            | Phase::Broken => self.disappear(&worked).await,
+        }
         self.running.store(false, Ordering::SeqCst);
         worked
     }
 
     async fn work(&self, until: impl Future<Output = ()> + Send) -> Result<(), WorkerError> {
         self.refresh().await?;
+        let listener = listen(&self.config).await?;
+        self.http.send_replace(listener.as_ref().and_then(|listener| listener.local_addr().ok()));
+        self.started.send_replace(Some(Instant::now()));
         self.appear().await?;
-        self.tell_of(|| Told::Ready { names: self.registered_names() });
+        self.tell_of(|| Told::Ready { names: self.registered_names(), http: self.http_address() });
         let (stop, stopped) = watch::channel(false);
-        let ended = |mut stopped: watch::Receiver<bool>| async move {
-            // A sender that is gone has ended too.
-            stopped.wait_for(|stop| *stop).await.map(drop).unwrap_or_default();
-        };
         let driving = async {
             match self.service.health() {
                 Some(_) => Ok(()),
@@ -53,12 +70,11 @@ impl Worker {
         };
         let others = async {
             let presence = self.keep_presence(ended(stopped.clone()));
-            tokio::join!(rounds, presence, self.keep_fresh(ended(stopped.clone())));
+            let fresh = self.keep_fresh(ended(stopped.clone()));
+            tokio::join!(rounds, presence, fresh, self.answer(listener, stopped.clone()));
             Ok(())
         };
-        let worked = tokio::try_join!(others, driving).map(|((), ())| ());
-        self.disappear().await;
-        worked
+        tokio::try_join!(others, driving).map(|((), ())| ())
     }
 
     /// One round, each task after the other, without anything in the background; says how many it did.
@@ -69,8 +85,14 @@ impl Worker {
         let claims = self.claim(self.config.max_concurrent).await?;
         let mut done = 0;
         for (claim, hand) in claims {
-            self.attempt(&claim, &hand, granted, never.clone()).await;
-            done += 1;
+            match self.attempt(&claim, &hand, granted, never.clone()).await {
+                Ended::Locked => {}
+                Ended::Completed
+                | Ended::Failed { .. }
+                | Ended::GivenBack
+                | Ended::Lost
+                | Ended::Canceled => done += 1,
+            }
         }
         self.service.turn().await?;
         Ok(done)
@@ -115,6 +137,7 @@ impl Worker {
                 () = sleep(wait) => {}
             }
         }
+        self.phase.send_replace(Phase::Draining);
         self.drain(attempts, &hurry).await;
     }
 
@@ -122,6 +145,7 @@ impl Worker {
     async fn drain(&self, mut attempts: JoinSet<()>, hurry: &watch::Sender<bool>) {
         let all = async { while attempts.join_next().await.is_some() {} };
         if timeout(Duration::from_millis(self.config.shutdown_timeout_ms), all).await.is_err() {
+            self.phase.send_replace(Phase::Stopping);
             hurry.send_replace(true);
             while attempts.join_next().await.is_some() {}
         }
@@ -167,25 +191,30 @@ impl Worker {
         granted: Instant,
         hurried: watch::Receiver<bool>,
     ) -> Ended {
-        let key = claim.idempotency_key();
+        let lock = match self.lock_item(claim).await {
+            Ok(Locked::Elsewhere { until }) => {
+                // A task that is not given back comes back with the end of its lease.
+                drop(self.service.put_off(&claim.ticket, until).await);
+                return Ended::Locked;
+            }
+            Ok(lock @ (Locked::NotNeeded | Locked::Ours(_))) => lock,
+            // The store is away, or the lock cannot be read: it is not tried again at once.
+            Err(_) => {
+                let poll = Millis(i64::try_from(self.config.poll_interval_ms).unwrap_or(i64::MAX));
+                drop(self.service.put_off(&claim.ticket, claim.task.updated.plus(poll)).await);
+                return Ended::GivenBack;
+            }
+        };
         self.tell_of(|| Told::Began(Work::of(claim)));
-        self.counts.send_modify(|counts| {
-            counts.current.insert(key.clone(), claim.task.path.clone());
-        });
+        self.counts.send_modify(|counts| counts.began(claim));
         let (lease, every) = (self.config.lease(), self.config.extend_every());
         let (attempt, context) = Attempt::new(&self.service, claim, lease, every, granted);
         let began = Instant::now();
-        let ended = attempt.run(hand, context, hurried).await;
-        self.counts.send_modify(|counts| {
-            counts.current.remove(&key);
-            let handled = counts.handled.entry(claim.task.name.to_string()).or_default();
-            match &ended {
-                Ended::Completed => handled.completed += 1,
-                Ended::Failed { .. } => handled.failed += 1,
-                Ended::GivenBack | Ended::Lost | Ended::Canceled => {}
-            }
-        });
+        let ended = attempt.run(hand, context, hurried, &lock, &self.latencies).await;
+        lock.let_go().await;
+        self.counts.send_modify(|counts| counts.ended(claim, &ended));
         let took = began.elapsed();
+        self.latencies.worked(took);
         self.tell_of(|| Told::Ended { work: Work::of(claim), ended: ended.clone(), took });
         ended
     }
@@ -215,6 +244,11 @@ impl Worker {
     fn owner(&self) -> String {
         format!("{}@{}/{}", self.config.service_name, self.config.server_name, &self.server_id[..8])
     }
+}
+
+/// A sender that is gone has ended too.
+pub(super) async fn ended(mut stopped: watch::Receiver<bool>) {
+    stopped.wait_for(|stop| *stop).await.map(drop).unwrap_or_default();
 }
 
 async fn release(service: &Service, claim: &Claim) {

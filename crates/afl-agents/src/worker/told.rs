@@ -1,5 +1,6 @@
 //! What a worker tells of itself while it works, for whoever shows it to people.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use afl_runtime::RunId;
@@ -13,6 +14,8 @@ pub enum Told {
     /// It is seen by others, and claims from now on.
     Ready {
         names: Vec<String>,
+        /// Where its status can be asked for.
+        http: Option<SocketAddr>,
     },
     /// The handlers it has are others than before.
     Handlers {

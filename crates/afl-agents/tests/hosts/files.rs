@@ -71,6 +71,77 @@ async fn f18_t12_only_files_under_the_roots_are_loaded() {
 }
 
 #[tokio::test]
+async fn f18_no_form_of_an_address_leads_out_of_the_roots() {
+    let world = World::new();
+    let outside = tempfile::tempdir().unwrap();
+    let secret = outside.path().join("secret.py");
+    std::fs::write(&secret, "def handle(p): return {}").unwrap();
+    let up = format!("../{}", outside.path().file_name().unwrap().to_str().unwrap());
+    let inside = world.path("").display().to_string();
+    for uri in [
+        format!("file://{inside}{up}/secret.py"),
+        format!("file://{inside}%2e%2e/{}/secret.py", &up[3..]),
+        format!("file://{inside}..%2f{}/secret.py", &up[3..]),
+        format!("file://localhost{}", secret.display()),
+        format!("file://host{}", secret.display()),
+        format!("file:{}", secret.display()),
+        format!("FILE://{}", secret.display()),
+        format!("file://{}%00.py", secret.display()),
+        format!("exec:{inside}{up}/secret.py"),
+        "exec:secret.py".to_owned(),
+        up.clone() + "/secret",
+        "..secret".to_owned(),
+        "a/../secret".to_owned(),
+        ".secret".to_owned(),
+        "secret.".to_owned(),
+        "a\0b".to_owned(),
+        r"\\host\secret.py".to_owned(),
+        "__import__('os')".to_owned(),
+    ] {
+        let (kind, message) = told(&world, &uri, "").await;
+        assert!(matches!(kind, FailureKind::Refused | FailureKind::NotFound), "{uri}: {message}");
+    }
+}
+
+/// A link is swapped all the time between a file inside and one outside, while it is called.
+#[tokio::test(flavor = "multi_thread")]
+async fn f18_a_link_that_is_swapped_during_the_call_never_leads_outside() {
+    let world = World::new();
+    let outside = tempfile::tempdir().unwrap();
+    let secret = outside.path().join("secret.py");
+    std::fs::write(&secret, "def handle(p): return {'from': 'outside'}").unwrap();
+    world.write("real.py", "def handle(p): return {'from': 'inside'}");
+    let (link, next) = (world.path("link.py"), world.path("next"));
+    symlink("real.py", &link).unwrap();
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let stopped = stop.clone();
+    let swapping = std::thread::spawn(move || {
+        while !stopped.load(std::sync::atomic::Ordering::Relaxed) {
+            for target in [secret.as_path(), std::path::Path::new("real.py")] {
+                symlink(target, &next).unwrap();
+                std::fs::rename(&next, &link).unwrap();
+            }
+        }
+    });
+    let mut inside = 0;
+    for _ in 0..50 {
+        let ran = world.run(&Registration::new(FACET, "link"), json!({})).await;
+        match &ran.outcome {
+            afl_agents::handler::Outcome::Completed { result } => {
+                assert_eq!(result["from"], "inside");
+                inside += 1;
+            }
+            afl_agents::handler::Outcome::Failed(failure) => {
+                assert_eq!(failure.kind, FailureKind::Refused, "{failure}");
+            }
+        }
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    swapping.join().unwrap();
+    assert!(inside > 0, "the file inside was never called");
+}
+
+#[tokio::test]
 async fn t12_a_wrong_checksum_is_refused_before_anything_runs() {
     let world = World::new();
     let python = "open('/proc/self/cwd/never', 'w')\ndef handle(p): return {}";

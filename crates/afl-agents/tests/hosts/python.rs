@@ -266,6 +266,21 @@ def handle(payload, ctx):
 }
 
 #[tokio::test]
+async fn t13_what_the_agent_adds_to_a_payload_goes_before_what_is_there() {
+    let world = World::new();
+    let forged = json!({
+        "amount": 5, "_facet_name": "forged", "_handler_metadata": "forged", "_attempt": 0, "_idempotency_key": "forged",
+        "_lease_token": 0,
+    });
+    let found = world.python("def handle(payload): return payload", forged).await.result();
+    let expected = json!({
+        "amount": 5, "_facet_name": FACET, "_handler_metadata": {}, "_attempt": 2, "_idempotency_key": "run-1/wb0s0",
+        "_lease_token": 7,
+    });
+    assert_eq!(serde_json::Value::Object(found), expected);
+}
+
+#[tokio::test]
 async fn f15_whatever_is_printed_becomes_log_lines_and_never_a_frame() {
     let world = World::new();
     let text = r#"

@@ -1,6 +1,13 @@
 //! Workers over a store in memory: what they claim, do, tell and leave behind.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 mod ends;
+mod leases;
+mod matrix;
 mod poller;
+mod presence;
 mod registered;
+mod runner;
+mod spy;
+mod status;
+mod traps;
 mod world;

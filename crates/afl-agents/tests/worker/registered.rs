@@ -4,11 +4,15 @@ use std::fs;
 use std::sync::Arc;
 
 use afl_agents::registration::Registration;
-use afl_agents::worker::{Profile, Worker};
+use afl_agents::worker::{Profile, Told, Worker};
 use afl_agents::{Hosts, HostsConfig, Registry, Roots};
+use afl_runtime::TaskQuery;
 use serde_json::json;
 use tempfile::TempDir;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
 
+use crate::spy::Hearing;
 use crate::world::{World, work};
 
 const HANDLER: &str = r#"
@@ -80,6 +84,71 @@ async fn what_is_not_among_the_topics_is_left_for_others() {
     let fitting = world.worker_with(Profile::Registry, |config| config.topics = vec!["bill*".to_owned()]);
     assert_eq!(fitting.with_hosts(hosts).poll_once().await.unwrap(), 1);
     assert_eq!(world.receipt(&run).await, "txn-12345");
+}
+
+// covers: SDK-8.1-b
+#[tokio::test(start_paused = true)]
+async fn registrations_are_read_again_every_half_minute_though_no_notice_of_them_comes() {
+    let world = World::simulated(Hearing::None);
+    let run = world.checkout().await;
+    let hosts = Arc::new(Hosts::new(HostsConfig::default()).unwrap());
+    let (tell, mut told) = mpsc::channel(100);
+    let runner = world.worker(Profile::Registry).with_hosts(hosts).telling(tell);
+    let working = work(&runner);
+    assert!(matches!(told.recv().await, Some(Told::Ready { .. })));
+    let registered = Instant::now();
+    let echo = Registration::new("billing.ProcessPayment", "builtin:echo");
+    Registry::new(&world.service).register(echo).await.unwrap();
+    let Some(Told::Handlers { names }) = told.recv().await else { panic!("it hears of the handler") };
+    assert_eq!(names, ["billing.ProcessPayment"]);
+    // Timers may be late by a millisecond.
+    assert_eq!(registered.elapsed().as_secs(), 30);
+    // Echo returns no `transaction_id`, but it was asked.
+    assert!(world.error(&run).await.contains("transaction_id"));
+    working.stop().await;
+}
+
+// covers: SDK-8.7-a, SDK-8.7-d, SDK-8.4-d
+#[tokio::test]
+async fn the_whole_name_goes_before_the_short_one_and_the_result_into_the_run() {
+    let (world, folder) = (World::new(), folder());
+    let registry = Registry::new(&world.service);
+    let exact = Registration { requirements: vec!["no-such-package==9.9".to_owned()], ..registration() };
+    registry.register(exact).await.unwrap();
+    registry.register(Registration::new("ProcessPayment", "builtin:fail")).await.unwrap();
+    let runner = runner(&world, &folder);
+    let first = world.checkout().await;
+    assert_eq!(runner.poll_once().await.unwrap(), 1);
+    let query = TaskQuery { run: Some(first.clone()), limit: 1, ..TaskQuery::default() };
+    let task = world.service.tasks(&query).await.unwrap().remove(0);
+    assert_eq!((task.state.name(), task.token), ("completed", 1));
+    assert_eq!(world.receipt(&first).await, "txn-12345", "the run went on within the same poll");
+
+    registry.remove("billing.ProcessPayment").await.unwrap();
+    let second = world.checkout().await;
+    assert_eq!(runner.poll_once().await.unwrap(), 1);
+    assert_eq!(world.error(&second).await, "Checkout.payment: failed as asked");
+}
+
+// covers: SDK-8.7-e
+#[tokio::test]
+async fn any_exception_fails_the_step_and_its_task() {
+    let world = World::new();
+    let folder = tempfile::tempdir().unwrap();
+    let text = "def handle(payload):\n    raise KeyError('no such card')\n";
+    fs::write(folder.path().join("broken.py"), text).unwrap();
+    let registry = Registry::new(&world.service);
+    let runner = runner(&world, &folder);
+    for module in ["broken", "nowhere"] {
+        registry.register(Registration::new("billing.ProcessPayment", module)).await.unwrap();
+        let run = world.checkout().await;
+        assert_eq!(runner.poll_once().await.unwrap(), 1);
+        let error = world.error(&run).await;
+        let cause = if module == "broken" { "no such card" } else { "nowhere" };
+        assert!(error.contains(cause), "{error}");
+        let query = TaskQuery { run: Some(run), limit: 1, ..TaskQuery::default() };
+        assert_eq!(world.service.tasks(&query).await.unwrap()[0].state.name(), "failed");
+    }
 }
 
 #[tokio::test]

@@ -1,16 +1,20 @@
 //! A service in memory, its runs, and workers for it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use afl_agents::worker::{Config, Profile, Worker};
 use afl_runtime::server::Server;
-use afl_runtime::{Service, StartRequest, compile};
-use afl_store::clock::Clock;
+use afl_runtime::{Millis, Service, StartRequest, compile};
+use afl_store::backend::Backend;
+use afl_store::clock::{Clock, SimClock};
 use afl_store::memory::Memory;
 use afl_store::record::Tenant;
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+
+use crate::spy::{Hearing, Spy};
 
 /// The example of document 000 §8.10.
 pub(crate) const BILLING: &str = r#"
@@ -26,6 +30,8 @@ namespace billing {
 
 pub(crate) struct World {
     pub(crate) service: Service,
+    pub(crate) clock: SimClock,
+    pub(crate) spy: Arc<Spy>,
 }
 
 /// A worker at work; dropping `stop` ends it.
@@ -43,8 +49,35 @@ impl Working {
 
 impl World {
     pub(crate) fn new() -> Self {
-        let memory = Arc::new(Memory::new(Clock::System));
-        Self { service: Service::new(memory, Tenant::new(Tenant::LOCAL).unwrap()) }
+        Self::over(Arc::new(Memory::new(Clock::System)))
+    }
+
+    pub(crate) fn over(store: Arc<dyn Backend>) -> Self {
+        Self::spied(store, SimClock::new(Millis(0)), Hearing::Good)
+    }
+
+    /// Its clock goes when told.
+    pub(crate) fn simulated(hearing: Hearing) -> Self {
+        let clock = SimClock::new(Millis(1_800_000_000_000));
+        Self::spied(Arc::new(Memory::new(Clock::Simulated(clock.clone()))), clock, hearing)
+    }
+
+    fn spied(memory: Arc<dyn Backend>, clock: SimClock, hearing: Hearing) -> Self {
+        let spy = Arc::new(Spy::new(memory, hearing));
+        let service = Service::new(spy.clone(), Tenant::new(Tenant::LOCAL).unwrap());
+        Self { service, clock, spy }
+    }
+
+    /// Another process on the same store.
+    pub(crate) fn restarted(&self) -> Self {
+        let service = Service::new(self.spy.clone(), Tenant::new(Tenant::LOCAL).unwrap());
+        Self { service, clock: self.clock.clone(), spy: self.spy.clone() }
+    }
+
+    /// Time passes for the store and for all that waits.
+    pub(crate) async fn pass(&self, span_ms: u64) {
+        self.clock.advance(Millis(i64::try_from(span_ms).unwrap()));
+        tokio::time::advance(Duration::from_millis(span_ms)).await;
     }
 
     pub(crate) async fn start(&self, program: &str, inputs: Value) -> afl_runtime::RunId {

@@ -32,9 +32,14 @@ use child::Role;
 use disk::SlowDisk;
 use ground::Ground;
 use load::Load;
+use mimalloc::MiMalloc;
 use place::{Address, Kind};
 use quiet::{Idle, Large, PickUp};
 use report::Report;
+
+/// As `afl` has it.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[derive(Debug)]
 struct Wanted {

@@ -1,6 +1,7 @@
 //! `afl agent`: does the work of tasks, and drives the runs of a store.
 
 use std::fmt::Write;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use afl_agents::worker::{Config, Ended, Profile, Told, Worker};
@@ -36,8 +37,9 @@ Examples:
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
-    /// Where handlers come from: `registry` takes those of the store and those given, `poller` only those given, `service`
-    /// does as `registry`
+    /// Where handlers come from, and what is done besides: `registry` takes those of the store and those given, `poller` only
+    /// those given; `service` does so too, begins runs that were started with `--enqueue`, locks each item it works on, and
+    /// tells how it is over HTTP
     #[arg(long, value_name = "PROFILE", default_value = Profile::Registry.name(), value_parser = profiles())]
     profile: Profile,
     /// A handlers.toml, a folder with one, or Python files with functions marked @handler("ns.Facet"); can be repeated
@@ -64,6 +66,16 @@ pub(crate) struct Options {
     /// After how much silence of this agent another one gets its tasks; without it, 60000
     #[arg(long, value_name = "MILLIS", value_parser = clap::value_parser!(u64).range(100..))]
     lease_ms: Option<u64>,
+    /// How long what is in work may take when it is told to end; then it is stopped and given back. Without it, 30000
+    #[arg(long, value_name = "MILLIS")]
+    shutdown_timeout_ms: Option<u64>,
+    /// Tell how it is over HTTP (/health, /status, /metrics) on this port, or the first free one of the 20 from there; 0 takes
+    /// any. Without it, `service` begins at 8080 and the others tell nothing
+    #[arg(long, value_name = "PORT")]
+    http_port: Option<u16>,
+    /// The address that it is told on, to be asked from other machines too
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    http_host: IpAddr,
     /// Do what waits now, one task after the other, and end
     #[arg(long)]
     once: bool,
@@ -132,15 +144,20 @@ impl Options {
         if let Some(lease) = self.lease_ms {
             config.lock_duration_ms = lease;
         }
+        if let Some(span) = self.shutdown_timeout_ms {
+            config.shutdown_timeout_ms = span;
+        }
+        config.http_host = self.http_host;
+        config.http_port = self.http_port.or(config.http_port);
         config
     }
 }
 
 fn capability(name: &str) -> Result<String, String> {
-    match names_capability(name) {
-        true => Ok(name.to_owned()),
-        false => Err("write letters, digits, `-`, `_`, `.` or `:`".to_owned()),
+    if names_capability(name) {
+        return Ok(name.to_owned());
     }
+    Err("write letters, digits, `-`, `_`, `.` or `:`".to_owned())
 }
 
 fn profiles() -> impl TypedValueParser<Value = Profile> {
@@ -158,10 +175,13 @@ async fn show(mut told: mpsc::Receiver<Told>, config: Config, flag: String, colo
 
 fn lines(told: &Told, config: &Config, flag: &str, color: Color) -> String {
     match told {
-        Told::Ready { names } => {
+        Told::Ready { names, http } => {
             let (name, list) = (&config.server_name, &config.task_list);
             let mut text =
                 format!("{name} takes work from the task list `{list}`, {} at once\n", config.max_concurrent);
+            if let Some(address) = http {
+                writeln!(text, "status: http://{address}/status").expect(ANY_TEXT);
+            }
             text.push_str(&handlers(names));
             if names.is_empty() {
                 let help = paint("help:", color::HELP, color);
@@ -202,5 +222,6 @@ fn outcome(ended: &Ended, took: &str) -> String {
         Ended::GivenBack => format!("given back undone after {took}"),
         Ended::Lost => format!("lost to another agent after {took}: the lease was over"),
         Ended::Canceled => format!("canceled after {took}"),
+        Ended::Locked => "left to the agent that has its lock".to_owned(),
     }
 }

@@ -10,6 +10,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::commands::runs;
+use crate::decide::Undecided;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
@@ -79,6 +80,9 @@ async fn show_run(options: &Options, service: &Service, id: &RunId, color: Color
     let mut text = heading(&run);
     text.push_str(&tree::text(&views, color));
     output::data(&text)?;
+    for undecided in Undecided::among(service, views.iter().filter_map(|view| view.task.as_ref())).await? {
+        output::say(&format!("help: {}\n", undecided.advice(&options.store.flag())));
+    }
     if more == More::Yes {
         output::say(&format!(
             "the first {} are shown; `--all` shows every step\n",

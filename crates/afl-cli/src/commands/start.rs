@@ -2,13 +2,14 @@
 
 use afl_engine::run::RunStatus;
 use afl_lang::render::Color;
-use afl_runtime::Origin;
+use afl_runtime::{Origin, SystemTask};
 use clap::Args;
 use serde_json::json;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::launch::{self, Shown};
+use crate::online::Online;
 use crate::output;
 use crate::store::{self, Lifetime, Missing};
 
@@ -16,6 +17,7 @@ const EXAMPLES: &str = "\
 Examples:
   afl start pay.afl -i amount=30             print the id of the new run
   afl start pay.afl --key order-17 -i …      start it once, however often this is called
+  afl start pay.afl --enqueue                leave the start itself to a runner, too
   afl resume $(afl start pay.afl) --mock m.json";
 
 /// Start a workflow and leave it to agents and servers
@@ -26,6 +28,9 @@ Examples:
 pub(crate) struct Options {
     #[command(flatten)]
     launch: launch::Options,
+    /// Only ask for the start: `afl agent --profile service` begins the run, which has the id printed here
+    #[arg(long)]
+    enqueue: bool,
     /// Print one JSON object with the run and its status
     #[arg(long)]
     json: bool,
@@ -41,13 +46,26 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
     let shown = if options.json { Shown::Errors } else { Shown::All };
     let launch = options.launch.prepare(None, color, shown)?;
     let service = options.store.open(Missing::Create).await?;
-    let started = launch.start(&service).await?;
+    let started =
+        if options.enqueue { launch.hand_over(&service).await? } else { launch.start(&service).await? };
     let is_new = match started.origin {
         Origin::New => true,
         Origin::Existing => false,
     };
     if options.json {
         output::json(&json!({"run": started.run, "status": started.status, "new": is_new}))?;
+    } else if options.enqueue && is_new {
+        let served = Online::of(&service).await?.can_do(SystemTask::Execute.name());
+        let who = if served {
+            "handed over; a runner starts it".to_owned()
+        } else {
+            format!(
+                "handed over; no runner is online: start `afl agent --profile service{}`",
+                options.store.flag()
+            )
+        };
+        output::say(&format!("{who}\n"));
+        output::data(&format!("{}\n", started.run))?;
     } else {
         let before = if is_new { "started" } else { "was started before with this key" };
         let (run, flag) = (&started.run, options.store.flag());

@@ -3,14 +3,15 @@
 use std::fmt::Write;
 
 use afl_engine::id::{RunId, StepId};
-use afl_engine::task::Task;
+use afl_engine::task::{Task, TaskKind};
 use afl_engine::value::{Map, Value};
-use afl_runtime::agent::{Continued, EventError, LogPage, LogStream};
-use afl_runtime::{Again, Service};
+use afl_runtime::agent::{LogPage, LogStream, TaskEvent};
+use afl_runtime::{Again, Answered, Service, Verdict};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::commands::tasks;
+use crate::decide::Undecided;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::handlers::Trouble;
@@ -20,9 +21,9 @@ use crate::store::{self, Missing};
 
 const EXAMPLES: &str = "\
 Examples:
-  afl task show 06ebz Pay.charge                         show it with its log
-  afl task skip 06ebz Pay.charge --result '{\"receipt\": \"r1\"}'
-  afl task retry 06ebz Pay.charge                        try it again, by whatever agent takes it";
+  afl task show 06ebz Pay.charge      show it with its log
+  afl task done 06ebz Pay.charge --result '{\"receipt\": \"r1\"}'
+  afl task retry 06ebz Pay.charge     try it again, by whatever agent takes it";
 
 /// Show a task with its log, or decide what becomes of it
 #[derive(Args)]
@@ -38,17 +39,22 @@ enum Action {
     Show(Show),
     /// Try a task again that failed; agents take it up
     Retry(One),
+    /// Say that the work was done, with its result: of an open task, or of one that failed
+    Done(Done),
+    /// Say that the work failed: of an open task, or of one of which nobody knows whether it happened
+    Fail(Fail),
     /// Take an open task from whoever does it, and let its step fail as canceled
     Cancel(One),
-    /// Take an open task from whoever does it, and let its step go on with a result, or an empty one
-    Skip(Skip),
+    /// Let a step go on with an empty result, while nobody does its work
+    Skip(One),
 }
 
 #[derive(Args)]
 struct One {
     /// The run, by its id or the beginning of it
     run: String,
-    /// The step, by its path as `afl tasks` prints it, or by its id
+    /// The step, by its path as `afl tasks` prints it, or by its id; a system task, such as @execute/06ebz, has none
+    #[arg(default_value = "")]
     step: String,
     #[command(flatten)]
     store: store::Options,
@@ -64,41 +70,72 @@ struct Show {
 }
 
 #[derive(Args)]
-struct Skip {
+struct Done {
     #[command(flatten)]
     one: One,
-    /// What the step returns, as a JSON object
-    #[arg(long, value_name = "JSON", default_value = "{}")]
+    /// What the work returned, as a JSON object
+    #[arg(long, value_name = "JSON")]
     result: String,
 }
 
-/// What a `catch` sees as the type of the error.
-const CANCELED: &str = "canceled";
+#[derive(Args)]
+struct Fail {
+    #[command(flatten)]
+    one: One,
+    /// Why, for whoever looks at the run
+    #[arg(long, value_name = "TEXT", default_value = "given up by a person")]
+    message: String,
+}
 
 pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     match &options.action {
         Action::Show(options) => show(options).await?,
         Action::Retry(one) => {
             let Found { service, task } = one.find().await?;
-            service.retry(&task.workflow_id, &Again::Step(task.step_id.clone())).await?;
+            match task.kind() {
+                TaskKind::Event => {
+                    service.retry(&task.workflow_id, &Again::Step(task.step_id.clone())).await?;
+                }
+                TaskKind::System => {
+                    service.ask_again(&task.workflow_id).await?;
+                }
+            }
             output::say(&format!("{} is tried again when an agent takes it\n", task.path));
+        }
+        Action::Done(Done { one, result }) => {
+            let result: Map<String, Value> = serde_json::from_str(result)
+                .map_err(|error| Trouble::BadResult { reason: error.to_string() })?;
+            answer(one, &Verdict::Done(result), "went on with that result").await?;
+        }
+        Action::Fail(Fail { one, message }) => {
+            answer(one, &Verdict::Failed { message: message.clone() }, "failed").await?;
         }
         Action::Cancel(one) => {
             let Found { service, task } = one.find().await?;
-            let message = "canceled by an operator".to_owned();
-            let error = EventError { kind: CANCELED.to_owned(), message };
-            let told = service.fail_step(&task.workflow_id, &task.step_id, &error).await?;
-            went_on(&service, &task, &told, "failed as canceled").await?;
+            if task.kind() == TaskKind::System {
+                return withdraw(&service, &task).await;
+            }
+            service.cancel_task(&task.workflow_id, &task.step_id).await?;
+            went_on(&service, &task, "failed as canceled").await?;
         }
-        Action::Skip(skip) => {
-            let result: Map<String, Value> = serde_json::from_str(&skip.result)
-                .map_err(|error| Trouble::BadResult { reason: error.to_string() })?;
-            let Found { service, task } = skip.one.find().await?;
-            let told = service.continue_step(&task.workflow_id, &task.step_id, &result).await?;
-            went_on(&service, &task, &told, "went on with that result").await?;
+        Action::Skip(one) => {
+            let Found { service, task } = one.find_step().await?;
+            service.skip(&task.workflow_id, &task.step_id).await?;
+            went_on(&service, &task, "was skipped").await?;
         }
     }
     Ok(Exit::Fine)
+}
+
+async fn answer(one: &One, verdict: &Verdict, how: &str) -> Result<(), Failure> {
+    let Found { service, task } = one.find_step().await?;
+    match service.answer(&task.workflow_id, &task.step_id, verdict).await? {
+        Answered::Now => went_on(&service, &task, how).await,
+        Answered::Before => {
+            let (run, path) = (task.workflow_id.to_string(), task.path.clone());
+            Err(Trouble::TaskEnded { run, path, state: task.state.name() }.into())
+        }
+    }
 }
 
 struct Found {
@@ -109,40 +146,56 @@ struct Found {
 impl One {
     async fn find(&self) -> Result<Found, Failure> {
         let service = self.store.open(Missing::Refuse).await?;
-        let run = service.find(&self.run).await?;
-        let step = service.find_step(&run, &self.step).await?;
+        let run = tasks::find(&service, &self.run).await?;
+        let step = if run.is_run() { service.find_step(&run, &self.step).await? } else { StepId::root() };
         match service.store().task(&run, &step).await? {
             Some(task) => Ok(Found { service, task: task.item }),
             None => Err(Trouble::NoTask { run: run.to_string(), step: self.step.clone() }.into()),
         }
     }
+
+    /// Only a task that is a step's.
+    async fn find_step(&self) -> Result<Found, Failure> {
+        let found = self.find().await?;
+        match found.task.kind() {
+            TaskKind::Event => Ok(found),
+            TaskKind::System => Err(Trouble::NoStepOfSystemTask { path: found.task.path }.into()),
+        }
+    }
+}
+
+async fn withdraw(service: &Service, task: &Task) -> Result<Exit, Failure> {
+    if task.state.is_terminal() {
+        let (run, path) = (task.workflow_id.to_string(), task.path.clone());
+        return Err(Trouble::TaskEnded { run, path, state: task.state.name() }.into());
+    }
+    service.withdraw(&task.workflow_id).await?;
+    output::say(&format!("`{}` is canceled\n", task.path));
+    Ok(Exit::Fine)
 }
 
 /// Evaluates the run, so that whoever looks next sees what came of it.
-async fn went_on(service: &Service, task: &Task, told: &Continued, how: &str) -> Result<(), Failure> {
-    match told {
-        Continued::Now(_) => {
-            service.turn().await?;
-            output::say(&format!("{} {how}\n", task.path));
-            Ok(())
-        }
-        Continued::Before => {
-            let (run, path) = (task.workflow_id.to_string(), task.path.clone());
-            Err(Trouble::TaskEnded { run, path, state: task.state.name() }.into())
-        }
-    }
+async fn went_on(service: &Service, task: &Task, how: &str) -> Result<(), Failure> {
+    service.turn().await?;
+    output::say(&format!("{} {how}\n", task.path));
+    Ok(())
 }
 
 async fn show(options: &Show) -> Result<(), Failure> {
     let Found { service, task } = options.one.find().await?;
     let log = log(&service, &task.workflow_id, &task.step_id).await?;
+    let view = service.view_tasks(std::slice::from_ref(&task)).await?.remove(0);
+    let mut object = serde_json::to_value(&view).expect("a task has a JSON form");
     if options.json {
-        let mut object = tasks::entry(&task);
+        object["events"] = json!(task.events());
+        object["dropped_events"] = task.history.dropped().into();
         object["log"] = log.iter().map(page).collect();
         return output::json(&object);
     }
-    let entry = tasks::entry(&task);
-    let fields = entry.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+    let flag = options.one.store.flag();
+    let advice = Undecided::among(&service, [&task]).await?;
+    let is_told = |value: &Value| !value.is_null() && value.as_str() != Some("");
+    let fields = object.as_object().into_iter().flatten().filter(|(_, value)| is_told(value));
     let mut text = String::new();
     for (name, value) in fields {
         let value = match (name.as_str(), value) {
@@ -150,10 +203,11 @@ async fn show(options: &Show) -> Result<(), Failure> {
                 Moment(afl_engine::time::Millis(at.as_i64().unwrap_or_default())).local()
             }
             (_, Value::String(text)) => shown::inert(text),
-            (_, other) => other.to_string(),
+            (_, other) => shown::inert(&other.to_string()),
         };
-        writeln!(text, "{name:<9} {value}").expect(ANY_TEXT);
+        writeln!(text, "{name:<14} {value}").expect(ANY_TEXT);
     }
+    text.push_str(&history(&task));
     if !log.is_empty() {
         text.push('\n');
     }
@@ -167,11 +221,29 @@ async fn show(options: &Show) -> Result<(), Failure> {
             writeln!(text, "[{}] {stream}{line}", Moment(page.at).local()).expect(ANY_TEXT);
         }
     }
-    output::data(&text)
+    output::data(&text)?;
+    for undecided in advice {
+        output::say(&format!("help: {}\n", undecided.advice(&flag)));
+    }
+    Ok(())
+}
+
+/// A line for each thing that happened to the task.
+fn history(task: &Task) -> String {
+    let mut text = "\n".to_owned();
+    for TaskEvent { event_type, created, actor, message, .. } in task.events() {
+        let line = format!("{} {:<9} {actor}  {message}", Moment(created).local(), event_type.name());
+        writeln!(text, "{}", shown::inert(&line.replace('\n', " ")).trim_end()).expect(ANY_TEXT);
+    }
+    match task.history.dropped() {
+        0 => {}
+        dropped => writeln!(text, "{dropped} older moves are not kept").expect(ANY_TEXT),
+    }
+    text
 }
 
 const ANY_TEXT: &str = "a string takes any text";
-const TIMES: [&str; 5] = ["created", "updated", "ended", "notBefore", "expires"];
+const TIMES: [&str; 6] = ["created", "updated", "started", "ended", "not_before", "expires"];
 
 async fn log(service: &Service, run: &RunId, step: &StepId) -> Result<Vec<LogPage>, Failure> {
     let mut log: Vec<LogPage> = Vec::new();

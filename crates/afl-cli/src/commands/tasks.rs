@@ -1,11 +1,12 @@
 //! `afl tasks`: lists the work that runs wait for.
 
 use afl_engine::task::{Task, TaskState};
-use afl_runtime::TaskQuery;
+use afl_runtime::{RunId, Service, SystemTask, TaskQuery};
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use serde_json::{Value, json};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use serde_json::json;
 
+use crate::decide::Undecided;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::handlers::Trouble;
@@ -17,13 +18,15 @@ const EXAMPLES: &str = "\
 Examples:
   afl tasks                             list all that is open, the oldest first
   afl tasks --state pending --name Charge
+  afl tasks --state failed              list what failed, the newest runs first
   afl tasks --run 06ebz                 list all tasks of a run, those that have ended too";
 
 /// List tasks: what is waited for, who does it, and how often it was tried
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
-    /// Only tasks in this state; those that have ended are listed with `--run`
+    /// Only tasks in this state; those that are completed or ignored are listed with `--run`, or with `--name
+    /// afl:execute`
     #[arg(long, value_parser = states())]
     state: Option<TaskState>,
     /// Only tasks of this facet, by its whole or its short name
@@ -43,15 +46,16 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
+    let is_system = options.name.as_deref().is_some_and(|name| name.parse::<SystemTask>().is_ok());
     match (options.state, &options.run) {
-        (Some(state), None) if state.is_terminal() => {
+        (Some(state @ (TaskState::Completed | TaskState::Ignored)), None) if !is_system => {
             return Err(Trouble::EndedTasks { state: state.name() }.into());
         }
         (_, Some(_)) | (Some(_) | None, None) => {}
     }
     let service = options.store.open(Missing::Refuse).await?;
     let run = match &options.run {
-        Some(run) => Some(service.find(run).await?),
+        Some(run) => Some(find(&service, run).await?),
         None => None,
     };
     // One more, to know whether there are more.
@@ -61,13 +65,16 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     let is_cut = tasks.len() > options.limit;
     tasks.truncate(options.limit);
     if options.json {
-        let tasks: Vec<Value> = tasks.iter().map(entry).collect();
+        let tasks = service.view_tasks(&tasks).await?;
         output::json(&json!({"tasks": tasks, "more": is_cut}))?;
     } else if tasks.is_empty() {
         output::say("no tasks\n");
     } else {
         let rows: Vec<Vec<String>> = tasks.iter().map(row).collect();
         output::data(&shown::table(&["RUN", "STEP", "FACET", "STATE", "TRIED", "SINCE", "REMARK"], &rows))?;
+        for undecided in Undecided::among(&service, &tasks).await? {
+            output::say(&format!("help: {}\n", undecided.advice(&options.store.flag())));
+        }
         if is_cut {
             output::say("there are more; `--limit` lists them\n");
         }
@@ -75,10 +82,17 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-/// By their names, which the help lists.
+/// The run, or the name of a system task as it is listed.
+pub(crate) async fn find(service: &Service, given: &str) -> Result<RunId, Failure> {
+    let name = RunId(given.into());
+    if name.is_run() { Ok(service.find(given).await?) } else { Ok(name) }
+}
+
+/// By their names, which the help lists, or by other names of the documents.
 fn states() -> impl TypedValueParser<Value = TaskState> {
-    let names = TaskState::ALL.iter().map(|state| state.name());
-    PossibleValuesParser::new(names).try_map(|name| name.parse::<TaskState>())
+    let named = |state: &TaskState| PossibleValue::new(state.name()).aliases(state.aliases().iter().copied());
+    PossibleValuesParser::new(TaskState::ALL.iter().map(named))
+        .map(|name| TaskState::spelled(&name).expect("the parser admits no other"))
 }
 
 fn row(task: &Task) -> Vec<String> {
@@ -107,26 +121,4 @@ fn remark(task: &Task) -> String {
         (_, _, _, Some(error)) => error.clone(),
         (_, _, _, None) => String::new(),
     }
-}
-
-/// All but the secret of its lease.
-pub(crate) fn entry(task: &Task) -> Value {
-    json!({
-        "run": task.workflow_id,
-        "step": task.step_id,
-        "path": task.path,
-        "name": task.name,
-        "list": task.task_list_name,
-        "state": task.state,
-        "attempts": task.attempts,
-        "claims": task.token,
-        "priority": task.priority(),
-        "notBefore": task.not_before,
-        "owner": task.lease.as_ref().map(|lease| &lease.owner),
-        "expires": task.lease.as_ref().map(|lease| lease.expires),
-        "error": task.error,
-        "created": task.created,
-        "updated": task.updated,
-        "ended": task.ended,
-    })
 }

@@ -9,6 +9,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::color::{self, paint};
+use crate::decide::{self, Undecided};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::online::{self, Online};
@@ -144,7 +145,7 @@ fn open_end(wait: &Wait, above: &mut Vec<String>) -> String {
     // A block has the path of the step it belongs to.
     let mut links: Vec<&Link> = wait.chain.iter().collect();
     links.dedup_by(|block, owner| block.path == owner.path);
-    if let On::Failure(_) = wait.on {
+    if let On::Failure(_) | On::Decision { .. } = wait.on {
         links.pop();
     }
     above.truncate(links.iter().zip(&*above).take_while(|(link, told)| link.path == **told).count());
@@ -155,7 +156,7 @@ fn open_end(wait: &Wait, above: &mut Vec<String>) -> String {
     }
     let indent = "  ".repeat(above.len() + 1);
     match &wait.on {
-        On::Failure(failure) => {
+        On::Failure(failure) | On::Decision { failure, .. } => {
             let failure = shown::inert(&failure.to_string()).replace('\n', &format!("\n{indent}  "));
             writeln!(text, "{indent}{failure}")
         }
@@ -171,13 +172,20 @@ fn advice(why: &Why, unserved: &[String], flag: &str) -> Vec<String> {
     let run = &why.run;
     let mut advice: Vec<String> = Vec::new();
     match &why.reason {
-        Reason::Failed(_) => advice.push(format!("repair the cause, then `afl retry {run}{flag}`")),
+        Reason::Failed(_) => {
+            advice.extend(decisions(why, flag));
+            if advice.is_empty() || why.waits.iter().any(|wait| matches!(wait.on, On::Failure(_))) {
+                advice.push(format!("repair the cause, then `afl retry {run}{flag}`"));
+            }
+        }
         Reason::Held | Reason::Evaluating | Reason::Canceling => {
             advice.push(format!("`afl resume {run}{flag}` goes on with it"));
         }
         Reason::Stalled => advice.push(format!("`afl doctor{flag}` tells what is wrong")),
         Reason::Waiting => {
-            for wait in &why.waits {
+            advice.extend(decisions(why, flag));
+            let others = why.waits.iter().filter(|wait| !matches!(wait.on, On::Decision { .. }));
+            for wait in others {
                 let one = match &wait.on {
                     On::Agent { name, .. } if unserved.contains(name) => online::advice(name, flag),
                     on => on.advice(),
@@ -191,4 +199,14 @@ fn advice(why: &Why, unserved: &[String], flag: &str) -> Vec<String> {
         Reason::Completed | Reason::Canceled => {}
     }
     advice
+}
+
+fn decisions(why: &Why, flag: &str) -> Vec<String> {
+    let undecided = why.waits.iter().filter_map(|wait| match &wait.on {
+        On::Decision { must_return, .. } => {
+            Some(Undecided { run: &why.run, path: &wait.path, must_return: must_return.clone() })
+        }
+        On::Agent { .. } | On::Holder { .. } | On::Retry { .. } | On::Driver | On::Failure(_) => None,
+    });
+    undecided.take(decide::TOLD).map(|undecided| undecided.advice(flag)).collect()
 }

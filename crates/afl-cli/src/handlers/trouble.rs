@@ -48,6 +48,8 @@ pub(crate) enum Trouble {
     NoTask { run: String, step: String },
     #[error("the task of {path} in run {run} is {state} and no longer open")]
     TaskEnded { run: String, path: String, state: &'static str },
+    #[error("`{path}` is a system task, so no step can go on with a result of it")]
+    NoStepOfSystemTask { path: String },
     #[error("an agent of a store in memory finds no work there")]
     AgentInMemory,
 }
@@ -70,6 +72,7 @@ impl Trouble {
             | Self::EndedTasks { .. }
             | Self::NoTask { .. }
             | Self::TaskEnded { .. }
+            | Self::NoStepOfSystemTask { .. }
             | Self::AgentInMemory => Exit::WrongUse,
             Self::Unreadable { .. } | Self::Python(_) | Self::Root(_) | Self::Hosts(_) => Exit::Inaccessible,
         }
@@ -93,13 +96,15 @@ impl Trouble {
             Self::Exists { .. } => Some("name another file with `-o`, or `-o -` to print"),
             Self::EndedTasks { .. } => Some("name the run with `--run`"),
             Self::NoTask { .. } => Some("`afl tasks --run` lists the tasks of a run"),
-            Self::TaskEnded { .. } => Some("a step that failed is tried again with `afl task retry`"),
+            Self::TaskEnded { .. } => Some("`afl task show` shows what became of it"),
+            Self::NoStepOfSystemTask { .. } => Some("`afl task cancel` ends it"),
             Self::Unreadable { .. } => Some("name a handlers.toml, a folder with one, or Python files"),
             Self::Twice { .. } => Some("leave one of them out"),
             Self::AgentInMemory => {
                 Some("name a store that stays; `afl run --handlers` does the work of one run")
             }
             Self::NoPython { .. } => Some("correct the file, or name the others one by one"),
+            Self::Worker(WorkerError::Http(_)) => Some("give another port with `--http-port`"),
             Self::Python(_)
             | Self::NoUri { .. }
             | Self::Root(_)
@@ -138,7 +143,11 @@ impl From<WorkerError> for Failure {
         match error {
             WorkerError::Store(error) => error.into(),
             WorkerError::Registry(error) => error.into(),
-            other @ (WorkerError::Topic(_) | WorkerError::Running) => Trouble::Worker(other).into(),
+            other @ (WorkerError::Topic(_)
+            | WorkerError::TopicsOfPoller
+            | WorkerError::Http(_)
+            | WorkerError::Panicked(_)
+            | WorkerError::Running) => Trouble::Worker(other).into(),
         }
     }
 }

@@ -6,6 +6,7 @@ use super::wants::{Missing, all};
 use super::{Evaluation, Phase};
 use crate::event::{EventError, EventState, Reception};
 use crate::failure::FailureKind;
+use crate::history::{Actor, Move};
 use crate::id::StepId;
 use crate::run::RunStatus;
 use crate::state::State;
@@ -15,20 +16,29 @@ use crate::task::TaskState;
 /// Something asked of a run from outside its data flow, done before the next iteration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Request {
-    Reopen(StepId),
-    Cancel(StepId),
+    Reopen(StepId, Actor),
+    Cancel(StepId, Actor),
+}
+
+/// What becomes of the work of a step that is reopened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Work<'a> {
+    /// It is asked for anew.
+    Again(&'a Actor),
+    /// Its outcome is told.
+    Told,
 }
 
 impl Evaluation {
     /// Tries a failed step again: its own failure is taken back, and with it that of all above that failed for it.
     /// What else is complete stays so.
-    pub fn reopen(&mut self, step: StepId) {
-        self.requests.push_back(Request::Reopen(step));
+    pub fn reopen(&mut self, step: StepId, by: Actor) {
+        self.requests.push_back(Request::Reopen(step, by));
     }
 
     /// Ends a step, its event and its task as canceled, whatever they were doing.
-    pub fn cancel(&mut self, step: StepId) {
-        self.requests.push_back(Request::Cancel(step));
+    pub fn cancel(&mut self, step: StepId, by: Actor) {
+        self.requests.push_back(Request::Cancel(step, by));
     }
 
     /// The run itself is canceled; to be called when none of its steps is open.
@@ -48,18 +58,16 @@ impl Evaluation {
         assert_eq!(self.phase, Phase::Between, "requests are handled between iterations");
         while let Some(request) = self.requests.front().cloned() {
             match &request {
-                Request::Reopen(step) => self.reopen_now(step)?,
-                Request::Cancel(step) => self.cancel_now(step)?,
+                Request::Reopen(step, by) => self.reopen_now(step, by)?,
+                Request::Cancel(step, by) => self.cancel_now(step, by)?,
             }
             self.requests.pop_front();
         }
         Ok(())
     }
 
-    fn reopen_now(&mut self, id: &StepId) -> Result<(), Missing> {
-        let ancestors = std::iter::successors(id.parent(), StepId::parent);
-        let needs: Vec<_> = ancestors.chain([id.clone()]).map(|it| self.need_step(&it)).collect();
-        all(needs)?;
+    fn reopen_now(&mut self, id: &StepId, by: &Actor) -> Result<(), Missing> {
+        self.need_ancestry(id)?;
         if !self.known.step(id).is_some_and(Step::failed_itself) || self.is_caught(id) {
             return Ok(());
         }
@@ -67,19 +75,26 @@ impl Evaluation {
         if !self.step(id).failed_by_event() {
             self.activate(id.clone());
         }
-        self.reopen_step(id);
-        self.reopen_above(id);
+        self.reopen_step(id, Work::Again(by));
+        self.reopen_above(id, by);
         self.run_is_dirty = true;
         Ok(())
     }
 
+    /// The step and all above it.
+    pub(super) fn need_ancestry(&mut self, id: &StepId) -> Result<(), Missing> {
+        let ancestry = std::iter::successors(Some(id.clone()), StepId::parent);
+        let needs: Vec<_> = ancestry.map(|it| self.need_step(&it)).collect();
+        all(needs)
+    }
+
     /// Whether a `catch` deals with this step's failure, or has dealt with it.
-    fn is_caught(&self, id: &StepId) -> bool {
+    pub(super) fn is_caught(&self, id: &StepId) -> bool {
         id.outside_catches().any(|above| self.known.step(&above).is_some_and(|it| it.caught.is_some()))
     }
 
     /// Of the step, and of those above it that failed by their own event beside that of a mixin.
-    fn need_failed_events(&mut self, id: &StepId) -> Result<(), Missing> {
+    pub(super) fn need_failed_events(&mut self, id: &StepId) -> Result<(), Missing> {
         let failed: Vec<StepId> = std::iter::successors(Some(id.clone()), StepId::parent)
             .filter(|it| self.known.step(it).is_some_and(Step::failed_by_event))
             .collect();
@@ -88,7 +103,7 @@ impl Evaluation {
     }
 
     /// Back to where it failed. Only what it sent out is asked for anew.
-    fn reopen_step(&mut self, id: &StepId) {
+    pub(super) fn reopen_step(&mut self, id: &StepId, work: Work<'_>) {
         let step = self.step(id);
         let failed_in = step.failed_in.expect("a step that failed says where");
         let state = match failed_in {
@@ -100,7 +115,7 @@ impl Evaluation {
             state => state,
         };
         if self.step(id).failed_by_event() {
-            self.send_again(id);
+            self.send_again(id, work);
         }
         let step = self.change(id);
         step.state = state;
@@ -112,7 +127,7 @@ impl Evaluation {
     }
 
     /// Event and task are asked for anew, together with their step.
-    fn send_again(&mut self, id: &StepId) {
+    fn send_again(&mut self, id: &StepId, work: Work<'_>) {
         let (now, turn) = (self.now, self.queue_up());
         let event = self.known.events.change(id);
         let result = event.result.take();
@@ -128,7 +143,12 @@ impl Evaluation {
         task.not_before = None;
         task.lease = None;
         task.error = None;
+        task.error_kind = None;
         task.ended = None;
+        match work {
+            Work::Again(by) => task.note(Move::Retried, by, "", now),
+            Work::Told => {}
+        }
         let step = self.change(id);
         step.event = Transmission::Sent;
         for name in result.iter().flat_map(BTreeMap::keys) {
@@ -136,7 +156,7 @@ impl Evaluation {
         }
     }
 
-    fn reopen_above(&mut self, id: &StepId) {
+    pub(super) fn reopen_above(&mut self, id: &StepId, by: &Actor) {
         let mut at = id.split();
         while let Some((parent, segment)) = at {
             self.children_of(&parent).reopen(segment.place());
@@ -144,7 +164,7 @@ impl Evaluation {
                 return;
             }
             // If its own event failed beside that of its mixin, one without the other would not end it well.
-            self.reopen_step(&parent);
+            self.reopen_step(&parent, Work::Again(by));
             at = parent.split();
         }
         self.run.status = RunStatus::Running;
@@ -157,7 +177,7 @@ impl Evaluation {
         self.change(id).rests.push(Rest { iteration, state });
     }
 
-    fn cancel_now(&mut self, id: &StepId) -> Result<(), Missing> {
+    fn cancel_now(&mut self, id: &StepId, by: &Actor) -> Result<(), Missing> {
         self.need_step(id)?;
         let is_sent = self.known.step(id).is_some_and(|step| step.event != Transmission::None);
         if is_sent {
@@ -171,6 +191,7 @@ impl Evaluation {
             task.ended = Some(now);
             task.lease = None;
             task.not_before = None;
+            task.note(Move::Canceled, by, "the run was canceled", now);
         }
         if self.known.events.get(id).is_some_and(|event| event.reception != Reception::Taken) {
             let event = self.known.events.change(id);

@@ -10,6 +10,7 @@ use super::wants::{Missing, all};
 use super::work::{Stop, Worked};
 use crate::attribute::{Attribute, Fields, Held};
 use crate::event::{Event, EventError, EventState, Payload, Reception};
+use crate::history::History;
 use crate::id::StepId;
 use crate::plan::{Facet, Node};
 use crate::state::Verdict;
@@ -102,9 +103,7 @@ impl Evaluation {
     fn returns_of(&mut self, id: &StepId, facet: &Facet, result: Fields) -> Worked<Fields> {
         let mut returns = BTreeMap::new();
         for (name, attribute) in result {
-            // A facet that declares no returns answers in its parameters.
-            let declared = if facet.returns.is_empty() { &facet.params } else { &facet.returns };
-            let Some(parameter) = declared.iter().find(|parameter| parameter.name == name) else {
+            let Some(parameter) = facet.result().iter().find(|parameter| parameter.name == name) else {
                 let path = self.plan.readable(&self.run.workflow, id);
                 self.traces.push(Trace::Undeclared { step: id.clone(), path, key: name });
                 continue;
@@ -128,7 +127,7 @@ impl Evaluation {
             payload,
             result: None,
             error: None,
-            partial: Payload::new(),
+            partial: None,
             reception: Reception::Open,
         };
         let turn = self.queue_up();
@@ -151,8 +150,10 @@ impl Evaluation {
             not_before: None,
             lease: None,
             error: None,
+            error_kind: None,
             started: None,
             ended: None,
+            history: History::default(),
         };
         self.known.events.put(id, event);
         self.known.tasks.put(id, task);

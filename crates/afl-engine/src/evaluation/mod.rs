@@ -5,6 +5,7 @@
 //! its parent in the next iteration. It asks for the records it needs and never reads by itself; so it is pure, and
 //! each record is read once.
 
+mod answer;
 mod block;
 mod capture;
 mod control;
@@ -41,6 +42,7 @@ use crate::time::Millis;
 use crate::trace::{Trace, Tracing};
 use crate::value::Value;
 
+pub use answer::{Answer, Told, Unanswerable};
 pub use event::SCRIPT_EVENT;
 pub use start::{InputError, InputProblem, Start};
 use wants::Missing;

@@ -9,9 +9,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use afl_lang::program::{Expr, FacetKind, NamedArg, Parameter, Program, PromptBlock, Qualified, ScriptBlock};
+use afl_lang::types::TypeRef;
 use rustc_hash::FxHashMap;
 
-use crate::types::Schemas;
+use crate::types::{Misfit, Schemas, fits};
+use crate::value::{Map, Value};
 
 pub(crate) use locate::{MixinScope, Node};
 pub(crate) use mixin::{Mixin, MixinKind};
@@ -141,6 +143,25 @@ impl Plan {
         self.facet_named(qualified)?.prompt.as_ref()
     }
 
+    /// Whether what somebody says a facet's work came to fits its return clause; the result of a script has none. What
+    /// is not declared is left alone.
+    pub fn check_result(&self, facet: &str, result: &Map<String, Value>) -> Result<(), Misfit> {
+        let declared = self.facet_named(facet).map_or(&[][..], Facet::result);
+        declared.iter().try_for_each(|parameter| match result.get(&parameter.name) {
+            Some(value) => fits(&parameter.name, value, &parameter.ty, &self.schemas),
+            None => Ok(()),
+        })
+    }
+
+    /// What the work of a facet must return, because neither a default nor a block of the facet can.
+    pub fn must_return(&self, facet: &str) -> Vec<String> {
+        let Some(facet) = self.facet_named(facet).filter(|facet| facet.clauses.is_empty()) else {
+            return Vec::new();
+        };
+        let must = |it: &&Parameter| it.default.is_none() && !matches!(it.ty, TypeRef::Nullable(_));
+        facet.returns.iter().filter(must).map(|parameter| parameter.name.clone()).collect()
+    }
+
     /// `get_facet_definition` of document 003 §11.1.
     pub(crate) fn facet_named(&self, qualified: &str) -> Option<&Facet> {
         self.facet_at(qualified).map(|at| self.facet(at))
@@ -178,5 +199,10 @@ impl Facet {
     /// Whether somebody outside does its work.
     pub(crate) fn is_event(&self) -> bool {
         self.kind == FacetKind::Event || self.prompt.is_some()
+    }
+
+    /// What its work gives. A facet that declares no returns answers in its parameters.
+    pub(crate) fn result(&self) -> &[Parameter] {
+        if self.returns.is_empty() { &self.params } else { &self.returns }
     }
 }

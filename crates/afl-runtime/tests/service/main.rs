@@ -1,14 +1,17 @@
 //! What a service promises, from outside.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod answering;
 mod clock;
 mod contract;
 mod fairness;
 mod faults;
+mod handed_over;
 mod one_run;
 mod retrying;
 mod runs;
 mod serving;
+mod task_records;
 mod traps;
 mod verbs;
 mod world;

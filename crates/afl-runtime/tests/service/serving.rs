@@ -148,3 +148,30 @@ async fn one_service_is_driven_once() {
     process.stop().await;
     World::new().finish().await;
 }
+
+#[tokio::test]
+async fn a_service_can_be_driven_stopped_and_driven_again() {
+    let service = Service::new(memory(), Tenant::new(Tenant::LOCAL).unwrap());
+    for n in 0..3 {
+        assert_eq!(service.health(), None, "nobody drives it");
+        let (stop, stopped) = oneshot::channel::<()>();
+        let own = service.clone();
+        let driver = tokio::spawn(async move { own.serve(async { drop(stopped.await) }).await });
+        let working = tokio::spawn(agent(service.clone()));
+        let run = start(&service, "Two", json!({"n": n})).await;
+        assert_eq!(ended(&service, &run).await, RunStatus::Completed);
+        working.abort();
+        drop(stop);
+        driver.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_driver_that_was_dropped_at_work_leaves_room_for_the_next() {
+    let process = Process::new(&memory());
+    tokio::task::yield_now().await;
+    assert!(process.service.health().is_some());
+    process.driver.abort();
+    process.driver.await.unwrap_err();
+    process.service.serve(async {}).await.unwrap();
+}

@@ -3,7 +3,7 @@
 use afl_engine::id::{RunId, StepId};
 use afl_engine::time::Millis;
 use afl_runtime::agent::{Claim, Continued, Refusal, Settled};
-use afl_runtime::{Again, Error};
+use afl_runtime::{Again, Error, Verdict};
 use afl_store::fault::{Call, Fault, Verb};
 use serde_json::json;
 
@@ -25,12 +25,15 @@ enum Ask {
     Resume,
     Cancel,
     Retry,
+    Answer,
+    Skip,
+    CancelTask,
     Sweep,
     Turn,
     Collect,
 }
 
-const ALL: [Ask; 16] = [
+const ALL: [Ask; 19] = [
     Ask::Publish,
     Ask::Start,
     Ask::Claim,
@@ -44,6 +47,9 @@ const ALL: [Ask; 16] = [
     Ask::Resume,
     Ask::Cancel,
     Ask::Retry,
+    Ask::Answer,
+    Ask::Skip,
+    Ask::CancelTask,
     Ask::Sweep,
     Ask::Turn,
     Ask::Collect,
@@ -86,9 +92,13 @@ struct Scene {
 impl Scene {
     async fn before(ask: Ask) -> Self {
         let world = World::new();
-        let workflow = if ask == Ask::Retry { "Risky" } else { "Two" };
+        let workflow = match ask {
+            Ask::Retry | Ask::Answer => "Risky",
+            Ask::Skip => "Told",
+            _ => "Two",
+        };
         let run = world.start(workflow, json!({"n": 1})).await;
-        let step = world.step(&run, &format!("{workflow}.a")).await;
+        let mut step = world.step(&run, &format!("{workflow}.a")).await;
         let mut held = None;
         match ask {
             Ask::Extend | Ask::Complete | Ask::Fail | Ask::Release => held = world.claim(1).await.pop(),
@@ -100,6 +110,10 @@ impl Scene {
             Ask::Retry | Ask::Collect => {
                 world.finish().await;
                 world.clock.advance(Millis(1));
+            }
+            Ask::Answer => {
+                world.finish().await;
+                step = world.step(&run, "Risky.b").await;
             }
             Ask::Sweep => {
                 world.claim(1).await;
@@ -114,6 +128,8 @@ impl Scene {
             | Ask::Claim
             | Ask::Continue
             | Ask::FailStep
+            | Ask::Skip
+            | Ask::CancelTask
             | Ask::Pause
             | Ask::Cancel => {}
         }
@@ -156,6 +172,12 @@ impl Scene {
                 Ok(_) | Err(Error::NothingFailed { .. }) => {}
                 Err(error) => return Err(error.into()),
             },
+            Ask::Answer => {
+                let result = json!({"n": 2}).as_object().unwrap().clone();
+                service.answer(run, step, &Verdict::Done(result)).await?;
+            }
+            Ask::Skip => once(service.skip(run, step).await)?,
+            Ask::CancelTask => once(service.cancel_task(run, step).await)?,
             Ask::Sweep => drop(service.sweep_once().await?),
             Ask::Turn => drop(service.turn().await?),
             Ask::Collect => drop(service.collect(world.clock.now()).await?),
@@ -192,6 +214,14 @@ impl Scene {
         }
         ends.sort();
         ends
+    }
+}
+
+/// What was done although nobody was told cannot be done again.
+fn once(outcome: Result<(), Error>) -> Result<(), Error> {
+    match outcome {
+        Err(Error::Refused(Refusal::NotOpen { .. })) => Ok(()),
+        other => other,
     }
 }
 

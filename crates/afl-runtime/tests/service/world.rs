@@ -23,6 +23,7 @@ pub(crate) const PROGRAM: &str = r"
 namespace t {
     event facet Inc(n: Long) => (n: Long)
     event facet Bad(n: Long) => (n: Long)
+    event facet Tell(n: Long)
     facet Value(v: Long)
 
     workflow One(n: Long) => (n: Long)
@@ -63,6 +64,13 @@ namespace t {
         andThen {
             a = Bad(n = $.n) with Retry(max = 3)
             yield Retried(n = a.n)
+        }
+
+    workflow Told(n: Long) => (n: Long)
+        andThen {
+            a = Tell(n = $.n)
+            b = Inc(n = $.n)
+            yield Told(n = b.n)
         }
 
     workflow Pure(n: Long) => (n: Long)

@@ -1,5 +1,5 @@
 //! The virtual world: random programs, drivers that die, agents that crash, stall, answer twice or late, operators who
-//! try failed steps again, a store that fails, all on one thread with one clock, all from one seed.
+//! try failed steps again or say what came of them, a store that fails, all on one thread with one clock, all from one seed.
 //!
 //! A failing seed is repeated alone with `AFL_SEED=n cargo test -p afl-runtime --test simulation`.
 

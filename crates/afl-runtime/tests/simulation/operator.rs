@@ -1,24 +1,38 @@
-//! An operator who tries again what failed, all of it or a part, at any time.
+//! An operator who tries again what failed, all of it or a part, or says what came of it, at any time.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use afl_engine::attribute::Held;
 use afl_engine::id::{RunId, StepId};
-use afl_runtime::{Again, Service};
+use afl_engine::value::Value;
+use afl_runtime::{Again, Answered, Error, Service, StepView, Verdict};
 use afl_store::seed::Seeded;
+use serde_json::json;
 
+use crate::agent::{Log, Mood};
 use crate::executor::turn;
+use crate::random::answer;
 
 pub(crate) struct Operator {
     pub(crate) service: Service,
     pub(crate) run: RunId,
     pub(crate) rng: Seeded,
+    pub(crate) log: Rc<RefCell<Log>>,
+    pub(crate) mood: Rc<RefCell<Mood>>,
 }
 
 impl Operator {
     pub(crate) async fn live(mut self) {
         loop {
-            if self.rng.below(8) == 0 {
-                let again = self.choose().await;
-                // Often nothing has failed; what the store refuses is tried another time.
-                drop(self.service.retry(&self.run, &again).await);
+            match self.rng.below(16) {
+                0 | 1 => {
+                    let again = self.choose().await;
+                    // Often nothing has failed; what the store refuses is tried another time.
+                    drop(self.service.retry(&self.run, &again).await);
+                }
+                2 => self.decide().await,
+                _ => {}
             }
             turn().await;
         }
@@ -26,16 +40,62 @@ impl Operator {
 
     /// All that failed, or what failed within one step.
     async fn choose(&mut self) -> Again {
-        const SEEN: usize = 1_000;
         if self.rng.below(2) == 0 {
             return Again::Run;
         }
-        let Ok(list) = self.service.steps(&self.run, None, None, SEEN).await else { return Again::Run };
-        let mut failed: Vec<StepId> =
-            list.steps.into_iter().filter(|view| view.step.error.is_some()).map(|view| view.id).collect();
+        let mut failed: Vec<StepId> = self
+            .steps()
+            .await
+            .into_iter()
+            .filter(|view| view.step.error.is_some())
+            .map(|view| view.id)
+            .collect();
         if failed.is_empty() {
             return Again::Run;
         }
         Again::Step(failed.swap_remove(self.rng.below(failed.len())))
+    }
+
+    /// Says what an agent would, of a step whose work failed or is open; in bad times also that it failed.
+    async fn decide(&mut self) {
+        let mut asked: Vec<StepView> = self.steps().await;
+        asked.retain(|view| view.task.is_some() && view.step.state != afl_engine::State::Complete);
+        if asked.is_empty() {
+            return;
+        }
+        let view = asked.swap_remove(self.rng.below(asked.len()));
+        let payload = &view.event.as_ref().expect("a task has an event").payload;
+        let (Some(Held::Inline(Value::String(key))), Some(Held::Inline(by))) =
+            (payload.get("key"), payload.get("by"))
+        else {
+            return;
+        };
+        if *self.mood.borrow() == Mood::Bad && self.rng.below(3) == 0 {
+            let verdict = Verdict::Failed { message: "the operator says so".to_owned() };
+            drop(self.service.answer(&self.run, &view.id, &verdict).await);
+            return;
+        }
+        let out = answer(by.as_i64().expect("work has a number"));
+        let result = json!({"out": out}).as_object().expect("a map").clone();
+        // Whatever an agent did of it does not count.
+        *self.log.borrow_mut().done.entry(key.clone()).or_default() += 1;
+        self.log.borrow_mut().unknown += 1;
+        let answered = self.service.answer(&self.run, &view.id, &Verdict::Done(result)).await;
+        let mut log = self.log.borrow_mut();
+        match answered {
+            Ok(Answered::Now) => *log.accepted.entry(key.clone()).or_default() += 1,
+            Err(Error::Store(_) | Error::Busy { .. }) => return,
+            Ok(Answered::Before) | Err(_) => {}
+        }
+        log.unknown -= 1;
+    }
+
+    async fn steps(&self) -> Vec<StepView> {
+        const SEEN: usize = 1_000;
+        match self.service.steps(&self.run, None, None, SEEN).await {
+            Ok(list) => list.steps,
+            // It looks another time.
+            Err(_) => Vec::new(),
+        }
     }
 }

@@ -158,7 +158,13 @@ impl World {
             return Box::pin(drive(service));
         }
         if place == DESK {
-            let operator = Operator { service, run: run.clone(), rng: Seeded::new(self.seed ^ 0x0bed) };
+            let operator = Operator {
+                service,
+                run: run.clone(),
+                rng: Seeded::new(self.seed ^ 0x0bed),
+                log: self.log.clone(),
+                mood: self.mood.clone(),
+            };
             return Box::pin(operator.live());
         }
         let agent = Agent {

@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use afl_engine::event::{Event, Payload};
+use afl_engine::history::{Actor, Move};
 use afl_engine::id::RunId;
 use afl_engine::policy::Effect;
 use afl_engine::run::{Control, Run};
-use afl_engine::task::{DEFAULT_TASK_LIST, Lease, Task, TaskState};
+use afl_engine::task::{DEFAULT_TASK_LIST, Lease, Task, TaskKind, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 
@@ -89,7 +90,7 @@ impl Queue {
                 return Ok(claims);
             }
         }
-        let open = self.open(request).await?;
+        let open = self.heads_for(request).await?;
         if open.is_empty() {
             self.turns.nothing_waits();
         }
@@ -104,7 +105,7 @@ impl Queue {
     }
 
     /// The buckets that may hold what is asked for.
-    async fn open(&self, request: &Request) -> Result<Vec<Head>, Error> {
+    async fn heads_for(&self, request: &Request) -> Result<Vec<Head>, Error> {
         if let (Names::Only(names), [list]) = (&request.names, &request.lists[..])
             && let [name] = &names[..]
             && name.contains('.')
@@ -247,12 +248,14 @@ impl Queue {
         run: Option<&Record>,
         event: Option<&Record>,
     ) -> Result<Option<Map<String, Value>>, Error> {
-        let Some(run) = run.map(decode::<Run>).transpose()? else { return Ok(None) };
-        if run.item.control != Control::Go || run.item.status.is_terminal() {
-            return Ok(None);
+        if task.kind() == TaskKind::Event {
+            let Some(run) = run.map(decode::<Run>).transpose()? else { return Ok(None) };
+            if run.item.control != Control::Go || run.item.status.is_terminal() {
+                return Ok(None);
+            }
         }
         let Some(event) = event.map(decode::<Event>).transpose()? else { return Ok(None) };
-        self.whole_payload(&run.item.id, &event.item.payload, &task.path).await.map(Some)
+        self.whole_payload(&task.workflow_id, &event.item.payload, &task.path).await.map(Some)
     }
 
     /// The values of a payload, the large ones included.
@@ -348,7 +351,8 @@ impl Claim {
 }
 
 pub(super) fn claimed(task: Task, lease: Lease, now: Millis) -> Task {
-    Task {
+    let by = Actor::Agent(lease.owner.clone());
+    let task = Task {
         state: TaskState::Running,
         token: task.token + 1,
         // Counted now and not at the end: a worker that dies tells nobody.
@@ -357,15 +361,17 @@ pub(super) fn claimed(task: Task, lease: Lease, now: Millis) -> Task {
         updated: now,
         lease: Some(lease),
         ..task
-    }
+    };
+    task.moved(Move::Claimed, &by, "", now)
 }
 
 fn unclaimed(task: Task, now: Millis) -> Task {
-    Task {
+    let task = Task {
         state: TaskState::Pending,
         deliveries: task.deliveries.saturating_sub(1),
         updated: now,
         lease: None,
         ..task
-    }
+    };
+    task.moved(Move::Requeued, &Actor::System, "its run does not go on", now)
 }

@@ -1,10 +1,12 @@
 //! Continues or fails a step from outside, without a claim (document 000 §6).
 
 use afl_engine::event::{EventError, Reception};
+use afl_engine::history::Actor;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::Control;
 use afl_engine::state::State;
 use afl_engine::step::{Step, Transmission};
+use afl_engine::task::{Task, TaskState};
 use afl_engine::value::{Map, Value};
 
 use super::outcome;
@@ -21,6 +23,8 @@ pub enum Continued {
 enum Told<'a> {
     Result(&'a Map<String, Value>),
     Error(&'a EventError),
+    Skip,
+    Cancel(&'a EventError),
 }
 
 impl Queue {
@@ -29,8 +33,9 @@ impl Queue {
         run: &RunId,
         step: &StepId,
         result: &Map<String, Value>,
+        by: &Actor,
     ) -> Result<Continued, Refusal> {
-        self.tell(run, step, &Told::Result(result)).await
+        self.tell(run, step, &Told::Result(result), by).await
     }
 
     /// Whatever retries are declared: it is the end of the step.
@@ -39,11 +44,51 @@ impl Queue {
         run: &RunId,
         step: &StepId,
         error: &EventError,
+        by: &Actor,
     ) -> Result<Continued, Refusal> {
-        self.tell(run, step, &Told::Error(error)).await
+        self.tell(run, step, &Told::Error(error), by).await
     }
 
-    async fn tell(&self, run: &RunId, step: &StepId, told: &Told<'_>) -> Result<Continued, Refusal> {
+    /// Lets a step go on without its work, which nobody has begun.
+    pub async fn skip(&self, run: &RunId, step: &StepId, by: &Actor) -> Result<Settled, Refusal> {
+        let continued = self.tell(run, step, &Told::Skip, by).await?;
+        self.open(run, step, continued, SKIPPED).await
+    }
+
+    /// Takes an open task from whoever does it, and lets its step fail.
+    pub async fn cancel(
+        &self,
+        run: &RunId,
+        step: &StepId,
+        error: &EventError,
+        by: &Actor,
+    ) -> Result<Settled, Refusal> {
+        let continued = self.tell(run, step, &Told::Cancel(error), by).await?;
+        self.open(run, step, continued, "canceled").await
+    }
+
+    /// For those who may not be told that nothing was to do.
+    async fn open(
+        &self,
+        run: &RunId,
+        step: &StepId,
+        continued: Continued,
+        verb: &'static str,
+    ) -> Result<Settled, Refusal> {
+        match (continued, self.store.task(run, step).await?) {
+            (Continued::Now(settled), _) => Ok(settled),
+            (Continued::Before, Some(task)) => Err(not_open(&task.item, verb)),
+            (Continued::Before, None) => Err(Refusal::Unknown { run: run.clone(), step: step.clone() }),
+        }
+    }
+
+    async fn tell(
+        &self,
+        run: &RunId,
+        step: &StepId,
+        told: &Told<'_>,
+        by: &Actor,
+    ) -> Result<Continued, Refusal> {
         let unknown = || Refusal::Unknown { run: run.clone(), step: step.clone() };
         let too_early = || Refusal::TooEarly { run: run.clone(), step: step.clone() };
         for _ in 0..CONFLICT_TRIES {
@@ -62,16 +107,21 @@ impl Queue {
             if record.item.control == Control::Cancel {
                 return Err(Refusal::Canceled { run: run.clone(), path: task.item.path });
             }
+            if matches!(told, Told::Skip) && task.item.state != TaskState::Pending {
+                return Err(not_open(&task.item, SKIPPED));
+            }
             let now = self.store.now().await?;
             let versions = (task.version, event.version);
             // Whoever holds the task has lost it now.
-            let task = afl_engine::task::Task { lease: None, ..task.item };
+            let task = Task { lease: None, ..task.item };
             let outcome = match told {
                 Told::Result(result) => {
                     outcome::check(&task, result)?;
-                    outcome::completed(task, event.item, (*result).clone(), now)
+                    outcome::completed(task, event.item, (*result).clone(), by, now)
                 }
-                Told::Error(error) => outcome::failed(task, event.item, (*error).clone(), now),
+                Told::Error(error) => outcome::failed(task, event.item, (*error).clone(), by, now),
+                Told::Skip => outcome::ignored(task, event.item, by, now),
+                Told::Cancel(error) => outcome::canceled(task, event.item, (*error).clone(), by, now),
             };
             match self.write_outcome(outcome, versions, now).await {
                 Ok(settled) => return Ok(Continued::Now(settled)),
@@ -82,6 +132,12 @@ impl Queue {
         let key = self.store.run_key(run, crate::store::task_record(step));
         Err(crate::backend::StoreError::Conflict { key }.into())
     }
+}
+
+const SKIPPED: &str = "skipped";
+
+fn not_open(task: &Task, verb: &'static str) -> Refusal {
+    Refusal::NotOpen { path: task.path.clone(), state: task.state, verb }
 }
 
 enum Standing {

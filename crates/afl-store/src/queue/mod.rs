@@ -8,6 +8,7 @@ mod outcome;
 mod refusal;
 mod settle;
 mod sweep;
+mod system;
 mod turns;
 
 use afl_engine::id::{RunId, StepId};
@@ -19,10 +20,10 @@ use crate::store::Store;
 pub use claim::{Claim, Names, Request};
 pub use continuing::Continued;
 pub use note::{LogLevel, LogLine, LogPage, LogStream};
-pub use outcome::UNCERTAIN;
 pub use refusal::Refusal;
 pub use settle::Settled;
 pub use sweep::{Swept, Upkeep};
+pub use system::Order;
 
 /// One tenant's tasks.
 #[derive(Clone, Debug)]

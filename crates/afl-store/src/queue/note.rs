@@ -1,6 +1,6 @@
 //! What a holder tells while it works: parts of the result, and lines of the log.
 
-use afl_engine::event::Event;
+use afl_engine::event::{Event, Partial};
 use afl_engine::id::{RunId, StepId};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
@@ -63,9 +63,10 @@ impl Queue {
             outcome::check(&task.item, partial)?;
             let now = self.store.now().await?;
             let (told, blobs) = outcome::held(partial.clone());
-            let mut parts = event.item.partial.clone();
-            parts.extend(told);
-            let event = Stored { item: Event { partial: parts, ..event.item }, version: event.version };
+            let mut values = event.item.told_by(ticket.token);
+            values.extend(told);
+            let partial = Some(Partial { token: ticket.token, values });
+            let event = Stored { item: Event { partial, ..event.item }, version: event.version };
             // The task is kept as it is, so that a holder who has just lost it writes nothing.
             let keep = Write {
                 key: self.store.run_key(&ticket.run, crate::store::task_record(&ticket.step)),

@@ -1,6 +1,7 @@
 //! Why a call of a task's holder is not accepted.
 
 use afl_engine::id::{RunId, StepId};
+use afl_engine::task::TaskState;
 use afl_engine::value::Oversize;
 
 use crate::backend::StoreError;
@@ -13,13 +14,16 @@ pub enum Refusal {
         "the lease of `{path}` is lost: its time ran out or somebody else has it, so stop and drop the result"
     )]
     LeaseLost { path: String },
-    #[error("`{path}` was canceled with its run {run}: stop and drop the result")]
+    #[error("`{path}` of run {run} was canceled: stop and drop the result")]
     Canceled { run: RunId, path: String },
     #[error("run {run} has no step `{step}` that waits for work")]
     Unknown { run: RunId, step: StepId },
     /// Document 000 §6: only a step at `EventTransmit` can be continued.
     #[error("step `{step}` of run {run} is not at its event yet, so there is nothing to continue")]
     TooEarly { run: RunId, step: StepId },
+    /// The task does not go there from the state it is in (T1-T12 of the design).
+    #[error("the task of `{path}` is {state}, so it cannot be {verb}")]
+    NotOpen { path: String, state: TaskState, verb: &'static str },
     #[error("the result of `{path}` has {oversize}")]
     TooLarge { path: String, oversize: Oversize },
     #[error(transparent)]

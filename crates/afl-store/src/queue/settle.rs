@@ -2,8 +2,9 @@
 //! needs evaluation.
 
 use afl_engine::event::{Event, EventError};
+use afl_engine::history::Move;
 use afl_engine::run::Control;
-use afl_engine::task::{Lease, Task, TaskState};
+use afl_engine::task::{Lease, Task, TaskKind, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 
@@ -28,22 +29,37 @@ impl Queue {
     pub async fn complete(&self, ticket: &Ticket, result: &Map<String, Value>) -> Result<Settled, Refusal> {
         self.settle(ticket, |task, event, now| {
             outcome::check(&task, result)?;
-            Ok(outcome::completed(task, event, result.clone(), now))
+            let by = task.holder();
+            Ok(outcome::completed(task, event, result.clone(), &by, now))
         })
         .await
     }
 
     /// The attempt failed; the declared retries decide what follows.
     pub async fn fail(&self, ticket: &Ticket, error: &EventError) -> Result<Settled, Refusal> {
-        self.settle(ticket, |task, event, now| Ok(outcome::attempt_failed(task, event, error.clone(), now)))
-            .await
+        self.settle(ticket, |task, event, now| {
+            let by = task.holder();
+            Ok(outcome::attempt_failed(task, event, error.clone(), &by, now))
+        })
+        .await
     }
 
     /// The holder gives the task back undone, for others to take at once.
     pub async fn release(&self, ticket: &Ticket) -> Result<Settled, Refusal> {
+        self.give_back(ticket, None).await
+    }
+
+    /// The holder gives the task back undone, for others to take later.
+    pub async fn put_off(&self, ticket: &Ticket, until: Millis) -> Result<Settled, Refusal> {
+        self.give_back(ticket, Some(until)).await
+    }
+
+    async fn give_back(&self, ticket: &Ticket, not_before: Option<Millis>) -> Result<Settled, Refusal> {
         self.settle(ticket, |task, _, now| {
             let deliveries = task.deliveries.saturating_sub(1);
-            let task = Task { state: TaskState::Pending, deliveries, not_before: None, updated: now, ..task };
+            let by = task.holder();
+            let task = Task { state: TaskState::Pending, deliveries, not_before, updated: now, ..task };
+            let task = task.moved(Move::Requeued, &by, "given back", now);
             Ok(Outcome { task, event: None, blobs: Vec::new() })
         })
         .await
@@ -60,7 +76,9 @@ impl Queue {
             let lease = task.item.lease.clone().expect("a held task has a lease");
             let lease = Lease { expires: now.plus(by), heartbeat: now, ..lease };
             let expires = lease.expires;
+            let by = task.item.holder();
             let extended = Task { lease: Some(lease), updated: now, ..task.item };
+            let extended = extended.moved(Move::Progress, &by, "", now);
             let write =
                 self.store.update(&ticket.run, &Stored { item: extended, version: task.version }, now);
             match self.store.write(vec![write], Durability::Relaxed).await.map_err(Error::from) {
@@ -118,8 +136,11 @@ impl Queue {
     /// The task and the event, if the ticket is that of the holder.
     pub(super) async fn holding(&self, ticket: &Ticket) -> Result<Held, Refusal> {
         let work = self.store.work(&ticket.run, &ticket.step).await?;
-        let (Some(run), Some(task), Some(event)) = (work.run, work.task, work.event) else {
-            return Err(Refusal::Unknown { run: ticket.run.clone(), step: ticket.step.clone() });
+        let unknown = || Refusal::Unknown { run: ticket.run.clone(), step: ticket.step.clone() };
+        let (Some(task), Some(event)) = (work.task, work.event) else { return Err(unknown()) };
+        let control = match task.item.kind() {
+            TaskKind::Event => work.run.ok_or_else(unknown)?.item.control,
+            TaskKind::System => Control::Go,
         };
         let path = || task.item.path.clone();
         let own = task.item.token == ticket.token
@@ -137,7 +158,7 @@ impl Queue {
             | TaskState::Ignored
             | TaskState::Pending => return Err(Refusal::LeaseLost { path: path() }),
         }
-        match run.item.control {
+        match control {
             Control::Cancel => Err(Refusal::Canceled { run: ticket.run.clone(), path: path() }),
             Control::Go | Control::Hold => Ok(Held::Now(Box::new(Holding { task, event }))),
         }

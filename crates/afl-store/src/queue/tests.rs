@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use afl_engine::event::{Event, EventError, EventState, Reception};
+use afl_engine::history::{Actor, History};
 use afl_engine::id::{RunId, Segment, StepId};
 use afl_engine::policy::{Effect, Policy, Retry};
 use afl_engine::run::{Control, Counts, Run, RunStatus};
@@ -103,7 +104,7 @@ impl World {
             payload: BTreeMap::from([("n".to_owned(), afl_engine::attribute::Held::Inline(json!(number)))]),
             result: None,
             error: None,
-            partial: BTreeMap::new(),
+            partial: None,
             reception: Reception::Open,
         };
         let task = Task {
@@ -123,8 +124,10 @@ impl World {
             not_before: None,
             lease: None,
             error: None,
+            error_kind: None,
             started: None,
             ended: None,
+            history: History::default(),
         };
         let writes = vec![
             self.store().put(&self.run, &step, Expect::Absent, now),
@@ -451,7 +454,7 @@ async fn f6_a_late_result_of_a_canceled_run_is_refused_by_name() {
     let claim = world.one().await;
     world.control(Control::Cancel, Expect::Version(1)).await;
     let refusal = world.queue.complete(&claim.ticket, &result()).await.unwrap_err();
-    assert_eq!(refusal.to_string(), "`W.s1` was canceled with its run r: stop and drop the result");
+    assert_eq!(refusal.to_string(), "`W.s1` of run r was canceled: stop and drop the result");
 }
 
 // covers: XR-8, EVT-7-d, SDK-6.2-a, SDK-6.3-a, SDK-6.3-b
@@ -460,16 +463,22 @@ async fn xr8_continuing_is_refused_before_the_event_and_a_no_op_past_it() {
     let world = World::new().await;
     let step = world.ask(1, "a.F", Policy::default()).await;
     let early = StepId::root().child(Segment::Clause(0)).child(Segment::Statement(9));
-    let refusal = world.queue.continue_step(&world.run, &early, &result()).await.unwrap_err();
+    let refusal = world.queue.continue_step(&world.run, &early, &result(), &Actor::System).await.unwrap_err();
     assert!(matches!(refusal, Refusal::TooEarly { .. }), "{refusal}");
 
     let claim = world.one().await;
-    let continued = world.queue.continue_step(&world.run, &step, &result()).await.unwrap();
+    let continued = world.queue.continue_step(&world.run, &step, &result(), &Actor::System).await.unwrap();
     assert!(matches!(continued, Continued::Now(Settled::Arrived(_))));
     assert_eq!(world.task(&step).await.state, TaskState::Completed);
     let before = world.event(&step).await;
-    assert_eq!(world.queue.continue_step(&world.run, &step, &Map::new()).await.unwrap(), Continued::Before);
-    assert_eq!(world.queue.fail_step(&world.run, &step, &error()).await.unwrap(), Continued::Before);
+    assert_eq!(
+        world.queue.continue_step(&world.run, &step, &Map::new(), &Actor::System).await.unwrap(),
+        Continued::Before
+    );
+    assert_eq!(
+        world.queue.fail_step(&world.run, &step, &error(), &Actor::System).await.unwrap(),
+        Continued::Before
+    );
     let refusal = world.queue.complete(&claim.ticket, &result()).await.unwrap_err();
     assert!(matches!(refusal, Refusal::LeaseLost { .. }), "{refusal}");
     assert_eq!(world.event(&step).await, before);
@@ -526,4 +535,5 @@ async fn claimers_at_the_same_time_never_get_the_same_task() {
     assert_eq!(all.len(), 200);
 }
 
+mod moves;
 mod noting;

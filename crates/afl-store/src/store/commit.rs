@@ -52,6 +52,17 @@ impl Store {
         Ok(Some(Reservation { key: key.to_owned(), ..reserved(&record)? }))
     }
 
+    /// Lets another start have the key, if it still stands for this run.
+    pub async fn free_key(&self, key: &str, run: &RunId) -> Result<(), Error> {
+        let at = self.idempotency_key(key);
+        let Some(record) = self.backend.get(&[at]).await?.pop().flatten() else { return Ok(()) };
+        if reserved(&record)?.run != *run {
+            return Ok(());
+        }
+        let (key, expect) = (record.key, Expect::Version(record.version));
+        Ok(self.write(vec![Write { key, expect, change: Change::Delete }], Durability::Durable).await?)
+    }
+
     /// A page of all keys with the runs that have them; one that cannot be read is nobody's.
     pub(super) async fn reservations(
         &self,
@@ -93,7 +104,7 @@ impl Store {
         self.put(run, &*put.item, expect, now)
     }
 
-    fn put_reservation(&self, reservation: &Reservation) -> Write {
+    pub(crate) fn put_reservation(&self, reservation: &Reservation) -> Write {
         let key = self.idempotency_key(&reservation.key);
         let body = serde_json::to_vec(reservation).expect("a reservation has a JSON form");
         let content = seal::sealed(&key, body, None);

@@ -2,9 +2,10 @@
 
 use afl_engine::id::RunId;
 use afl_engine::run::Run;
+use afl_engine::task::{Task, TaskKind};
 
 use super::query::mark_of;
-use super::{Error, Store, entity};
+use super::{Error, Store, Stored, entity};
 use crate::backend::{Change, Durability, Expect, Head, Order, Scan, Write};
 use crate::record::Record;
 
@@ -60,6 +61,31 @@ impl Store {
             writes.extend(found.into_iter().flatten().map(|record| delete(&record)));
         }
         Ok(self.write(writes, Durability::Durable).await?)
+    }
+
+    /// Deletes a system task that has ended, with its event and log; the task goes last, so that a crash leaves one
+    /// that can be deleted again.
+    pub async fn delete_system_task(&self, task: &Stored<Task>) -> Result<(), Error> {
+        assert!(task.item.kind() == TaskKind::System && task.item.state.is_terminal(), "only what has ended");
+        let id = &task.item.workflow_id;
+        // While its last write stands, nobody can have asked for it again.
+        let own = |change| {
+            let key = self.run_key(id, entity::task_record(&task.item.step_id));
+            Write { key, expect: Expect::Version(task.version), change }
+        };
+        for prefix in [entity::LOGS, entity::PIECES, entity::BLOBS, entity::EVENTS] {
+            loop {
+                let page = self.backend.scan(&self.scope_scan(id, prefix)).await?;
+                let full = page.len() == PAGE;
+                let mut writes = vec![own(Change::Keep)];
+                writes.extend(page.iter().map(delete));
+                self.write(writes, Durability::Relaxed).await?;
+                if !full {
+                    break;
+                }
+            }
+        }
+        Ok(self.write(vec![own(Change::Delete)], Durability::Relaxed).await?)
     }
 
     /// Deletes whatever there is of a run, readable or not. The run itself goes last, so that a crash leaves a run

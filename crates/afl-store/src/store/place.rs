@@ -2,7 +2,7 @@
 
 use afl_engine::event::{Event, Reception};
 use afl_engine::run::{Control, Run, RunStatus};
-use afl_engine::task::{Task, TaskState};
+use afl_engine::task::{Task, TaskKind, TaskState};
 use afl_engine::time::Millis;
 
 use crate::record::Place;
@@ -20,6 +20,8 @@ pub mod bucket {
     pub const TASKS: &str = "tasks/";
     /// Before a task list and a name: tasks that are being worked on, by the time to look after them.
     pub const RUNNING: &str = "running/";
+    /// System tasks that have ended, by the time of it; those of a run are found by their run.
+    pub const ENDED: &str = "ended";
     /// Before a run: tasks that are not handed out while the run is held.
     pub const HELD: &str = "held/";
     /// Before the name of a [`Shelf`](super::Shelf).
@@ -142,7 +144,15 @@ pub(crate) fn of_task(task: &Task) -> Option<Place> {
             let deadline = task.deadline().expect("a task in work has a lease");
             Some(Place { bucket: bucket::running(list, name), rank: deadline.0 })
         }
-        (TaskState::Completed | TaskState::Failed | TaskState::Ignored | TaskState::Canceled, _) => None,
+        (TaskState::Completed | TaskState::Failed | TaskState::Ignored | TaskState::Canceled, _) => {
+            match task.kind() {
+                TaskKind::Event => None,
+                TaskKind::System => {
+                    let ended = task.ended.expect("a task that has ended knows when");
+                    Some(Place { bucket: bucket::ENDED.to_owned(), rank: ended.0 })
+                }
+            }
+        }
     }
 }
 

@@ -10,8 +10,6 @@ use super::piece::put_text;
 use crate::backend::Durability;
 use crate::record::Key;
 
-/// No run's id begins with this.
-const SHARED: char = '@';
 const PROGRAMS: &str = "@programs";
 const KEYS: &str = "@keys";
 
@@ -65,7 +63,7 @@ impl Store {
 
 /// The run that a record belongs to, if it belongs to one.
 pub(crate) fn run_of(key: &Key) -> Option<RunId> {
-    (!key.scope.starts_with(SHARED)).then(|| RunId(Arc::clone(&key.scope)))
+    Some(RunId(Arc::clone(&key.scope))).filter(RunId::is_run)
 }
 
 /// A record that others refer to is not there.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use afl_engine::attribute::{Blob, BlobHash};
 use afl_engine::evaluation::Wants;
+use afl_engine::history::History;
 use afl_engine::id::{RunId, Segment, StepId};
 use afl_engine::policy::Policy;
 use afl_engine::run::{Control, Counts, Run, RunStatus};
@@ -138,8 +139,10 @@ fn tasks_are_ranked_by_priority_then_age() {
             not_before: None,
             lease: None,
             error: None,
+            error_kind: None,
             started: None,
             ended: None,
+            history: History::default(),
         };
         super::place::of_task(&task).unwrap().rank
     };

@@ -39,7 +39,9 @@ impl Backlog {
                 assert_eq!(claims.len(), 1, "a task waits");
             }
         }
-        waits.iter_mut().for_each(|waits| waits.sort_unstable());
+        for waits in &mut waits {
+            waits.sort_unstable();
+        }
         Self { sizes, waits }
     }
 

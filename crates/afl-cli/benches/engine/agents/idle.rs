@@ -9,8 +9,9 @@ use super::process::Agent;
 use crate::ground::Ground;
 use crate::place::{Kind, Opened};
 
-/// Long enough for its start to be over, and for several of its heartbeats.
-const SETTLE: Duration = Duration::from_secs(3);
+/// Until PostgreSQL has counted what the start took: an idle session tells its figures after ten seconds.
+const SETTLE: Duration = Duration::from_secs(12);
+/// Several heartbeats.
 const SPAN: Duration = Duration::from_secs(20);
 const SLOTS: usize = 5;
 

@@ -22,7 +22,7 @@ use report::Report;
 use work::Work;
 
 /// No measurement may take longer, so that one that hangs does not stop the others.
-const LIMIT: Duration = Duration::from_secs(240);
+const LIMIT: Duration = Duration::from_mins(4);
 /// How many tasks a worker does at once.
 const CONCURRENT: [usize; 3] = [1, 8, 64];
 /// So many agents, each with a few slots for work that takes a while.

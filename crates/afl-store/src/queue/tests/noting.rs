@@ -31,7 +31,7 @@ async fn parts_of_a_result_are_seen_at_once_and_the_whole_comes_over_them() {
     world.queue.update(&claim.ticket, &object(&json!({"pages": 1, "note": "begun"}))).await.unwrap();
     world.queue.update(&claim.ticket, &object(&json!({"pages": 2}))).await.unwrap();
     let event = world.event(&step).await;
-    assert_eq!(plain(&event.partial), json!({"note": "begun", "pages": 2}));
+    assert_eq!(plain(&event.told_by(claim.ticket.token)), json!({"note": "begun", "pages": 2}));
     assert_eq!(event.reception, Reception::Open, "the step goes on");
     world.queue.complete(&claim.ticket, &result()).await.unwrap();
     let whole = world.event(&step).await.result.unwrap();
@@ -40,7 +40,7 @@ async fn parts_of_a_result_are_seen_at_once_and_the_whole_comes_over_them() {
 
 // covers: XR-4
 #[tokio::test]
-async fn who_has_lost_a_task_tells_nothing_of_it() {
+async fn f4_t15_who_has_lost_a_task_tells_nothing_of_it() {
     let world = World::new().await;
     let step = world.ask(1, "a.F", Policy::default()).await;
     let stale = world.one().await;
@@ -55,8 +55,25 @@ async fn who_has_lost_a_task_tells_nothing_of_it() {
     assert!(matches!(completed, Err(Refusal::LeaseLost { .. })), "{completed:?}");
     let failed = world.queue.fail(&stale.ticket, &error()).await;
     assert!(matches!(failed, Err(Refusal::LeaseLost { .. })), "{failed:?}");
-    assert!(world.event(&step).await.partial.is_empty());
+    assert_eq!(world.event(&step).await.partial, None);
     assert_eq!(world.queue.log_after(&world.run, &step, None).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn t15_what_a_lost_attempt_told_is_no_part_of_anothers_result() {
+    let world = World::new().await;
+    let step = world.ask(1, "a.F", Policy::default()).await;
+    let first = world.one().await;
+    world.queue.update(&first.ticket, &object(&json!({"pages": 1, "draft": "by the first"}))).await.unwrap();
+    world.clock.advance(LEASE);
+    world.queue.sweep_once().await.unwrap();
+    let second = world.one().await;
+    world.queue.update(&second.ticket, &object(&json!({"pages": 2}))).await.unwrap();
+    let parts = world.event(&step).await.told_by(second.ticket.token);
+    assert_eq!(plain(&parts), json!({"pages": 2}));
+    world.queue.complete(&second.ticket, &result()).await.unwrap();
+    let whole = world.event(&step).await.result.unwrap();
+    assert_eq!(plain(&whole), json!({"pages": 2, "out": 3}));
 }
 
 #[tokio::test]

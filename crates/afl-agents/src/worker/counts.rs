@@ -1,0 +1,91 @@
+//! What a worker did and does.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use afl_runtime::agent::Claim;
+use afl_runtime::server::Handled;
+use afl_runtime::{Millis, RunId};
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use serde::Serialize;
+
+use super::attempt::Ended;
+
+/// Statistics only: nothing is decided by them.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Counts {
+    pub handled: BTreeMap<String, Handled>,
+    /// By their idempotency keys.
+    pub current: BTreeMap<String, Current>,
+    /// Tasks that were handed out to this worker.
+    pub claims: u64,
+}
+
+/// A task in work.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Current {
+    pub path: String,
+    pub facet: String,
+    pub run: RunId,
+    /// By the store's clock.
+    pub since: Millis,
+}
+
+impl Counts {
+    pub(super) fn began(&mut self, claim: &Claim) {
+        let current = Current {
+            path: claim.task.path.clone(),
+            facet: claim.task.name.to_string(),
+            run: claim.ticket.run.clone(),
+            since: claim.task.updated,
+        };
+        self.claims += 1;
+        self.current.insert(claim.idempotency_key(), current);
+    }
+
+    pub(super) fn ended(&mut self, claim: &Claim, ended: &Ended) {
+        self.current.remove(&claim.idempotency_key());
+        let handled = self.handled.entry(claim.task.name.to_string()).or_default();
+        match ended {
+            Ended::Completed => handled.completed += 1,
+            Ended::Failed { .. } => handled.failed += 1,
+            Ended::Lost => handled.lost += 1,
+            Ended::Canceled => handled.canceled += 1,
+            Ended::GivenBack | Ended::Locked => {}
+        }
+    }
+
+    /// The paths of what is in work, the oldest first.
+    pub(super) fn paths(&self) -> Vec<String> {
+        let mut current: Vec<&Current> = self.current.values().collect();
+        current.sort_by_key(|current| current.since.0);
+        current.into_iter().map(|current| current.path.clone()).collect()
+    }
+}
+
+/// How long things take.
+#[derive(Clone, Debug)]
+pub(super) struct Latencies {
+    /// From the claim to the end.
+    pub(super) work: Histogram,
+    /// From the outcome to the word of the store.
+    pub(super) settle: Histogram,
+}
+
+impl Latencies {
+    pub(super) fn new() -> Self {
+        Self {
+            // 4 ms to 35 minutes, and half a millisecond to 16 s.
+            work: Histogram::new(exponential_buckets(0.004, 3.0, 13)),
+            settle: Histogram::new(exponential_buckets(0.000_5, 2.0, 16)),
+        }
+    }
+
+    pub(super) fn worked(&self, span: Duration) {
+        self.work.observe(span.as_secs_f64());
+    }
+
+    pub(super) fn settled(&self, span: Duration) {
+        self.settle.observe(span.as_secs_f64());
+    }
+}

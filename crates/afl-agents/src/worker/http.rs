@@ -1,0 +1,122 @@
+//! The status of a worker over HTTP (document 000 §7.5): whether it runs, what it does, and numbers for Prometheus.
+
+use std::io::{Error, ErrorKind};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use super::config::Config;
+use super::rounds::ended;
+use super::{Phase, Worker, metrics};
+
+/// How long an answer that is under way may take when the worker has ended.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
+
+#[derive(Debug, thiserror::Error)]
+pub enum HttpError {
+    #[error("no port from {first} to {last} of {host} is free for the status of the worker")]
+    NoPort { host: IpAddr, first: u16, last: u16 },
+    #[error("cannot tell the status of the worker on {address}: {source}")]
+    Refused { address: SocketAddr, source: Error },
+}
+
+/// The first free port, if a port is wanted at all.
+pub(super) async fn listen(config: &Config) -> Result<Option<TcpListener>, HttpError> {
+    let Some(first) = config.http_port else { return Ok(None) };
+    let host = config.http_host;
+    let last = match first {
+        // The system chooses a free one.
+        0 => 0,
+        first => first.saturating_add(config.http_max_port_attempts.saturating_sub(1)),
+    };
+    for port in first..=last {
+        let address = SocketAddr::new(host, port);
+        match TcpListener::bind(address).await {
+            Ok(listener) => return Ok(Some(listener)),
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {}
+            Err(source) => return Err(HttpError::Refused { address, source }),
+        }
+    }
+    Err(HttpError::NoPort { host, first, last })
+}
+
+impl Worker {
+    /// Answers until `stopped` turns true.
+    pub(super) async fn answer(&self, listener: Option<TcpListener>, stopped: watch::Receiver<bool>) {
+        let Some(listener) = listener else { return };
+        let router = Router::new()
+            .route("/health", get(health))
+            .route("/status", get(status))
+            .route("/metrics", get(metrics))
+            .with_state(self.clone());
+        let serving = axum::serve(listener, router).with_graceful_shutdown(ended(stopped.clone()));
+        tokio::select! {
+            // It returns when it is told to, and no error: those of connections are theirs.
+            served = serving.into_future() => drop(served),
+            // A client that holds its connection open does not hold the worker up.
+            () = async { ended(stopped).await; sleep(LAST_ANSWERS).await } => {}
+        }
+    }
+
+    /// What `/status` tells.
+    pub fn status(&self) -> Value {
+        let (config, counts, phase) = (self.config(), self.counts(), self.phase());
+        let driver = self.service.health();
+        json!({
+            "server_id": self.server_id(),
+            "server_name": config.server_name,
+            "server_group": config.server_group,
+            "service_name": config.service_name,
+            "profile": config.profile.name(),
+            "version": env!("CARGO_PKG_VERSION"),
+            "pid": std::process::id(),
+            "state": phase.state(),
+            "phase": phase,
+            "uptime_ms": u64::try_from(self.uptime().as_millis()).unwrap_or(u64::MAX),
+            "task_list": config.task_list,
+            "topics": config.topics,
+            "handlers": self.registered_names(),
+            "max_concurrent": config.max_concurrent,
+            "current": counts.current.values().collect::<Vec<_>>(),
+            "statistics": {
+                "handled": counts.handled,
+                "claims": counts.claims,
+                "runs_driven": self.service.runs_driven(),
+            },
+            "driver": driver.map(|driver| json!({
+                "trouble": driver.trouble,
+                "quarantined": driver.quarantined,
+            })),
+        })
+    }
+}
+
+async fn health(State(worker): State<Worker>) -> impl IntoResponse {
+    let phase = worker.phase();
+    let code = match phase {
+        Phase::Running => StatusCode::OK,
+        Phase::Idle | Phase::Startup | Phase::Draining | Phase::Stopping | Phase::Ended | Phase::Broken => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+    };
+    (code, [(header::CONTENT_TYPE, JSON)], json!({"state": phase.state(), "phase": phase}).to_string())
+}
+
+async fn status(State(worker): State<Worker>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, JSON)], worker.status().to_string())
+}
+
+async fn metrics(State(worker): State<Worker>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], metrics::text(&worker).await)
+}
+
+const JSON: &str = "application/json";

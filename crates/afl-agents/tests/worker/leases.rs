@@ -1,0 +1,207 @@
+//! Who holds a task, and what becomes of the work of one who does not any more.
+#![cfg(unix)]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use afl_agents::handler::{Call, blocking, concurrent};
+use afl_agents::registration::Registration;
+use afl_agents::worker::{Profile, Told, Worker};
+use afl_agents::{Hosts, HostsConfig, Roots};
+use afl_runtime::{Millis, Service, TaskQuery};
+use afl_store::record::Tenant;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
+
+use crate::spy::Hearing;
+use crate::world::{World, object, paid, work};
+
+// covers: XR-5
+#[tokio::test(start_paused = true)]
+async fn a_task_longer_than_its_lease_stays_with_its_holder_in_every_profile() {
+    for profile in Profile::ALL {
+        let world = World::simulated(Hearing::Good);
+        let holder = world.worker_with(profile, |config| config.http_port = None);
+        let (begun, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (tell, wait) = (begun.clone(), go.clone());
+        holder.register(
+            "ProcessPayment",
+            concurrent(move |_: Call| {
+                let (tell, wait) = (tell.clone(), wait.clone());
+                async move {
+                    tell.notify_one();
+                    wait.notified().await;
+                    Ok(paid())
+                }
+            }),
+        );
+        let other = world.restarted().worker(Profile::Poller);
+        other.register(
+            "ProcessPayment",
+            blocking(|_| Ok(object(json!({"transaction_id": "stolen", "status": "x"})))),
+        );
+        let run = world.checkout().await;
+        let query = TaskQuery { run: Some(run.clone()), limit: 1, ..TaskQuery::default() };
+        let working = work(&holder);
+        begun.notified().await;
+        // Three leases long.
+        for _ in 0..18 {
+            world.pass(10_000).await;
+            // It has heard of the time that passed when its lease says so.
+            loop {
+                let task = world.service.tasks(&query).await.unwrap().remove(0);
+                if task.lease.expect("it is held").expires == world.clock.now().plus(Millis(60_000)) {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            assert_eq!(other.poll_once().await.unwrap(), 0, "{profile:?}");
+        }
+        go.notify_one();
+        assert_eq!(world.receipt(&run).await, "txn-12345", "{profile:?}");
+        let task = world.service.tasks(&query).await.unwrap().remove(0);
+        assert_eq!((task.token, task.deliveries), (1, 1), "{profile:?}");
+        working.stop().await;
+    }
+}
+
+/// A shell with a child of its own; both wait for ever.
+const TREE: &str = "#!/bin/sh\nsleep 1000 &\necho $! $$ > FOLDER/pids\nwait\n";
+
+struct Tree {
+    folder: TempDir,
+}
+
+impl Tree {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let real = folder.path().canonicalize().unwrap();
+        let program = folder.path().join("tree");
+        fs::write(&program, TREE.replace("FOLDER", real.to_str().unwrap())).unwrap();
+        let pipe = Command::new("mkfifo").arg(folder.path().join("pids")).status().unwrap();
+        assert!(pipe.success());
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        Self { folder }
+    }
+
+    /// Lets the worker do payments with it.
+    fn given_to(&self, worker: Worker) -> Worker {
+        let path = self.folder.path().canonicalize().unwrap();
+        let roots = Roots::new([path.as_path()]).unwrap();
+        let hosts = Hosts::new(HostsConfig { roots, ..HostsConfig::default() }).unwrap();
+        let uri = format!("exec:{}", path.join("tree").display());
+        let registration =
+            Registration { timeout_ms: 600_000, ..Registration::new("billing.ProcessPayment", uri) };
+        worker.with_hosts(Arc::new(hosts)).with_registrations(vec![registration])
+    }
+
+    /// Both processes, when they are there: nobody gets past a pipe before the other end is there.
+    async fn pids(&self) -> [i32; 2] {
+        let pipe = self.folder.path().join("pids");
+        let told = tokio::task::spawn_blocking(|| fs::read_to_string(pipe).unwrap()).await.unwrap();
+        let pids: Vec<i32> = told.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+        pids.try_into().unwrap()
+    }
+}
+
+/// Whether a process is gone, or is within this time.
+fn is_dead(pid: i32, within: Duration) -> bool {
+    let Ok(fd) = pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()) else { return true };
+    let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+    let span = Timespec { tv_sec: within.as_secs().cast_signed(), tv_nsec: 0 };
+    poll(&mut fds, Some(&span)).unwrap() == 1
+}
+
+async fn ended(told: &mut mpsc::Receiver<Told>) {
+    while !matches!(told.recv().await.expect("it runs"), Told::Ended { .. }) {}
+}
+
+// covers: XR-6
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_cannot_extend_its_lease_has_ended_its_processes_when_another_begins() {
+    let (world, tree) = (World::new(), Tree::new());
+    let lone = tree.given_to(world.worker_with(Profile::Poller, |config| config.lock_duration_ms = 3_000));
+    let run = world.checkout().await;
+    let working = work(&lone);
+    let pids = tree.pids().await;
+    world.spy.go_away();
+
+    // Another process, which reaches the store.
+    let near = Service::new(world.spy.inner(), Tenant::new(Tenant::LOCAL).unwrap());
+    let mut config = lone.config().clone();
+    config.server_name = "another".to_owned();
+    let other = Worker::new(near.clone(), config).unwrap();
+    other.register(
+        "ProcessPayment",
+        blocking(move |_| {
+            let alive = pids.into_iter().filter(|pid| !is_dead(*pid, Duration::ZERO)).count();
+            Ok(object(json!({"transaction_id": format!("{alive} alive"), "status": "approved"})))
+        }),
+    );
+    let taking = work(&other);
+    near.ended(&run).await.unwrap();
+    assert_eq!(near.outputs(&run).await.unwrap()["receipt"], "0 alive");
+    taking.stop().await;
+    drop(working.stop);
+    working.done.abort();
+}
+
+// covers: XR-14
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_ends_the_whole_tree_of_processes_of_a_task() {
+    let (world, tree) = (World::new(), Tree::new());
+    let (tell, mut told) = mpsc::channel(100);
+    let worker = world.worker_with(Profile::Service, |config| {
+        config.http_port = None;
+        config.lock_extend_interval_ms = 50;
+    });
+    let worker = tree.given_to(worker).telling(tell);
+    let run = world.checkout().await;
+    let working = work(&worker);
+    let pids = tree.pids().await;
+    world.service.cancel(&run).await.unwrap();
+    ended(&mut told).await;
+    // What was killed is dead as soon as the system gets to it.
+    assert_eq!(pids.map(|pid| is_dead(pid, Duration::from_mins(1))), [true, true]);
+    working.stop().await;
+    assert_eq!(worker.counts().handled["billing.ProcessPayment"].canceled, 1);
+}
+
+// covers: XR-14
+#[tokio::test(start_paused = true)]
+async fn a_cancel_is_heard_of_within_five_seconds_with_the_settings_of_the_documents() {
+    for profile in Profile::ALL {
+        let world = World::simulated(Hearing::Good);
+        let worker = world.worker_with(profile, |config| config.http_port = None);
+        let begun = Arc::new(Notify::new());
+        let tell = begun.clone();
+        let (tell_heard, mut told) = mpsc::channel(1);
+        worker.register(
+            "ProcessPayment",
+            concurrent(move |call: Call| {
+                let (tell, heard) = (tell.clone(), tell_heard.clone());
+                async move {
+                    tell.notify_one();
+                    call.context.stopped().await;
+                    heard.send(Instant::now()).await.unwrap();
+                    Ok(paid())
+                }
+            }),
+        );
+        let run = world.checkout().await;
+        let working = work(&worker);
+        begun.notified().await;
+        let canceled = Instant::now();
+        world.service.cancel(&run).await.unwrap();
+        let heard = told.recv().await.unwrap();
+        assert!(heard - canceled <= Duration::from_millis(5_001), "{profile:?}: {:?}", heard - canceled);
+        working.stop().await;
+    }
+}

@@ -1,0 +1,60 @@
+//! Work of which nobody knows whether it happened: the commands by which a person decides.
+
+use afl_engine::id::RunId;
+use afl_engine::task::Task;
+use afl_runtime::Service;
+
+use crate::failure::Failure;
+use crate::shown;
+
+/// How many are told in full; the others are decided the same way.
+pub(crate) const TOLD: usize = 3;
+
+/// A step whose work may have happened.
+pub(crate) struct Undecided<'a> {
+    pub(crate) run: &'a RunId,
+    pub(crate) path: &'a str,
+    /// What a result must have.
+    pub(crate) must_return: Vec<String>,
+}
+
+impl<'a> Undecided<'a> {
+    /// Those among some tasks, the first ones.
+    pub(crate) async fn among(
+        service: &Service,
+        tasks: impl IntoIterator<Item = &'a Task>,
+    ) -> Result<Vec<Self>, Failure> {
+        let mut undecided = Vec::new();
+        for task in tasks.into_iter().filter(|task| task.is_uncertain()).take(TOLD) {
+            let must_return = service.must_return(&task.workflow_id, &task.name).await?;
+            undecided.push(Self { run: &task.workflow_id, path: &task.path, must_return });
+        }
+        Ok(undecided)
+    }
+
+    /// What to find out, and the three commands, ready to be copied.
+    pub(crate) fn advice(&self, flag: &str) -> String {
+        let of_step = format!("{} {}{flag}", self.run, word(self.path));
+        let fields: Vec<String> = self.must_return.iter().map(|name| format!("\"{name}\": …")).collect();
+        let result = word(&format!("{{{}}}", fields.join(", ")));
+        let commands = [
+            (format!("afl task done {of_step} --result {result}"), "it happened, with this result"),
+            (format!("afl task retry {of_step}"), "it did not happen: do it now"),
+            (format!("afl task fail {of_step}"), "give it up"),
+        ];
+        let width = commands.iter().map(|(command, _)| command.chars().count()).max().unwrap_or_default();
+        let path = shown::inert(self.path);
+        let lines = commands.map(|(command, when)| format!("\n  {command:<width$}   {when}"));
+        format!("find out whether the work of {path} happened, then say so:{}", lines.concat())
+    }
+}
+
+/// A text as one word of a shell.
+fn word(text: &str) -> String {
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "._-/@:".contains(character);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}

@@ -1,0 +1,12 @@
+//! Faults and traps of the reliability page with real agents, real handlers and real signals.
+
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod actor;
+mod deaths;
+mod holding;
+mod names;
+mod poison;
+mod versions;
+mod world;

@@ -1,0 +1,34 @@
+//! T11: work that two handlers could be meant for is nobody's, and people are told.
+
+use afl_engine::run::RunStatus;
+use serde_json::json;
+
+use crate::world::World;
+
+const PROGRAM: &str = r"
+namespace a {
+    event facet Pay(n: Long) => (n: Long)
+    workflow Order(n: Long) => (n: Long) andThen {
+        pay = Pay(n = $.n)
+        yield Order(n = pay.n)
+    }
+}
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t11_work_that_two_handlers_could_be_meant_for_waits_and_is_told() {
+    let world = World::new(PROGRAM);
+    for facet in ["Pay", "b.Pay"] {
+        world.said(&["handlers", "register", facet, "builtin:echo"]);
+    }
+    let agent = world.agent("only", &[]);
+    agent.says("handlers: Pay, b.Pay");
+    let run = world.start("a.Order", &["n=1"]);
+    let why = world.json(&["why", &run.to_string(), "--json"]);
+    assert_eq!(why["unserved"], json!(["a.Pay"]), "{why}");
+    assert_eq!(world.task(&run).await.token, 0, "nobody has claimed it");
+
+    world.said(&["handlers", "remove", "b.Pay"]);
+    assert_eq!(world.ended(&run).await.status, RunStatus::Completed);
+    agent.end();
+}

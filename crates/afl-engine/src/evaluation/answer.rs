@@ -1,0 +1,144 @@
+//! A failed step gets its outcome from a person: what failed is taken back and the outcome given in one go, so that
+//! there is no moment in which an agent could do the work again.
+
+use super::control::Work;
+use super::wants::{Missing, all};
+use super::{Evaluation, Phase, Wants};
+use crate::event::{EventError, EventState, Payload, Reception};
+use crate::history::{Actor, Move};
+use crate::id::StepId;
+use crate::run::{Control, RunStatus};
+use crate::step::Step;
+use crate::task::TaskState;
+use crate::value::{Map, Value};
+
+/// What a person says came of a step's work.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Told {
+    Result(Map<String, Value>),
+    Error(EventError),
+}
+
+/// What came of telling it.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Answer {
+    /// Supply these records, then tell it again.
+    Need(Wants),
+    /// Nothing changed.
+    Refused(Unanswerable),
+    /// To be committed; the step goes on with the next iteration.
+    Taken,
+}
+
+/// Why a step cannot be given an outcome.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Unanswerable {
+    #[error("the run was canceled")]
+    Canceled,
+    #[error("it has not failed")]
+    NotFailed,
+    #[error("its own work failed, but that of its mixins goes on: wait until it has ended")]
+    Beside,
+    #[error("it failed because of `{path}`, which is what an outcome can be given to")]
+    Within { path: String },
+    #[error("no work from outside failed, but the step itself: {message}")]
+    NoWork { message: String },
+    #[error("a `catch` deals with its failure")]
+    Caught,
+    /// An outcome of the mixin alone would have the step's own work done again.
+    #[error("the work of `{path}` failed beside it: give that an outcome first")]
+    After { path: String },
+}
+
+impl Evaluation {
+    /// Gives a failed step its outcome, to be called between two looks at the store.
+    pub fn answer(&mut self, step: &StepId, told: &Told, by: &Actor) -> Answer {
+        assert_eq!(self.phase, Phase::Between, "a step is answered between iterations");
+        match self.answer_now(step, told, by) {
+            Ok(Ok(())) => Answer::Taken,
+            Ok(Err(refused)) => Answer::Refused(refused),
+            Err(Missing) => Answer::Need(std::mem::take(&mut self.wants)),
+        }
+    }
+
+    fn answer_now(
+        &mut self,
+        id: &StepId,
+        told: &Told,
+        by: &Actor,
+    ) -> Result<Result<(), Unanswerable>, Missing> {
+        self.need_ancestry(id)?;
+        if let Err(refused) = self.answerable(id) {
+            return Ok(Err(refused));
+        }
+        self.need_failed_events(id)?;
+        all([self.need_event(id), self.need_task(id)])?;
+        self.reopen_step(id, Work::Told);
+        self.settle_by_hand(id, told, by);
+        self.reopen_above(id, by);
+        self.activate(id.clone());
+        self.run_is_dirty = true;
+        Ok(Ok(()))
+    }
+
+    fn answerable(&self, id: &StepId) -> Result<(), Unanswerable> {
+        if self.run.control == Control::Cancel || self.run.status == RunStatus::Canceled {
+            return Err(Unanswerable::Canceled);
+        }
+        let step = self.known.step(id);
+        let Some((step, failure)) = step.and_then(|step| Some((step, step.error.as_ref()?))) else {
+            return Err(Unanswerable::NotFailed);
+        };
+        if failure.step != *id {
+            return Err(Unanswerable::Within { path: failure.path.clone() });
+        }
+        if !step.is_terminal() {
+            return Err(Unanswerable::Beside);
+        }
+        if !step.failed_by_event() {
+            return Err(Unanswerable::NoWork { message: failure.message.clone() });
+        }
+        if self.is_caught(id) {
+            return Err(Unanswerable::Caught);
+        }
+        let mut above = std::iter::successors(id.parent(), StepId::parent);
+        match above.find(|it| self.known.step(it).is_some_and(Step::failed_by_event)) {
+            Some(above) => Err(Unanswerable::After { path: self.plan.readable(&self.run.workflow, &above) }),
+            None => Ok(()),
+        }
+    }
+
+    /// What an agent's outcome would write.
+    fn settle_by_hand(&mut self, id: &StepId, told: &Told, by: &Actor) {
+        let now = self.now;
+        let result: Option<Payload> = match told {
+            Told::Result(result) => {
+                let held = result.iter().map(|(name, value)| (name.clone(), self.known.hold(value.clone())));
+                Some(held.collect())
+            }
+            Told::Error(_) => None,
+        };
+        let event = self.known.events.change(id);
+        event.reception = Reception::Arrived;
+        let task = self.known.tasks.change(id);
+        task.updated = now;
+        task.ended = Some(now);
+        match told {
+            Told::Result(_) => {
+                event.state = EventState::Completed;
+                let parts = event.told_by(task.token);
+                event.result = result.map(|result| parts.into_iter().chain(result).collect());
+                task.state = TaskState::Completed;
+                task.note(Move::Completed, by, "", now);
+            }
+            Told::Error(error) => {
+                event.state = EventState::Error;
+                event.error = Some(error.clone());
+                task.state = TaskState::Failed;
+                task.error = Some(error.message.clone());
+                task.error_kind = Some(error.kind.clone());
+                task.note(Move::Failed, by, &error.message, now);
+            }
+        }
+    }
+}

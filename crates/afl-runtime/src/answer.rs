@@ -1,0 +1,186 @@
+//! What a person says about the work of a step, in stead of whoever has or had it.
+
+use afl_engine::evaluation::{self, Evaluation, Told, Unanswerable, Wants};
+use afl_engine::event::{Event, EventError, EventState};
+use afl_engine::failure::FailureKind;
+use afl_engine::id::{RunId, StepId};
+use afl_engine::run::Control;
+use afl_engine::state::State;
+use afl_engine::task::Task;
+use afl_engine::value::{Map, Value, check_size};
+use afl_store::backend::Durability;
+use afl_store::queue::{Continued, Refusal};
+
+use crate::drive::{Arrival, Work};
+use crate::error::Error;
+use crate::serve::Wake;
+use crate::service::Service;
+
+const TRIES: usize = 16;
+
+/// What came of the work.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Verdict {
+    /// It was done, with this result.
+    Done(Map<String, Value>),
+    /// It failed, and that is the end of it.
+    Failed { message: String },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Answered {
+    Now,
+    /// It had ended like that before; nothing was written.
+    Before,
+}
+
+enum Try {
+    Ended(Answered),
+    /// Others wrote the run, or an outcome was there that nobody had taken in: look again.
+    Overtaken,
+}
+
+impl Service {
+    /// Gives a step the outcome of its work. An open task is taken from whoever does it. A step that failed goes on,
+    /// or fails for good, in one durable commit; only work that may have happened can be given up so.
+    pub async fn answer(&self, run: &RunId, step: &StepId, verdict: &Verdict) -> Result<Answered, Error> {
+        for _ in 0..TRIES {
+            match self.try_answer(run, step, verdict).await {
+                Ok(Try::Ended(answered)) => return Ok(answered),
+                Ok(Try::Overtaken) => {}
+                Err(error) if error.is_conflict() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::Busy { run: run.clone(), tries: TRIES })
+    }
+
+    async fn try_answer(&self, id: &RunId, step: &StepId, verdict: &Verdict) -> Result<Try, Error> {
+        self.existing(id).await?;
+        let At { state, task, event } = self.at(id, step).await?;
+        let (Some(task), Some(event)) = (task, event) else {
+            // Without work only a failure has a reason to tell.
+            return self.answer_failed(id, step, &Told::Result(Map::new())).await;
+        };
+        match (verdict, state) {
+            (Verdict::Failed { message }, _) if event.error.as_ref() == Some(&given_up(message)) => {
+                Ok(Try::Ended(Answered::Before))
+            }
+            (Verdict::Done(_), state) if state != State::Error && event.state == EventState::Completed => {
+                Ok(Try::Ended(Answered::Before))
+            }
+            (Verdict::Done(result), State::Error) => {
+                self.check_result(id, &task, result).await?;
+                self.answer_failed(id, step, &Told::Result(result.clone())).await
+            }
+            (Verdict::Failed { message }, State::Error) if task.is_uncertain() => {
+                self.answer_failed(id, step, &Told::Error(given_up(message))).await
+            }
+            (Verdict::Failed { .. }, State::Error) => {
+                Err(Error::FailedAlready { run: id.clone(), path: task.path })
+            }
+            (Verdict::Done(_) | Verdict::Failed { .. }, _) => self.answer_open(id, &task, verdict).await,
+        }
+    }
+
+    async fn at(&self, id: &RunId, step: &StepId) -> Result<At, Error> {
+        let one = || std::iter::once(step.clone()).collect();
+        let wants = Wants { steps: one(), events: one(), tasks: one(), ..Wants::default() };
+        let mut loaded = self.store.load(id, &wants).await?;
+        let found = loaded.steps.pop().and_then(|(_, step)| step);
+        let state = found.ok_or_else(|| Error::no_step(id, step))?.item.state;
+        let task = loaded.tasks.pop().and_then(|(_, task)| task).map(|task| task.item);
+        let event = loaded.events.pop().and_then(|(_, event)| event).map(|event| event.item);
+        Ok(At { state, task, event })
+    }
+
+    async fn answer_open(&self, run: &RunId, task: &Task, verdict: &Verdict) -> Result<Try, Error> {
+        let step = &task.step_id;
+        let continued = match verdict {
+            Verdict::Done(result) => {
+                self.check_result(run, task, result).await?;
+                self.continue_step(run, step, result).await?
+            }
+            Verdict::Failed { message } => self.fail_step(run, step, &given_up(message)).await?,
+        };
+        match continued {
+            Continued::Now(_) => Ok(Try::Ended(Answered::Now)),
+            Continued::Before => {
+                let arrivals = vec![Arrival { step: step.clone(), event: None }];
+                self.drive_once(&Work { run: run.clone(), arrivals }).await?;
+                self.refuse_beside(run, step).await
+            }
+        }
+    }
+
+    /// A step whose own failure waits for its mixins is neither open nor at its end.
+    async fn refuse_beside(&self, run: &RunId, step: &StepId) -> Result<Try, Error> {
+        let is_open = |state: State| !state.is_terminal();
+        match self.store.step(run, step).await?.map(|step| step.item) {
+            Some(step) if is_open(step.state) && step.error.is_some() => {
+                Err(self.unanswerable(run, &step.id, Unanswerable::Beside).await?)
+            }
+            Some(_) | None => Ok(Try::Overtaken),
+        }
+    }
+
+    /// Also tells why a step cannot be answered.
+    async fn answer_failed(&self, id: &RunId, step: &StepId, told: &Told) -> Result<Try, Error> {
+        let run = self.existing(id).await?;
+        let now = self.store.now().await?;
+        let is_held = run.item.control == Control::Hold;
+        let mut evaluation = Evaluation::resume(self.plan_of(&run.item).await?, run, now, self.options);
+        loop {
+            match evaluation.answer(step, told, &self.actor) {
+                evaluation::Answer::Taken => break,
+                evaluation::Answer::Need(wants) => self.supply(&mut evaluation, &wants).await?,
+                evaluation::Answer::Refused(refused) => {
+                    return Err(self.unanswerable(id, step, refused).await?);
+                }
+            }
+            // Every evaluator writes the run: while its version is the same, all that was supplied is of one time.
+            if self.existing(id).await?.version != evaluation.run_version().expect("it is stored") {
+                return Ok(Try::Overtaken);
+            }
+        }
+        if is_held {
+            // The outcome waits until the run goes on.
+            let changes = evaluation.take_changes().expect("an answer changes a step");
+            self.store.commit(&changes, Durability::Durable).await?;
+        } else {
+            self.evaluate(&mut evaluation, now, Durability::Durable).await?;
+            self.wake(Wake::Evaluated(Box::new(evaluation)));
+        }
+        Ok(Try::Ended(Answered::Now))
+    }
+
+    /// A result that does not fit the facet is refused before it can fail the step; what lacks in it is found when
+    /// the step ends, because its blocks may give the rest.
+    async fn check_result(&self, id: &RunId, task: &Task, result: &Map<String, Value>) -> Result<(), Error> {
+        check_size(result).map_err(|oversize| Refusal::TooLarge { path: task.path.clone(), oversize })?;
+        let run = self.existing(id).await?.item;
+        let plan = self.plan_of(&run).await?;
+        plan.check_result(&task.name, result).map_err(|misfit| Error::Misfit {
+            run: id.clone(),
+            path: task.path.clone(),
+            misfit,
+        })
+    }
+
+    async fn unanswerable(&self, id: &RunId, step: &StepId, reason: Unanswerable) -> Result<Error, Error> {
+        let run = self.existing(id).await?.item;
+        let path = self.plan_of(&run).await?.readable(&run.workflow, step);
+        Ok(Error::Unanswerable { run: id.clone(), path, reason })
+    }
+}
+
+/// Where a step stands, with its work if it has any.
+struct At {
+    state: State,
+    task: Option<Task>,
+    event: Option<Event>,
+}
+
+fn given_up(message: &str) -> EventError {
+    EventError { kind: FailureKind::Event.name().to_owned(), message: message.to_owned() }
+}

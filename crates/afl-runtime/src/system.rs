@@ -1,0 +1,246 @@
+//! System tasks: starts and evaluations that are left to the runners (document 000 §7.2).
+
+use std::collections::BTreeMap;
+
+use afl_engine::event::Reception;
+use afl_engine::id::{RunId, StepId};
+use afl_engine::task::{DEFAULT_TASK_LIST, Task, TaskState};
+use afl_engine::time::Millis;
+use afl_engine::value::{Map, Value};
+use afl_engine::wire_enum;
+use afl_store::queue::{Order, Refusal};
+use afl_store::store::bucket;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::drive::{Arrival, Standing, Work};
+use crate::error::Error;
+use crate::run_id;
+use crate::service::Service;
+use crate::start::{Origin, StartRequest, Started};
+
+wire_enum! {
+    /// What runners do besides the work of steps.
+    pub enum SystemTask ("system task") {
+        /// Starts a run.
+        Execute = "afl:execute",
+        /// Evaluates a run.
+        Resume = "afl:resume",
+    }
+}
+
+/// How often a hand-over that met another one looks again.
+const TRIES: usize = 16;
+const PAGE: usize = 500;
+
+/// What `afl:execute` has to start.
+#[derive(Serialize, Deserialize)]
+struct Start {
+    run: RunId,
+    program: String,
+    workflow: String,
+    inputs: Map<String, Value>,
+    labels: BTreeMap<String, String>,
+    key: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Resume {
+    run: RunId,
+}
+
+impl Service {
+    /// Leaves a start to a runner, durably. The run will have the id that is returned; refused inputs make a failed
+    /// task.
+    pub async fn hand_over(&self, request: StartRequest) -> Result<Started, Error> {
+        let prepared = self.prepare(&request).await?;
+        for _ in 0..TRIES {
+            if let Some(key) = &request.idempotency_key
+                && let Some(started) = self.reserved(key, &prepared).await?
+            {
+                return Ok(started);
+            }
+            let run = run_id::fresh(self.store.now().await?, &self.entropy);
+            let start = Start {
+                run: run.clone(),
+                program: request.program.to_string(),
+                workflow: prepared.workflow.to_string(),
+                inputs: request.inputs.clone(),
+                labels: request.labels.clone(),
+                key: request.idempotency_key.clone(),
+            };
+            let path = format!("start {}", prepared.workflow);
+            let order = order(SystemTask::Execute, &run, path, &start);
+            let reservation = prepared.reservation(&request, &run);
+            match self.queue.enqueue(order, reservation.as_ref()).await {
+                Ok(()) => {}
+                Err(error) if error.is_conflict() => continue,
+                // Nobody knows whether it was committed; the store does.
+                Err(error) if error.is_uncertain() && self.is_handed_over(&run).await? => {}
+                Err(error) => return Err(error.into()),
+            }
+            let status = afl_engine::run::RunStatus::Running;
+            return Ok(Started { run, status, origin: Origin::New });
+        }
+        Err(Error::StartedByOthers { tries: TRIES })
+    }
+
+    /// Leaves the evaluation of a run to a runner, durably. Says under which name the task is listed.
+    pub async fn hand_over_evaluation(&self, run: &RunId) -> Result<RunId, Error> {
+        self.existing(run).await?;
+        let fresh = run_id::fresh(self.store.now().await?, &self.entropy);
+        let resume = Resume { run: run.clone() };
+        let order = order(SystemTask::Resume, &fresh, format!("evaluate {run}"), &resume);
+        let id = order.id.clone();
+        self.queue.enqueue(order, None).await?;
+        Ok(id)
+    }
+
+    /// Does a system task. An error of the store says nothing about the task; any other is its outcome.
+    pub async fn do_system_task(
+        &self,
+        task: SystemTask,
+        payload: Map<String, Value>,
+    ) -> Result<Map<String, Value>, Error> {
+        let result = match task {
+            SystemTask::Execute => self.execute(read(payload)?).await?,
+            SystemTask::Resume => self.evaluate_now(&read::<Resume>(payload)?.run).await?,
+        };
+        match result {
+            Value::Object(result) => Ok(result),
+            other => unreachable!("{other} is no object"),
+        }
+    }
+
+    async fn execute(&self, start: Start) -> Result<Value, Error> {
+        let program = start.program.parse().map_err(|_| Error::UnknownProgram { version: start.program })?;
+        let request = StartRequest {
+            program,
+            workflow: Some(start.workflow),
+            inputs: start.inputs,
+            labels: start.labels,
+            idempotency_key: start.key,
+        };
+        match self.start_as(&start.run, &request).await {
+            Ok(Started { run, status, origin }) => {
+                Ok(json!({"run": run, "status": status, "new": origin == Origin::New}))
+            }
+            Err(error) if error.is_of_store() => Err(error),
+            Err(refused) => {
+                // There will be no such run, so who corrects the inputs may use the key.
+                if let Some(key) = &request.idempotency_key {
+                    self.store.free_key(key, &start.run).await?;
+                }
+                Err(refused)
+            }
+        }
+    }
+
+    async fn evaluate_now(&self, run: &RunId) -> Result<Value, Error> {
+        let mut arrivals = Vec::new();
+        let mut after: Option<StepId> = None;
+        loop {
+            let page = self.store.events_page(run, after.as_ref(), PAGE).await?;
+            let came = page.items.into_iter().filter(|event| event.item.reception == Reception::Arrived);
+            arrivals.extend(came.map(|event| Arrival { step: event.item.step_id, event: None }));
+            match page.next {
+                Some(next) => after = Some(next),
+                None => break,
+            }
+        }
+        let driven = self.drive_once(&Work { run: run.clone(), arrivals }).await?;
+        match driven.standing {
+            Standing::Rests(status) => Ok(json!({"run": run, "status": status})),
+            Standing::Held | Standing::Elsewhere => Ok(json!({"run": run, "status": "held"})),
+            Standing::Gone => Err(Error::UnknownRun { given: run.to_string(), closest: None }),
+        }
+    }
+
+    /// The task that will start a run of this id, or has.
+    pub async fn start_task(&self, run: &RunId) -> Result<Option<Task>, Error> {
+        let task = self.store.task(&id(SystemTask::Execute, run), &StepId::root()).await?;
+        Ok(task.map(|task| task.item))
+    }
+
+    pub(crate) async fn is_handed_over(&self, run: &RunId) -> Result<bool, Error> {
+        let open = |task: Task| match task.state {
+            TaskState::Pending | TaskState::Running | TaskState::AwaitingResponse | TaskState::Completed => {
+                true
+            }
+            TaskState::Failed | TaskState::Ignored | TaskState::Canceled => false,
+        };
+        Ok(self.start_task(run).await?.is_some_and(open))
+    }
+
+    /// A system task that ended badly is to be done after all.
+    pub async fn ask_again(&self, id: &RunId) -> Result<Task, Refusal> {
+        self.queue.ask_again(id, &self.actor).await
+    }
+
+    /// A system task is not wanted any more.
+    pub async fn withdraw(&self, id: &RunId) -> Result<Task, Error> {
+        match self.queue.withdraw(id, &self.actor).await {
+            Ok(task) => {
+                self.free_key_of(&task).await?;
+                Ok(task)
+            }
+            Err(Refusal::Store(error)) => Err(error.into()),
+            Err(_) => Err(Error::UnknownRun { given: id.to_string(), closest: None }),
+        }
+    }
+
+    async fn free_key_of(&self, task: &Task) -> Result<(), Error> {
+        let Some(event) = self.store.event(&task.workflow_id, &task.step_id).await? else { return Ok(()) };
+        let payload = self.queue.whole_payload(&task.workflow_id, &event.item.payload, &task.path).await?;
+        match serde_json::from_value::<Start>(Value::Object(payload)) {
+            Ok(Start { run, key: Some(key), .. }) if self.store.run(&run).await?.is_none() => {
+                Ok(self.store.free_key(&key, &run).await?)
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Deletes system tasks that ended before this time.
+    pub(crate) async fn collect_system_tasks(&self, ended_before: Millis) -> Result<usize, Error> {
+        let mut deleted = 0;
+        loop {
+            let page = self.store.tasks_in(bucket::ENDED, PAGE).await?;
+            let old = |task: &Task| task.ended.is_some_and(|ended| ended < ended_before);
+            let mut some = false;
+            for task in page.iter().filter(|task| old(&task.item)) {
+                match self.store.delete_system_task(task).await {
+                    Ok(()) => some = true,
+                    // Somebody asks for it again at this moment.
+                    Err(error) if error.is_conflict() => continue,
+                    Err(error) => return Err(error.into()),
+                }
+                deleted += 1;
+            }
+            if !some || page.len() < PAGE {
+                return Ok(deleted);
+            }
+        }
+    }
+}
+
+/// Under which name the task is kept.
+fn id(task: SystemTask, own: &RunId) -> RunId {
+    let sort = match task {
+        SystemTask::Execute => "execute",
+        SystemTask::Resume => "resume",
+    };
+    RunId(format!("{}{sort}/{own}", RunId::NO_RUN).into())
+}
+
+fn order(task: SystemTask, own: &RunId, path: String, payload: &impl Serialize) -> Order {
+    let payload = match serde_json::to_value(payload).expect("a request has a JSON form") {
+        Value::Object(payload) => payload,
+        other => unreachable!("{other} is no object"),
+    };
+    Order { id: id(task, own), name: task.name().into(), path, list: DEFAULT_TASK_LIST.into(), payload }
+}
+
+fn read<T: for<'a> Deserialize<'a>>(payload: Map<String, Value>) -> Result<T, Error> {
+    serde_json::from_value(Value::Object(payload))
+        .map_err(|error| Error::BadRequest { reason: error.to_string() })
+}

@@ -1,0 +1,115 @@
+//! A task as document 000 §3.1 describes it.
+
+use std::collections::BTreeMap;
+
+use afl_engine::evaluation::Wants;
+use afl_engine::event::Payload;
+use afl_engine::id::{RunId, StepId};
+use afl_engine::task::{Task, TaskKind, TaskState};
+use afl_engine::time::Millis;
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::service::Service;
+use crate::tasks::TaskQuery;
+
+/// `TaskDefinition`, and what else an operator wants to know.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct TaskView {
+    /// `run/step`, which is the key for systems that must tell a repetition.
+    pub uuid: String,
+    pub name: String,
+    pub kind: TaskKind,
+    /// What created the task: the run, whichever process evaluated it.
+    pub runner_id: RunId,
+    /// Who has it, or had it last.
+    pub claimer: Option<String>,
+    pub workflow_id: RunId,
+    /// The hash of the program; a system task has none.
+    pub flow_id: Option<String>,
+    pub step_id: StepId,
+    pub state: TaskState,
+    pub created: Millis,
+    pub updated: Millis,
+    pub error: Option<String>,
+    pub task_list_name: String,
+    /// Empty: the data of an event is the parameters of its facet.
+    pub data_type: &'static str,
+    /// A large value stands as its hash.
+    pub data: Option<Payload>,
+    /// The step for people.
+    pub path: String,
+    pub error_kind: Option<String>,
+    pub attempts: u32,
+    /// How often it was claimed, which is the token of the last claim.
+    pub claims: u64,
+    pub priority: i64,
+    pub not_before: Option<Millis>,
+    pub expires: Option<Millis>,
+    pub started: Option<Millis>,
+    pub ended: Option<Millis>,
+}
+
+impl Service {
+    /// What [`Service::tasks`] finds, with their data.
+    pub async fn task_views(&self, query: &TaskQuery) -> Result<Vec<TaskView>, Error> {
+        self.view_tasks(&self.tasks(query).await?).await
+    }
+
+    /// In the order of the tasks.
+    pub async fn view_tasks(&self, tasks: &[Task]) -> Result<Vec<TaskView>, Error> {
+        let mut wanted: BTreeMap<&RunId, Wants> = BTreeMap::new();
+        for task in tasks {
+            wanted.entry(&task.workflow_id).or_default().events.insert(task.step_id.clone());
+        }
+        let mut programs: BTreeMap<&RunId, String> = BTreeMap::new();
+        let mut payloads: BTreeMap<(&RunId, StepId), Payload> = BTreeMap::new();
+        for (run, wants) in wanted {
+            if run.is_run() {
+                programs.insert(run, self.existing(run).await?.item.workflow_version);
+            }
+            for (step, event) in self.store.load(run, &wants).await?.events {
+                payloads.extend(event.map(|event| ((run, step), event.item.payload)));
+            }
+        }
+        let mut views = Vec::with_capacity(tasks.len());
+        for task in tasks {
+            let flow_id = programs.get(&task.workflow_id).cloned();
+            let data = payloads.remove(&(&task.workflow_id, task.step_id.clone()));
+            views.push(TaskView::new(task, flow_id, data));
+        }
+        Ok(views)
+    }
+}
+
+impl TaskView {
+    fn new(task: &Task, flow_id: Option<String>, data: Option<Payload>) -> Self {
+        let lease = task.lease.as_ref();
+        Self {
+            uuid: format!("{}/{}", task.workflow_id, task.step_id),
+            name: task.name.to_string(),
+            kind: task.kind(),
+            runner_id: task.workflow_id.clone(),
+            claimer: lease.map(|lease| lease.owner.clone()),
+            workflow_id: task.workflow_id.clone(),
+            flow_id,
+            step_id: task.step_id.clone(),
+            state: task.state,
+            created: task.created,
+            updated: task.updated,
+            error: task.error.clone(),
+            task_list_name: task.task_list_name.to_string(),
+            data_type: "",
+            data,
+            path: task.path.clone(),
+            error_kind: task.error_kind.clone(),
+            attempts: task.attempts,
+            claims: task.token,
+            priority: task.priority(),
+            not_before: task.not_before,
+            expires: lease.map(|lease| lease.expires),
+            started: task.started,
+            ended: task.ended,
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Starts and evaluations that are left to runners, as tasks that are no step's.
+
+use afl_engine::event::EventError;
+use afl_engine::id::{RunId, StepId};
+use afl_engine::run::RunStatus;
+use afl_engine::task::{MAX_DELIVERIES, Task, TaskKind, TaskState};
+use afl_engine::time::Millis;
+use afl_runtime::agent::{Claim, Names, Request};
+use afl_runtime::{Error, Origin, RunQuery, SystemTask, TaskQuery};
+use serde_json::json;
+
+use crate::world::World;
+
+async fn claim(world: &World, task: SystemTask) -> Option<Claim> {
+    let request = Request::new(Names::Only(vec![task.name().to_owned()]), "runner");
+    world.service.claim(&request).await.unwrap().pop()
+}
+
+/// As a runner does.
+async fn work(world: &World, task: SystemTask) {
+    let claim = claim(world, task).await.expect("the task is there");
+    match world.service.do_system_task(task, claim.payload.clone()).await {
+        Ok(result) => drop(world.service.complete(&claim.ticket, &result).await.unwrap()),
+        Err(error) => {
+            let error = EventError { kind: "refused".to_owned(), message: error.to_string() };
+            drop(world.service.fail(&claim.ticket, &error).await.unwrap());
+        }
+    }
+}
+
+async fn listed(world: &World, state: TaskState) -> Vec<Task> {
+    let query = TaskQuery { state: Some(state), limit: 100, ..TaskQuery::default() };
+    world.service.tasks(&query).await.unwrap()
+}
+
+async fn runs(world: &World) -> Vec<RunId> {
+    let list = world.service.runs(&RunQuery { limit: 100, ..RunQuery::default() }).await.unwrap();
+    list.runs.into_iter().map(|run| run.id).collect()
+}
+
+#[tokio::test]
+async fn a_start_that_is_handed_over_is_made_once_however_often_it_is_delivered() {
+    let world = World::new();
+    let handed = world.service.hand_over(world.request("Two", json!({"n": 1})).await).await.unwrap();
+    assert_eq!(handed.origin, Origin::New);
+    let waiting = listed(&world, TaskState::Pending).await;
+    let [task] = &waiting[..] else { panic!("{waiting:?}") };
+    assert_eq!(
+        (&*task.name, task.path.as_str(), task.kind()),
+        ("afl:execute", "start t.Two", TaskKind::System)
+    );
+    assert_eq!(runs(&world).await, [], "nothing is begun");
+    let unknown = world.service.find(&handed.run.0).await.unwrap_err();
+    assert!(matches!(&unknown, Error::NotBegun { run, .. } if *run == handed.run), "{unknown}");
+
+    // A runner dies right after the start, and another one does it again.
+    let dead = claim(&world, SystemTask::Execute).await.unwrap();
+    world.service.do_system_task(SystemTask::Execute, dead.payload.clone()).await.unwrap();
+    world.clock.advance(Millis(60_001));
+    world.service.sweep_once().await.unwrap();
+    assert!(world.service.complete(&dead.ticket, &json!({}).as_object().unwrap().clone()).await.is_err());
+    work(&world, SystemTask::Execute).await;
+    assert_eq!(runs(&world).await, std::slice::from_ref(&handed.run));
+    let ended = listed(&world, TaskState::Completed).await;
+    assert_eq!((ended.len(), ended[0].token), (1, 2));
+
+    world.finish().await;
+    assert_eq!(world.outputs(&handed.run).await, json!({"n": 3}));
+    let direct = world.start("Two", json!({"n": 1})).await;
+    world.finish().await;
+    let canonical = |run: RunId| {
+        let world = &world;
+        async move { world.service.canonical(&run).await.unwrap() }
+    };
+    assert_eq!(canonical(handed.run).await, canonical(direct).await, "it is a run like any other");
+}
+
+#[tokio::test]
+async fn refused_inputs_are_a_failed_task_that_says_why_and_frees_its_key() {
+    let world = World::new();
+    let mut wrong = world.request("One", json!({"n": "many"})).await;
+    wrong.idempotency_key = Some("order-17".to_owned());
+    let handed = world.service.hand_over(wrong.clone()).await.unwrap();
+    assert_eq!(
+        world.service.hand_over(wrong).await.unwrap().run,
+        handed.run,
+        "the same key is the same start"
+    );
+    work(&world, SystemTask::Execute).await;
+    let failed = listed(&world, TaskState::Failed).await;
+    let reason = failed[0].error.clone().unwrap();
+    assert!(reason.contains("`n`"), "{reason}");
+    assert_eq!(runs(&world).await, []);
+    let told = world.service.find(&handed.run.0).await.unwrap_err().to_string();
+    assert!(told.contains("could not be started") && told.contains(&reason), "{told}");
+
+    let mut right = world.request("One", json!({"n": 1})).await;
+    right.idempotency_key = Some("order-17".to_owned());
+    let corrected = world.service.hand_over(right).await.unwrap();
+    assert_eq!(corrected.origin, Origin::New);
+    work(&world, SystemTask::Execute).await;
+    world.finish().await;
+    assert_eq!(world.outputs(&corrected.run).await, json!({"n": 2}));
+}
+
+#[tokio::test]
+async fn a_key_stands_for_one_run_whether_it_is_started_here_or_handed_over() {
+    let world = World::new();
+    let mut request = world.request("One", json!({"n": 1})).await;
+    request.idempotency_key = Some("k".to_owned());
+    let handed = world.service.hand_over(request.clone()).await.unwrap();
+    let started = world.service.start(request.clone()).await.unwrap();
+    assert_eq!((started.run, started.origin), (handed.run.clone(), Origin::Existing));
+    assert_eq!(started.status, RunStatus::Running, "it will be started");
+    let mut other = world.request("One", json!({"n": 2})).await;
+    other.idempotency_key = Some("k".to_owned());
+    assert!(matches!(world.service.hand_over(other).await, Err(Error::KeyTaken { .. })));
+    work(&world, SystemTask::Execute).await;
+    world.finish().await;
+    let again = world.service.hand_over(request).await.unwrap();
+    assert_eq!((again.run, again.status, again.origin), (handed.run, RunStatus::Completed, Origin::Existing));
+    assert_eq!(runs(&world).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_start_that_kills_its_runners_fails_in_the_end() {
+    let world = World::new();
+    world.service.hand_over(world.request("One", json!({"n": 1})).await).await.unwrap();
+    for _ in 0..MAX_DELIVERIES {
+        assert!(claim(&world, SystemTask::Execute).await.is_some());
+        world.clock.advance(Millis(60_001));
+        world.service.sweep_once().await.unwrap();
+    }
+    assert!(claim(&world, SystemTask::Execute).await.is_none());
+    let failed = listed(&world, TaskState::Failed).await;
+    assert!(failed[0].error.as_deref().unwrap().contains("its lease ran out 5 times"), "{failed:?}");
+
+    let asked = world.service.ask_again(&failed[0].workflow_id).await.unwrap();
+    assert_eq!((asked.state, asked.deliveries), (TaskState::Pending, 0));
+    work(&world, SystemTask::Execute).await;
+    assert_eq!(runs(&world).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_start_that_is_withdrawn_is_not_made_and_its_runner_loses_it() {
+    let world = World::new();
+    let mut request = world.request("One", json!({"n": 1})).await;
+    request.idempotency_key = Some("k".to_owned());
+    let first = world.service.hand_over(request.clone()).await.unwrap();
+    let claimed = claim(&world, SystemTask::Execute).await.unwrap();
+    world.service.withdraw(&claimed.task.workflow_id).await.unwrap();
+    let late = world.service.complete(&claimed.ticket, &claimed.payload).await;
+    assert!(late.is_err(), "{late:?}");
+    let second = world.service.hand_over(request).await.unwrap();
+    assert_ne!(second.run, first.run, "the key is free again");
+    assert_eq!(runs(&world).await, []);
+}
+
+#[tokio::test]
+async fn what_runners_did_is_deleted_when_it_is_old_with_all_that_belongs_to_it() {
+    let world = World::new();
+    let long: Vec<i64> = (0..5_000).collect();
+    world.service.hand_over(world.request("Fan", json!({"items": long})).await).await.unwrap();
+    work(&world, SystemTask::Execute).await;
+    let task = listed(&world, TaskState::Completed).await.pop().unwrap();
+    let store = world.service.store();
+    assert!(store.inspect(&task.workflow_id, None, 100).await.unwrap().len() > 2, "its inputs are large");
+    world.clock.advance(Millis(1_000));
+    world.service.collect(world.clock.now()).await.unwrap();
+    assert!(store.inspect(&task.workflow_id, None, 100).await.unwrap().is_empty());
+    assert_eq!(listed(&world, TaskState::Completed).await, []);
+    assert_eq!(runs(&world).await.len(), 1, "the run is another thing");
+    world.examine().await;
+}
+
+#[tokio::test]
+async fn an_evaluation_that_is_handed_over_takes_in_what_has_come() {
+    let world = World::new();
+    let run = world.start("One", json!({"n": 1})).await;
+    for claim in world.claim(1).await {
+        crate::world::answer(&world.service, &claim).await;
+    }
+    assert_eq!(world.status(&run).await, RunStatus::Paused, "nobody drives it");
+    let task = world.service.hand_over_evaluation(&run).await.unwrap();
+    work(&world, SystemTask::Resume).await;
+    assert_eq!(world.outputs(&run).await, json!({"n": 2}));
+    let done = world.service.store().task(&task, &StepId::root()).await.unwrap().unwrap().item;
+    assert_eq!(done.state, TaskState::Completed);
+    let gone = world.service.hand_over_evaluation(&RunId("nobody".into())).await;
+    assert!(matches!(gone, Err(Error::UnknownRun { .. })));
+}
