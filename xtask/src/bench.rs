@@ -15,10 +15,15 @@ use crate::workspace::{Workspace, output};
 struct Bench {
     package: &'static str,
     target: &'static str,
+    /// What the target measures, where that is not all.
+    part: Option<&'static str>,
 }
 
-const BENCHES: &[Bench] =
-    &[Bench { package: "afl-lang", target: "compile" }, Bench { package: "afl-cli", target: "engine" }];
+const BENCHES: &[Bench] = &[
+    Bench { package: "afl-lang", target: "compile", part: None },
+    Bench { package: "afl-cli", target: "engine", part: None },
+    Bench { package: "afl-cli", target: "engine", part: Some("agents") },
+];
 
 /// What to run, and how.
 #[derive(clap::Args)]
@@ -92,12 +97,13 @@ fn collect_json(workspace: &Workspace, benches: &[&Bench], arguments: &[String],
 
 impl Bench {
     fn name(&self) -> String {
-        format!("{}/{}", self.package, self.target)
+        format!("{}/{}", self.package, self.part.unwrap_or(self.target))
     }
 
     fn command(&self, workspace: &Workspace, arguments: &[String]) -> Command {
         let mut cargo = workspace.cargo();
         cargo.args(["bench", "--package", self.package, "--bench", self.target, "--"]).args(arguments);
+        cargo.args(self.part.map(|part| format!("--{part}")));
         cargo
     }
 }

@@ -202,6 +202,7 @@ fn service_exit(error: &afl_runtime::Error) -> Exit {
         | Error::Unanswerable { .. }
         | Error::FailedAlready { .. }
         | Error::Misfit { .. }
+        | Error::Lacks { .. }
         | Error::NeedsResult { .. }
         | Error::Undecided { .. }
         | Error::UnknownNotification { .. }
@@ -242,6 +243,7 @@ fn service_help(error: &afl_runtime::Error) -> Option<String> {
         | Error::NotDamaged { .. }
         | Error::Unanswerable { .. }
         | Error::Misfit { .. }
+        | Error::Lacks { .. }
         | Error::Refused(_)
         | Error::Canceling { .. }
         | Error::Busy { .. }

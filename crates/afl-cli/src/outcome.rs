@@ -198,11 +198,15 @@ const A_WHILE: Millis = Millis(1_000);
 pub(crate) fn sentence(on: &On) -> String {
     let now = Moment::now();
     let sentence = match on {
-        On::Agent { name, list, since } => {
+        On::Agent { name, list, needs, since } => {
             let waited = now.0.since(*since);
             let waited =
                 if waited < A_WHILE { String::new() } else { format!(", for {}", shown::span(waited)) };
-            format!("no agent has taken `{name}` from the task list `{list}`{waited}")
+            let needs = match &needs[..] {
+                [] => String::new(),
+                needs => format!(" that has {}", needs.join(", ")),
+            };
+            format!("no agent{needs} has taken `{name}` from the task list `{list}`{waited}")
         }
         On::Holder { name, owner, heartbeat, .. } => {
             format!("{owner} works on `{name}` (last heard of {})", Moment(*heartbeat).from(now))

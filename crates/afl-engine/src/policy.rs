@@ -22,6 +22,9 @@ pub struct Policy {
     pub effect: Option<Effect>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_list: Option<String>,
+    /// What an agent must have, in order and each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -31,6 +34,12 @@ pub struct Retry {
     pub backoff_ms: Millis,
     pub factor: f64,
     pub max_backoff_ms: Millis,
+}
+
+/// Whether a text can name a capability: one or more letters, digits, `-`, `_`, `.` or `:`.
+pub fn names_capability(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':');
+    !text.is_empty() && text.bytes().all(is_plain)
 }
 
 impl Policy {
@@ -74,5 +83,6 @@ wire_enum! {
         Limit = "afl.policy.Limit",
         Effect = "afl.policy.Effect",
         TaskList = "afl.policy.TaskList",
+        Needs = "afl.policy.Needs",
     }
 }

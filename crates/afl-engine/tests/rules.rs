@@ -258,6 +258,23 @@ fn events_and_tasks_have_the_documents_states_and_a_list_does_not_change_an_even
     assert_eq!(plain, routed);
 }
 
+#[test]
+fn what_an_agent_must_have_is_kept_in_order_and_must_have_a_name() {
+    let task_of = |policy: &str| {
+        let text = format!("event facet Ping()\nworkflow W() andThen {{ p = Ping() with {policy} }}");
+        let plan = plan_of("needs.afl", &text);
+        let mut evaluation =
+            start(&plan, "W", afl_engine::value::Map::new(), options(1_000)).expect("it starts");
+        evaluation.advance(Millis(2));
+        let changes = evaluation.take_changes().expect("a new run is a change");
+        changes.tasks().first().map(|put| put.item.policy.needs.clone())
+    };
+    let needs = task_of(r#"Needs(capabilities = ["gpu", "cuda:12", "gpu"])"#);
+    assert_eq!(needs.expect("the task goes out"), ["cuda:12", "gpu"]);
+    assert_eq!(task_of("Needs(capabilities = [])").expect("the task goes out"), <[&str; 0]>::default());
+    assert_eq!(task_of(r#"Needs(capabilities = ["a+b"])"#), None, "the step fails instead");
+}
+
 // covers: EVT-4-d, RT-8.3-d, RT-11.1-a
 #[test]
 fn one_change_set_holds_all_that_is_new_and_names_are_found_in_the_whole_program() {

@@ -160,11 +160,16 @@ impl Service {
         check_size(result).map_err(|oversize| Refusal::TooLarge { path: task.path.clone(), oversize })?;
         let run = self.existing(id).await?.item;
         let plan = self.plan_of(&run).await?;
+        let path = task.path.clone();
         plan.check_result(&task.name, result).map_err(|misfit| Error::Misfit {
             run: id.clone(),
-            path: task.path.clone(),
+            path: path.clone(),
             misfit,
-        })
+        })?;
+        // An agent's result may lack what nobody reads; what a person forgets is a slip.
+        let mut lacks = plan.must_return(&task.name);
+        lacks.retain(|name| !result.contains_key(name));
+        if lacks.is_empty() { Ok(()) } else { Err(Error::Lacks { run: id.clone(), path, lacks }) }
     }
 
     async fn unanswerable(&self, id: &RunId, step: &StepId, reason: Unanswerable) -> Result<Error, Error> {

@@ -46,6 +46,8 @@ pub enum Error {
     FailedAlready { run: RunId, path: String },
     #[error("the result of `{path}` in run {run} is refused: {misfit}")]
     Misfit { run: RunId, path: String, misfit: Misfit },
+    #[error("the result of `{path}` in run {run} is refused: it lacks {}", names(.lacks))]
+    Lacks { run: RunId, path: String, lacks: Vec<String> },
     #[error(
         "`{path}` of run {run} cannot go on without {}: say what came of it instead of skipping it",
         names(.lacks)

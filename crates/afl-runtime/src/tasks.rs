@@ -122,8 +122,8 @@ impl TaskQuery {
     /// Buckets of tasks that wait or are in work say the facet.
     fn may_be_in(&self, bucket: &str) -> bool {
         let facet = [bucket::TASKS, bucket::RUNNING].iter().find_map(|prefix| {
-            let (_, facet) = bucket.strip_prefix(prefix)?.split_once('/')?;
-            Some(facet)
+            let (_, end) = bucket.strip_prefix(prefix)?.split_once('/')?;
+            Some(bucket::name_and_needs(end).0)
         });
         match (&self.name, facet) {
             (Some(name), Some(facet)) => is_called(facet, name),

@@ -71,7 +71,14 @@ pub struct Link {
 #[serde(tag = "on", rename_all = "snake_case")]
 pub enum On {
     /// Nobody has claimed the task: an agent for its name and list is missing or busy.
-    Agent { name: String, list: String, since: Millis },
+    Agent {
+        name: String,
+        list: String,
+        /// What the agent must have.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        needs: Vec<String>,
+        since: Millis,
+    },
     /// An agent works on it.
     Holder { name: String, owner: String, heartbeat: Millis, expires: Millis },
     /// The next of its declared attempts.
@@ -175,7 +182,12 @@ fn on_work(event: &Event, task: &Task) -> Option<On> {
         (Reception::Arrived, _) => Some(On::Driver),
         (Reception::Open, TaskState::Pending) => Some(match task.not_before {
             Some(at) => On::Retry { name, attempts: task.attempts, at, error: task.error.clone() },
-            None => On::Agent { name, list: task.task_list_name.to_string(), since: task.updated },
+            None => On::Agent {
+                name,
+                list: task.task_list_name.to_string(),
+                needs: task.policy.needs.clone(),
+                since: task.updated,
+            },
         }),
         (Reception::Open, TaskState::Running | TaskState::AwaitingResponse) => {
             let lease = task.lease.as_ref()?;
@@ -202,8 +214,12 @@ impl On {
     /// What a person can do about it.
     pub fn advice(&self) -> String {
         match self {
-            Self::Agent { name, list, .. } => {
-                format!("start an agent for `{name}` on the task list `{list}`")
+            Self::Agent { name, list, needs, .. } => {
+                let start = format!("start an agent for `{name}` on the task list `{list}`");
+                match &needs[..] {
+                    [] => start,
+                    needs => format!("{start} with `--capability {}`", needs.join(" --capability ")),
+                }
             }
             Self::Holder { owner, .. } => {
                 format!("wait for {owner}; if it is gone, another agent gets the task")

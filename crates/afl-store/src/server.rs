@@ -24,6 +24,9 @@ pub struct Server {
     pub ping_time: Millis,
     #[serde(default)]
     pub topics: Vec<String>,
+    /// What it has that tasks may need.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub capabilities: Vec<String>,
     /// The facets it can do.
     #[serde(default)]
     pub handlers: Vec<String>,

@@ -171,7 +171,13 @@ impl<'a> Attempt<'a> {
         let mut halt = None;
         loop {
             let flush_at = self.since.map(|since| since + LOG_AGE);
+            // The lease first: a handler that prints all the time must not cost it.
             let told = tokio::select! {
+                biased;
+                _ = extensions.tick() => while_ours(self.ours_until, self.extend()).await.map(Halt::Told),
+                () = sleep_until(self.ours_until), if halt.is_none() => Some(Halt::Told(CancelReason::LeaseLost)),
+                () = &mut unlocked, if halt.is_none() => Some(Halt::Unlocked),
+                Ok(()) = shutdown.changed(), if halt.is_none() => Some(Halt::Told(CancelReason::Shutdown)),
                 outcome = &mut work => {
                     return match halt {
                         Some(Halt::Told(CancelReason::LeaseLost)) => Err(Ended::Lost),
@@ -183,15 +189,11 @@ impl<'a> Attempt<'a> {
                 notes = control.notes() => {
                     while_ours(self.ours_until, self.note(notes)).await.map(Halt::Told)
                 }
-                _ = extensions.tick() => while_ours(self.ours_until, self.extend()).await.map(Halt::Told),
                 () = sleep_until(flush_at.unwrap_or(self.ours_until)), if flush_at.is_some() => {
                     // Lines that are not stored by then are those of a lost attempt.
                     drop(timeout_at(self.ours_until, self.flush()).await);
                     None
                 }
-                () = sleep_until(self.ours_until), if halt.is_none() => Some(Halt::Told(CancelReason::LeaseLost)),
-                () = &mut unlocked, if halt.is_none() => Some(Halt::Unlocked),
-                Ok(()) = shutdown.changed(), if halt.is_none() => Some(Halt::Told(CancelReason::Shutdown)),
             };
             if let Some(told) = told {
                 // The first reason stands.
@@ -374,7 +376,8 @@ fn detail(failure: &Failure) -> Vec<LogLine> {
         Value::String(text) => format!("{name}: {text}"),
         other => format!("{name}: {other}"),
     };
-    let details = failure.details.iter().map(|(name, value)| system(LogLevel::Error, text(name, value)));
+    let said = failure.details.iter().filter(|(_, value)| value.as_str() != Some(""));
+    let details = said.map(|(name, value)| system(LogLevel::Error, text(name, value)));
     details.collect()
 }
 

@@ -45,6 +45,8 @@ pub struct Config {
     pub task_list: String,
     /// Patterns over facet names; none takes all.
     pub topics: Vec<String>,
+    /// What this worker has that tasks may need.
+    pub capabilities: Vec<String>,
     /// The back-stop between claims: a worker is woken when work comes.
     pub poll_interval_ms: u64,
     pub max_concurrent: usize,
@@ -73,6 +75,7 @@ impl Config {
             server_name: host_name(),
             task_list: "default".to_owned(),
             topics: Vec::new(),
+            capabilities: Vec::new(),
             poll_interval_ms: 2_000,
             max_concurrent: 5,
             heartbeat_interval_ms: 10_000,

@@ -86,6 +86,7 @@ impl Worker {
             start_time: known.as_ref().map_or(now, |known| known.item.start_time),
             ping_time: now,
             topics: config.topics.clone(),
+            capabilities: config.capabilities.clone(),
             handlers: self.directory.borrow().all_names(),
             current: counts.paths(),
             handled: counts.handled,

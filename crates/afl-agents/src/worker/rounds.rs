@@ -225,6 +225,7 @@ impl Worker {
         let asked = directory.clone();
         let request = Request {
             lists: vec![self.config.task_list.clone()],
+            capabilities: self.config.capabilities.clone(),
             max,
             lease: Millis(i64::try_from(self.config.lock_duration_ms).unwrap_or(i64::MAX)),
             ..Request::new(Names::Which(Arc::new(move |name| asked.find(name).is_ok())), &self.owner())

@@ -1,6 +1,7 @@
 //! The comparison matrix of the runners (document 000 §12), row by row over the profiles there are.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use afl_agents::handler::{Call, Failure, FailureKind, blocking, concurrent};
 use afl_agents::registration::Registration;
@@ -117,32 +118,37 @@ async fn every_profile_polls_the_queue_and_is_a_server_with_heartbeats() {
     }
 }
 
-// covers: SDK-10-a
+// covers: SDK-10-a, SDK-7.2-c
 #[tokio::test]
-async fn every_profile_does_several_tasks_at_once() {
+async fn every_profile_does_as_many_tasks_at_once_as_it_may_and_no_more() {
     for row in &MATRIX {
         let world = World::new();
-        let worker = row.worker(&world);
-        // Five must be there at once, or nobody goes on.
-        let barrier = Arc::new(Barrier::new(5));
+        let worker = row.worker_with(&world, |config| config.max_concurrent = 3);
+        // Three must be there at once, or nobody goes on.
+        let barrier = Arc::new(Barrier::new(3));
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let seen = most.clone();
         worker.register(
             "ProcessPayment",
             concurrent(move |_: Call| {
-                let barrier = barrier.clone();
+                let (barrier, now, most) = (barrier.clone(), now.clone(), most.clone());
                 async move {
+                    most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                     barrier.wait().await;
+                    now.fetch_sub(1, Ordering::SeqCst);
                     Ok(paid())
                 }
             }),
         );
         let mut runs = Vec::new();
-        for _ in 0..5 {
+        for _ in 0..9 {
             runs.push(world.checkout().await);
         }
         let working = work(&worker);
         for run in &runs {
             assert_eq!(world.receipt(run).await, "txn-12345", "{}", row.service_name);
         }
+        assert_eq!(seen.load(Ordering::SeqCst), 3, "{}", row.service_name);
         working.stop().await;
     }
 }

@@ -79,6 +79,16 @@ impl Ground {
         }
     }
 
+    /// How many transactions the database of a store has ended so far.
+    pub(crate) async fn transactions(&self, address: &Address) -> Option<u64> {
+        let Address::Postgres(url) = address else { return None };
+        let (_, name) = url.rsplit_once('/')?;
+        let client = connect(&self.url()).await;
+        let sql = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = $1";
+        let count: i64 = client.query_one(sql, &[&name]).await.expect("the server answers").get(0);
+        u64::try_from(count).ok()
+    }
+
     fn pid_file(&self) -> PathBuf {
         let server = self.server.as_ref().expect("started for this kind");
         server.directory().join("data/postmaster.pid")

@@ -2,7 +2,7 @@
 //!
 //! Prints tables; with `--json` one JSON object, and the tables to stderr. `--store=NAME` chooses a store, `--quick`
 //! makes everything smaller, `--disk-writes=N` slows the disk down to N writes a second, and a word chooses the cases
-//! whose name contains it.
+//! whose name contains it. With `--agents` it measures agents instead.
 #![expect(
     clippy::cast_precision_loss,
     clippy::cast_sign_loss,
@@ -10,6 +10,7 @@
 )]
 
 mod agent;
+mod agents;
 mod case;
 mod child;
 mod counted;
@@ -66,13 +67,33 @@ async fn main() {
     };
     let writes = args.iter().find_map(|arg| arg.strip_prefix("--disk-writes="));
     let slow = writes.map(|writes| SlowDisk::new(&env::temp_dir(), writes.parse().expect("a number")));
-    let report = measure(&wanted).await;
-    drop(slow);
-    if has("--json") {
-        eprint!("{report}");
-        println!("{}", report.json());
+    let output = if has("--json") { Output::Json } else { Output::Tables };
+    if has("--agents") {
+        let report = agents::measure(&wanted).await;
+        drop(slow);
+        output.show(&report, &report.json());
     } else {
-        print!("{report}");
+        let report = measure(&wanted).await;
+        drop(slow);
+        output.show(&report, &report.json());
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Output {
+    Tables,
+    Json,
+}
+
+impl Output {
+    fn show(self, tables: &dyn std::fmt::Display, json: &serde_json::Value) {
+        match self {
+            Self::Tables => print!("{tables}"),
+            Self::Json => {
+                eprint!("{tables}");
+                println!("{json}");
+            }
+        }
     }
 }
 

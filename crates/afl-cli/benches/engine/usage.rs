@@ -34,24 +34,32 @@ pub(crate) fn load_average() -> String {
 
 /// CPU time of a server: the process of the id in the file, its children, and those that have ended.
 pub(crate) fn cpu_of_server(pid_file: &Path) -> Duration {
-    const TICK: Duration = Duration::from_millis(10);
     let server = fs::read_to_string(pid_file).unwrap_or_default();
-    let server = server.lines().next().unwrap_or_default().to_owned();
+    cpu_of(server.lines().next().unwrap_or_default())
+}
+
+/// CPU time of a process, its children, and those that have ended.
+pub(crate) fn cpu_of(pid: &str) -> Duration {
+    const TICK: Duration = Duration::from_millis(10);
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let ticks = processes.filter_map(|entry| {
         let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
         // The name may hold anything, so the fields are counted from its end.
         let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
-        let is_server = entry.file_name().to_string_lossy() == server.as_str();
+        let is_it = entry.file_name().to_string_lossy() == pid;
         let own: u32 = fields.get(11..13)?.iter().filter_map(|ticks| ticks.parse::<u32>().ok()).sum();
         let ended: u32 = fields.get(13..15)?.iter().filter_map(|ticks| ticks.parse::<u32>().ok()).sum();
-        match (is_server, *fields.get(1)? == server.as_str()) {
+        match (is_it, *fields.get(1)? == pid) {
             (true, _) => Some(own + ended),
             (false, true) => Some(own),
             (false, false) => None,
         }
     });
     TICK * ticks.sum::<u32>()
+}
+
+pub(crate) fn resident_bytes_of(pid: &str) -> u64 {
+    field(&Path::new("/proc").join(pid).join("status"), "VmRSS:").unwrap_or(0) * 1024
 }
 
 fn field(path: &Path, name: &str) -> Option<u64> {

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use afl_agents::worker::{Config, Ended, Profile, Told, Worker};
+use afl_engine::policy::names_capability;
 use afl_engine::time::Millis;
 use afl_lang::render::Color;
 use clap::Args;
@@ -50,6 +51,9 @@ pub(crate) struct Options {
     /// Take only facets whose name matches, such as `billing.*`; can be repeated
     #[arg(long = "topic", value_name = "PATTERN")]
     topics: Vec<String>,
+    /// Something that this agent has, such as `gpu`, for facets `with Needs`; can be repeated
+    #[arg(long = "capability", value_name = "NAME", value_parser = capability)]
+    capabilities: Vec<String>,
     /// The task list to take work from
     #[arg(long, value_name = "NAME")]
     task_list: Option<String>,
@@ -127,6 +131,7 @@ impl Options {
     fn config(&self) -> Config {
         let mut config = Config::of(self.profile);
         config.topics.clone_from(&self.topics);
+        config.capabilities.clone_from(&self.capabilities);
         if let Some(list) = &self.task_list {
             config.task_list.clone_from(list);
         }
@@ -146,6 +151,13 @@ impl Options {
         config.http_port = self.http_port.or(config.http_port);
         config
     }
+}
+
+fn capability(name: &str) -> Result<String, String> {
+    if names_capability(name) {
+        return Ok(name.to_owned());
+    }
+    Err("write letters, digits, `-`, `_`, `.` or `:`".to_owned())
 }
 
 fn profiles() -> impl TypedValueParser<Value = Profile> {
@@ -173,7 +185,14 @@ fn lines(told: &Told, config: &Config, flag: &str, color: Color) -> String {
             text.push_str(&handlers(names));
             if names.is_empty() {
                 let help = paint("help:", color::HELP, color);
-                let to_do = "register one with `afl handlers register`, or give some with `--handlers`";
+                let to_do = match config.profile {
+                    Profile::Registry => {
+                        "register one with `afl handlers register`, or give some with `--handlers`"
+                    }
+                    Profile::Poller | Profile::Service => {
+                        "give some with `--handlers`; what is registered is for `--profile registry`"
+                    }
+                };
                 writeln!(text, "{help} {to_do}{}", in_store(flag)).expect(ANY_TEXT);
             }
             text

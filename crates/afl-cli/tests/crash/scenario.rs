@@ -98,14 +98,8 @@ async fn act(directory: &Path, crash: Option<Crash>) {
 }
 
 fn everything() -> Request {
-    Request {
-        names: Names::All,
-        lists: vec!["default".to_owned()],
-        max: 1,
-        // Over at once, so that whoever comes after a crash need not wait.
-        lease: Millis(1),
-        owner: "agent".to_owned(),
-    }
+    // Over at once, so that whoever comes after a crash need not wait.
+    Request { lease: Millis(1), ..Request::new(Names::All, "agent") }
 }
 
 /// The effect comes before the report, as in life.

@@ -1,5 +1,7 @@
 //! F15: handlers that do harm. The agent has one slot, and after each of them it does honest work.
 
+use std::time::Duration;
+
 use afl_engine::run::RunStatus;
 use afl_engine::task::TaskState;
 
@@ -31,6 +33,8 @@ facet = "Honest"
 module = "builtin:echo"
 "#;
 
+/// Longer than poison can keep an agent from extending it.
+const LEASE: Duration = Duration::from_secs(10);
 /// Long enough for a busy machine to start a process.
 const PATIENT: u32 = 60_000;
 const IMPATIENT: u32 = 700;
@@ -86,7 +90,7 @@ impl Poison {
         world.write("poison.py", self.text);
         let list = LIST.replace("MODULE", module).replace("TIMEOUT", &self.timeout_ms.to_string());
         world.write("handlers.toml", &list);
-        world.agent("only", &["--handlers", "handlers.toml", "--max-concurrent", "1"])
+        world.agent_with(LEASE, "only", &["--handlers", "handlers.toml", "--max-concurrent", "1"])
     }
 }
 
@@ -142,7 +146,7 @@ yes 'a line that says nothing' | head -c 50000000 >&2
 head -c 50000000 /dev/zero >&2
 echo '{\"n\": 1}'
 ";
-const MOST_KB: u64 = 60_000;
+const MOST_KB: u64 = 90_000;
 const MOST_LOGGED: usize = 10_000_000;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -98,7 +98,11 @@ impl World {
 
     /// An agent with the lease of these tests, and what else is said.
     pub(crate) fn agent(&self, name: &str, arguments: &[&str]) -> Process {
-        let lease = LEASE.as_millis().to_string();
+        self.agent_with(LEASE, name, arguments)
+    }
+
+    pub(crate) fn agent_with(&self, lease: Duration, name: &str, arguments: &[&str]) -> Process {
+        let lease = lease.as_millis().to_string();
         let common = ["agent", "--name", name, "--lease-ms", &lease];
         let mut command = self.command(&[&common, arguments].concat());
         Process::listening(command.stderr(Stdio::piped()), |child| {

@@ -1,6 +1,8 @@
 //! The settings of policies, evaluated.
 
-use crate::policy::{Policy, PolicyKind, Retry};
+use std::collections::BTreeSet;
+
+use crate::policy::{Policy, PolicyKind, Retry, names_capability};
 use crate::time::Millis;
 use crate::value::{Map, Value};
 
@@ -48,6 +50,7 @@ pub(super) fn apply(policy: &mut Policy, kind: PolicyKind, args: &Map<String, Va
             }
             policy.task_list = Some(name.to_owned());
         }
+        PolicyKind::Needs => policy.needs = capabilities(args, kind)?,
     }
     Ok(())
 }
@@ -60,6 +63,17 @@ fn integer(args: &Map<String, Value>, name: &str, kind: PolicyKind) -> Result<Op
             Some(_) | None => Err(format!("`{name}` of `{kind}` must be an integer from zero up")),
         },
     }
+}
+
+fn capabilities(args: &Map<String, Value>, kind: PolicyKind) -> Result<Vec<String>, String> {
+    let given = args.get("capabilities").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let named = given.iter().map(|value| match value.as_str() {
+        Some(name) if names_capability(name) => Ok(name.to_owned()),
+        Some(_) | None => Err(format!(
+            "`{kind}` takes names of letters, digits, `-`, `_`, `.` and `:`, and {value} is none"
+        )),
+    });
+    Ok(named.collect::<Result<BTreeSet<_>, _>>()?.into_iter().collect())
 }
 
 fn at_least_one(args: &Map<String, Value>, name: &str, kind: PolicyKind) -> Result<u32, String> {

@@ -298,11 +298,11 @@ async fn a_step_is_not_answered_where_that_would_be_wrong() {
 }
 
 #[tokio::test]
-async fn a_result_that_lacks_something_fails_the_step_and_can_be_told_again() {
+async fn a_result_that_lacks_something_is_refused_and_can_be_told_again() {
     let scene = Scene::uncertain("Letter", "Letter.a").await;
-    assert_eq!(scene.done(json!({})).await.unwrap(), Answered::Now);
-    let error = scene.world.run(&scene.run).await.error.unwrap();
-    assert_eq!(error.message, "the result of `t.Send` lacks `n`, which must be Long");
+    let refused = refusal(scene.done(json!({"m": 3})).await);
+    assert!(refused.ends_with("is refused: it lacks `n`"), "{refused}");
+    assert!(scene.task().await.is_uncertain());
     assert_eq!(scene.done(json!({"n": 3})).await.unwrap(), Answered::Now);
     assert_eq!(scene.world.claim(10).await[0].payload["n"], 3);
 }

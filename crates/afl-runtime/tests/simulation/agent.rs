@@ -49,13 +49,8 @@ pub(crate) enum Mood {
 impl Agent {
     pub(crate) async fn live(self) {
         loop {
-            let request = Request {
-                names: Names::All,
-                lists: vec!["default".to_owned()],
-                max: 1 + self.below(3),
-                lease: LEASE,
-                owner: self.name.clone(),
-            };
+            let max = 1 + self.below(3);
+            let request = Request { max, lease: LEASE, ..Request::new(Names::All, &self.name) };
             if let Ok(claims) = self.service.claim(&request).await {
                 for claim in claims {
                     self.work(claim).await;

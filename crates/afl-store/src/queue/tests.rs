@@ -143,8 +143,7 @@ impl World {
             [] => Names::All,
             names => Names::Only(names.iter().map(|name| (*name).to_owned()).collect()),
         };
-        let request =
-            Request { names, lists: vec!["default".to_owned()], max, lease: LEASE, owner: "a1".to_owned() };
+        let request = Request { max, lease: LEASE, ..Request::new(names, "a1") };
         self.queue.claim(&request).await.unwrap()
     }
 

@@ -22,7 +22,14 @@ pub(super) struct Turns {
 struct Served {
     claims: u64,
     buckets: BTreeMap<String, Seen>,
+    /// The bucket that the last claims took from, and how many of them.
+    streak: (String, u32),
+    /// Whether nothing waited at the last look.
+    rests: bool,
 }
+
+/// After so many claims of one bucket the next task is expected there.
+const STREAK: u32 = 2;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
@@ -81,6 +88,41 @@ impl Turns {
             served.claims += 1;
             let claim = served.claims;
             served.entry(bucket).claim = claim;
+            match &mut served.streak {
+                (last, count) if last == bucket => *count = count.saturating_add(1),
+                streak => *streak = (bucket.to_owned(), 1),
+            }
+            served.rests = false;
+            false
+        });
+    }
+
+    pub(super) fn nothing_waits(&self) {
+        self.served.send_if_modified(|served| {
+            served.rests = true;
+            false
+        });
+    }
+
+    /// Where a task is likely to be, when nothing waited before: whatever has come since passes nobody. A guess that was
+    /// wrong is followed by looks until there is reason for another.
+    pub(super) fn guess(&self) -> Option<String> {
+        let mut guess = None;
+        self.served.send_if_modified(|served| {
+            if served.rests && served.streak.1 >= STREAK {
+                served.rests = false;
+                served.streak.1 = 0;
+                guess = Some(served.streak.0.clone());
+            }
+            false
+        });
+        guess
+    }
+
+    /// A guess was right.
+    pub(super) fn guessed(&self) {
+        self.served.send_if_modified(|served| {
+            served.streak.1 = STREAK;
             false
         });
     }

@@ -15,7 +15,8 @@ pub mod bucket {
     pub const ARRIVED: &str = "arrived";
     /// Tasks that wait for their next attempt, by the time of it.
     pub const TIMERS: &str = "timers";
-    /// Before a task list and a name: tasks that may be claimed, the most urgent first.
+    /// Before a task list and a name, and behind these what an agent must have: tasks that may be claimed, the most
+    /// urgent first.
     pub const TASKS: &str = "tasks/";
     /// Before a task list and a name: tasks that are being worked on, by the time to look after them.
     pub const RUNNING: &str = "running/";
@@ -26,12 +27,31 @@ pub mod bucket {
     /// Before the name of a [`Shelf`](super::Shelf).
     pub const RUNS: &str = "runs/";
 
+    /// No facet and no capability has it in its name.
+    const NEEDS: char = '+';
+
     pub fn tasks(list: &str, name: &str) -> String {
         format!("{TASKS}{list}/{name}")
     }
 
+    pub(crate) fn tasks_that_need(list: &str, name: &str, needs: &[String]) -> String {
+        let mut bucket = tasks(list, name);
+        for need in needs {
+            bucket.push(NEEDS);
+            bucket.push_str(need);
+        }
+        bucket
+    }
+
+    /// The facet that the end of a bucket's name says, and what an agent must have to do its tasks.
+    pub fn name_and_needs(end: &str) -> (&str, impl Iterator<Item = &str>) {
+        let mut parts = end.split(NEEDS);
+        (parts.next().unwrap_or(end), parts)
+    }
+
     /// Where the tasks of a bucket of [`TASKS`] are while they are worked on.
     pub(crate) fn running_beside(tasks: &str) -> String {
+        let tasks = tasks.split(NEEDS).next().unwrap_or(tasks);
         tasks.replacen(TASKS, RUNNING, 1)
     }
 
@@ -115,7 +135,10 @@ pub(crate) fn of_event(event: &Event, at: Millis) -> Option<Place> {
 pub(crate) fn of_task(task: &Task) -> Option<Place> {
     let (list, name) = (&task.task_list_name, &task.name);
     match (task.state, task.not_before) {
-        (TaskState::Pending, None) => Some(Place { bucket: bucket::tasks(list, name), rank: urgency(task) }),
+        (TaskState::Pending, None) => {
+            let bucket = bucket::tasks_that_need(list, name, &task.policy.needs);
+            Some(Place { bucket, rank: urgency(task) })
+        }
         (TaskState::Pending, Some(at)) => Some(Place { bucket: bucket::TIMERS.to_owned(), rank: at.0 }),
         (TaskState::Running | TaskState::AwaitingResponse, _) => {
             let deadline = task.deadline().expect("a task in work has a lease");

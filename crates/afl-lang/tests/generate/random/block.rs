@@ -10,13 +10,14 @@ use super::scope::{Reference, Scope};
 /// Step names; a number is put behind all but the keywords.
 const STEP_NAMES: [&str; 8] = ["s", "step", "in", "sys", "yield", "with", "model", "andThen"];
 
-const POLICIES: [&str; 6] = [
+const POLICIES: [&str; 7] = [
     "with Retry ( max = 3 , backoff_ms = 100 )",
     "with Timeout ( seconds = 30 )",
     "with Priority ( level = 5 )",
     "with afl . policy . Limit ( concurrency = 2 )",
     "with Effect ( kind = \"pure\" )",
     "with TaskList ( name = \"a\" )",
+    "with Needs ( capabilities = [ \"gpu\" ] )",
 ];
 
 impl Generator<'_, '_> {

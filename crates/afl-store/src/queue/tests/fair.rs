@@ -97,3 +97,49 @@ async fn a_claim_is_one_look_and_one_take_whatever_waits() {
     calls(&world, 2).await;
     assert_eq!(calls(&world, 1).await, (1, 1));
 }
+
+#[tokio::test]
+async fn a_lone_task_where_the_last_ones_were_is_taken_without_a_look() {
+    let world = World::new().await;
+    for number in 0..2 {
+        world.ask(number, "a.F", Policy::default()).await;
+        assert_eq!(calls(&world, 5).await, (1, 1));
+        assert_eq!(calls(&world, 5).await, (1, 0));
+    }
+    for number in 2..4 {
+        world.ask(number, "a.F", Policy::default()).await;
+        assert_eq!(calls(&world, 5).await, (0, 1));
+        assert_eq!(calls(&world, 5).await, (1, 0));
+    }
+    // Wrong once, then it looks again.
+    world.ask(4, "b.G", Policy::default()).await;
+    assert_eq!(calls(&world, 5).await, (1, 2));
+    assert_eq!(calls(&world, 5).await, (1, 0));
+    world.ask(5, "b.G", Policy::default()).await;
+    assert_eq!(calls(&world, 5).await, (1, 1));
+}
+
+#[tokio::test]
+async fn a_task_goes_to_an_agent_that_has_all_it_needs() {
+    let world = World::new().await;
+    let needing = |needs: &[&str]| Policy {
+        needs: needs.iter().map(|need| (*need).to_owned()).collect(),
+        limit: Some(2),
+        ..Policy::default()
+    };
+    world.ask(0, "a.F", needing(&["gpu"])).await;
+    world.ask(1, "a.F", needing(&["cuda", "gpu"])).await;
+    world.ask(2, "a.F", needing(&[])).await;
+    let claim = async |names: Names, has: &[&str]| {
+        let capabilities = has.iter().map(|has| (*has).to_owned()).collect();
+        let request = Request { max: 9, capabilities, ..Request::new(names, "a1") };
+        let claims = world.queue.claim(&request).await.unwrap();
+        claims.into_iter().map(|claim| claim.task.path).collect::<Vec<_>>()
+    };
+    let only = || Names::Only(vec!["a.F".to_owned()]);
+    assert_eq!(claim(only(), &["cuda"]).await, ["W.s2"]);
+    assert_eq!(claim(Names::All, &[]).await, <[&str; 0]>::default());
+    assert_eq!(claim(only(), &["gpu", "linux"]).await, ["W.s0"]);
+    // Two of the facet run, whatever they need.
+    assert_eq!(claim(Names::All, &["gpu", "cuda"]).await, <[&str; 0]>::default());
+}
