@@ -242,7 +242,7 @@ fn a_start_that_was_handed_over_can_be_withdrawn_and_asked_for_again() {
     let why = world.json(&["why", &run, "--json"]);
     assert_eq!(why["unserved"], serde_json::json!(["Charge"]), "{why}");
     let ended = world.json(&["tasks", "--state", "completed", "--name", "afl:execute", "--json"]);
-    assert_eq!(ended["tasks"][0]["run"], start, "{ended}");
+    assert_eq!(ended["tasks"][0]["workflow_id"], start, "{ended}");
 }
 
 // covers: SDK-8.1-a
