@@ -3,13 +3,12 @@
 #![cfg(unix)]
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Command, Output, Stdio};
+use std::time::Instant;
 
+use afl_testbed::{PATIENCE, Process};
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -40,7 +39,6 @@ from agentflow import handler
 async def charge(payload):
     return {"receipt": "quick"}
 "#;
-const PATIENCE: Duration = Duration::from_mins(1);
 const LEASE_MS: &str = "1000";
 
 /// A folder with a store, a program and handlers of two kinds.
@@ -70,56 +68,13 @@ fn start(folder: &Path) -> String {
         .to_owned()
 }
 
-struct Agent {
-    child: Child,
-    lines: Receiver<String>,
-}
-
-impl Agent {
-    fn start(folder: &Path, name: &str, handlers: &str) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_afl"))
-            .args(["agent", "--name", name, "--handlers", handlers, "--lease-ms", LEASE_MS])
-            .env_remove("AFL_STORE")
-            .current_dir(folder)
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("afl runs");
-        let (tell, lines) = channel();
-        let stderr = BufReader::new(child.stderr.take().expect("it is piped"));
-        thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| tell.send(line)));
-        Self { child, lines }
-    }
-
-    /// Reads on until a line has this text.
-    fn says(&self, text: &str) {
-        let mut said = Vec::new();
-        loop {
-            match self.lines.recv_timeout(PATIENCE) {
-                Ok(line) if line.contains(text) => return,
-                Ok(line) => said.push(line),
-                Err(error) => panic!("{error}: no `{text}` in {said:#?}"),
-            }
-        }
-    }
-
-    fn signal(&self, name: &str) {
-        let sent =
-            Command::new("kill").args([name, &self.child.id().to_string()]).status().expect("kill runs");
-        assert!(sent.success());
-    }
-
-    /// Asks it to end, and gives its exit code.
-    fn end(mut self) -> Option<i32> {
-        self.signal("-TERM");
-        self.child.wait().expect("it ends").code()
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
+fn agent(folder: &Path, name: &str, handlers: &str) -> Process {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_afl"));
+    command.args(["agent", "--name", name, "--handlers", handlers, "--lease-ms", LEASE_MS]);
+    command.env_remove("AFL_STORE").current_dir(folder);
+    Process::listening(command.stderr(Stdio::piped()), |child| {
+        Box::new(child.stderr.take().expect("it is piped"))
+    })
 }
 
 fn finished(folder: &Path, run: &str, receipt: &str) {
@@ -133,13 +88,13 @@ fn finished(folder: &Path, run: &str, receipt: &str) {
 fn f2_the_work_of_a_killed_agent_is_done_by_another() {
     let world = world();
     let run = start(world.path());
-    let mut first = Agent::start(world.path(), "first", "slow.py");
+    let mut first = agent(world.path(), "first", "slow.py");
     first.says("Pay.charge of run");
-    first.signal("-KILL");
+    first.signal(Signal::KILL);
     first.child.wait().unwrap();
-    let second = Agent::start(world.path(), "second", "quick.py");
+    let second = agent(world.path(), "second", "quick.py");
     second.says(&format!("Pay.charge of run {run}: done"));
-    assert_eq!(second.end(), Some(0));
+    second.end();
     finished(world.path(), &run, "quick");
 }
 
@@ -147,15 +102,16 @@ fn f2_the_work_of_a_killed_agent_is_done_by_another() {
 fn f5_the_late_answer_of_an_agent_that_stood_still_is_refused() {
     let world = world();
     let run = start(world.path());
-    let first = Agent::start(world.path(), "first", "slow.py");
+    let first = agent(world.path(), "first", "slow.py");
     first.says("begun");
-    first.signal("-STOP");
-    let second = Agent::start(world.path(), "second", "quick.py");
+    first.signal(Signal::STOP);
+    let second = agent(world.path(), "second", "quick.py");
     second.says(&format!("Pay.charge of run {run}: done"));
     fs::write(world.path().join("go"), "").unwrap();
-    first.signal("-CONT");
+    first.signal(Signal::CONT);
     first.says("lost to another agent");
-    assert_eq!((first.end(), second.end()), (Some(0), Some(0)));
+    first.end();
+    second.end();
     finished(world.path(), &run, "quick");
 }
 
@@ -163,9 +119,9 @@ fn f5_the_late_answer_of_an_agent_that_stood_still_is_refused() {
 fn an_agent_that_is_told_to_end_finishes_what_it_has_begun() {
     let world = world();
     let run = start(world.path());
-    let mut agent = Agent::start(world.path(), "only", "slow.py");
+    let mut agent = agent(world.path(), "only", "slow.py");
     agent.says("begun");
-    agent.signal("-TERM");
+    agent.signal(Signal::TERM);
     agent.says("stopping");
     fs::write(world.path().join("go"), "").unwrap();
     agent.says("done after");
@@ -179,7 +135,7 @@ fn an_agent_that_is_told_to_end_finishes_what_it_has_begun() {
 fn an_operator_sees_who_does_what_and_decides_otherwise() {
     let world = world();
     let run = start(world.path());
-    let agent = Agent::start(world.path(), "only", "slow.py");
+    let agent = agent(world.path(), "only", "slow.py");
     agent.says("begun");
     let tasks = json(&afl(world.path(), &["tasks", "--state", "running", "--name", "Charge", "--json"]));
     assert_eq!(
@@ -222,7 +178,7 @@ fn an_operator_sees_who_does_what_and_decides_otherwise() {
     );
     let twice = afl(world.path(), &["task", "cancel", &run, "Pay.charge"]);
     assert_eq!(twice.status.code(), Some(2), "{twice:?}");
-    assert_eq!(agent.end(), Some(0));
+    agent.end();
 }
 
 #[test]
@@ -251,11 +207,11 @@ fn g4_f2_a_person_says_what_came_of_work_whose_agent_was_killed() {
     );
     fs::write(world.path().join("pay.afl"), program).unwrap();
     let run = start(world.path());
-    let mut first = Agent::start(world.path(), "first", "slow.py");
+    let mut first = agent(world.path(), "first", "slow.py");
     first.says("begun");
-    first.signal("-KILL");
+    first.signal(Signal::KILL);
     first.child.wait().unwrap();
-    let second = Agent::start(world.path(), "second", "quick.py");
+    let second = agent(world.path(), "second", "quick.py");
     let asked = Instant::now();
     let wait = loop {
         let why = json(&afl(world.path(), &["why", &run, "--json"]));
@@ -278,7 +234,7 @@ fn g4_f2_a_person_says_what_came_of_work_whose_agent_was_killed() {
     // The agent may have been killed before its handler began.
     let calls = fs::read_to_string(world.path().join("calls")).unwrap_or_default();
     assert!(calls.len() <= 1, "it was begun {} times", calls.len());
-    assert_eq!(second.end(), Some(0));
+    second.end();
 }
 
 #[test]

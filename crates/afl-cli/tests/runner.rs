@@ -3,14 +3,13 @@
 #![cfg(unix)]
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::thread;
-use std::time::Duration;
+use std::process::{Command, Output, Stdio};
 
+use afl_testbed::Process;
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -34,7 +33,6 @@ def charge(payload):
         time.sleep(0.01)
     return {"receipt": "slow"}
 "#;
-const PATIENCE: Duration = Duration::from_mins(1);
 
 struct World {
     folder: TempDir,
@@ -74,20 +72,14 @@ impl World {
         self.json(&arguments)["run"].as_str().expect("it names the run").to_owned()
     }
 
-    fn agent(&self, more: &[&str]) -> Agent {
+    fn agent(&self, more: &[&str]) -> Process {
         let arguments =
             [&["agent", "--profile", "service", "--handlers", "slow.py", "--http-port", "0"], more];
-        let mut child = Command::new(env!("CARGO_BIN_EXE_afl"))
-            .args(arguments.concat())
-            .env_remove("AFL_STORE")
-            .current_dir(self.folder.path())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("afl runs");
-        let (tell, lines) = channel();
-        let stderr = BufReader::new(child.stderr.take().expect("it is piped"));
-        thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| tell.send(line)));
-        Agent { child, lines }
+        let mut command = Command::new(env!("CARGO_BIN_EXE_afl"));
+        command.args(arguments.concat()).env_remove("AFL_STORE").current_dir(self.folder.path());
+        Process::listening(command.stderr(Stdio::piped()), |child| {
+            Box::new(child.stderr.take().expect("it is piped"))
+        })
     }
 
     fn finished(&self, run: &str) {
@@ -95,42 +87,6 @@ impl World {
         assert_eq!((&shown["status"], &shown["outputs"]["receipt"]), (&"completed".into(), &"slow".into()));
         let doctor = self.afl(&["doctor"]);
         assert!(doctor.status.success(), "{doctor:?}");
-    }
-}
-
-struct Agent {
-    child: Child,
-    lines: Receiver<String>,
-}
-
-impl Agent {
-    /// Reads on until a line has this text.
-    fn says(&self, text: &str) -> String {
-        let mut said = Vec::new();
-        loop {
-            match self.lines.recv_timeout(PATIENCE) {
-                Ok(line) if line.contains(text) => return line,
-                Ok(line) => said.push(line),
-                Err(error) => panic!("{error}: no `{text}` in {said:#?}"),
-            }
-        }
-    }
-
-    fn signal(&self, name: &str) {
-        let sent =
-            Command::new("kill").args([name, &self.child.id().to_string()]).status().expect("kill runs");
-        assert!(sent.success());
-    }
-
-    fn code(&mut self) -> Option<i32> {
-        self.child.wait().expect("it ends").code()
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
     }
 }
 
@@ -175,7 +131,7 @@ fn a_service_makes_starts_tells_its_status_and_drains_when_it_is_told_to_end() {
     let servers = world.json(&["servers", "--json"]);
     assert_eq!(servers["servers"][0]["http"], status.replace("/status", ""), "{servers}");
 
-    agent.signal("-INT");
+    agent.signal(Signal::INT);
     agent.says("stopping");
     assert_eq!(get(&health).0, 503);
     fs::write(world.path("go"), "").expect("it is written");
@@ -197,7 +153,7 @@ fn what_takes_longer_than_the_shutdown_may_is_killed_and_given_back() {
     agent.says("begun");
     // Nobody gets past a pipe before the other end is there.
     let pid = fs::read_to_string(world.path("pid")).expect("it is told");
-    agent.signal("-TERM");
+    agent.signal(Signal::TERM);
     agent.says("given back undone");
     assert_eq!(agent.code(), Some(0));
     assert!(!Path::new("/proc").join(pid).exists(), "its interpreter is gone with it");
@@ -207,14 +163,14 @@ fn what_takes_longer_than_the_shutdown_may_is_killed_and_given_back() {
     fs::write(world.path("go"), "").expect("it is written");
     let mut next = world.agent(&[]);
     next.says("done after");
-    next.signal("-TERM");
+    next.signal(Signal::TERM);
     assert_eq!(next.code(), Some(0));
     world.finished(&run);
 }
 
 #[test]
 fn a_second_signal_ends_it_at_once() {
-    for signal in ["-TERM", "-INT"] {
+    for signal in [Signal::TERM, Signal::INT] {
         let world = World::new();
         world.start(&[]);
         let mut agent = world.agent(&[]);
@@ -222,7 +178,7 @@ fn a_second_signal_ends_it_at_once() {
         agent.signal(signal);
         agent.says("stopping");
         agent.signal(signal);
-        assert_eq!(agent.code(), Some(130), "{signal}");
+        assert_eq!(agent.code(), Some(130), "{signal:?}");
     }
 }
 

@@ -38,12 +38,14 @@ pub(crate) struct Janitor {
     /// The lock, and until when it is ours by the store's clock.
     hold: Option<(Hold, Millis)>,
     next_chores: Millis,
+    /// How long to wait while something is due that cannot be done here.
+    patience: Duration,
 }
 
 impl Janitor {
     pub(crate) fn new(service: Service) -> Self {
         let owner = service.fresh_id();
-        Self { service, owner, hold: None, next_chores: Millis(0) }
+        Self { service, owner, hold: None, next_chores: Millis(0), patience: OVERDUE }
     }
 
     /// A round whenever something may be due. Claims of other processes are found by the slow rounds: they come by the
@@ -79,14 +81,21 @@ impl Janitor {
             self.do_chores(now).await?;
         }
         let wait = next.map(|next| u64::try_from(next.since(now).0));
-        if next.is_none_or(|next| next > now.plus(HELD_FOR)) {
+        if next.is_none_or(|next| next <= now || next > now.plus(HELD_FOR)) {
             self.let_go().await?;
+        }
+        if !matches!(wait, Some(Err(_))) {
+            self.patience = OVERDUE;
         }
         Ok(match wait {
             None => IDLE,
             Some(Ok(wait)) => Duration::from_millis(wait).clamp(LEAST, IDLE),
-            // It is due and was not done, so perhaps it cannot be.
-            Some(Err(_)) => OVERDUE,
+            // It is due and was not done: perhaps another process can, one that reads newer records.
+            Some(Err(_)) => {
+                let wait = self.patience;
+                self.patience = (2 * wait).min(IDLE);
+                wait
+            }
         })
     }
 

@@ -1,5 +1,7 @@
 //! What the janitor tells people of: agents that went offline, tasks that nobody takes. Each is told once.
 
+use std::cmp::Reverse;
+
 use afl_engine::time::Millis;
 use afl_store::backend::Durability;
 use afl_store::notification::{KEPT_FOR, Notification, STUCK_AFTER};
@@ -27,6 +29,14 @@ pub enum Mark {
 }
 
 impl Service {
+    /// Those that nobody has read, the newest first.
+    pub async fn unread(&self) -> Result<Vec<Notice>, Error> {
+        let mut unread = self.collection::<Notification>().all().await?;
+        unread.retain(|(_, stored)| !stored.item.read);
+        unread.sort_by_key(|(_, stored)| Reverse(stored.item.created));
+        Ok(unread.into_iter().map(|(id, stored)| Notice { id, notification: stored.item }).collect())
+    }
+
     /// The newest first.
     pub async fn notifications(&self, limit: usize) -> Result<Vec<Notice>, Error> {
         let newest = self.collection::<Notification>().newest(limit).await?;

@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use super::notes::{Level, Line, Notes, Progress, Stream};
+use super::notes::{Level, Line, Notes, Progress, Stream, cut};
 use super::{Failure, FailureKind, Object};
 
 /// What the holder of the task knows of this attempt.
@@ -92,7 +92,8 @@ impl Context {
     }
 
     /// A sign of life that says how far the work is.
-    pub fn progress(&self, progress: Progress) {
+    pub fn progress(&self, mut progress: Progress) {
+        cut(&mut progress.message);
         self.tell(|notes| notes.progress = Some(progress));
         self.heartbeat();
     }

@@ -86,7 +86,7 @@ impl Notes {
     }
 }
 
-fn cut(text: &mut String) {
+pub(super) fn cut(text: &mut String) {
     if text.len() > MAX_LINE_BYTES {
         let end = text.floor_char_boundary(MAX_LINE_BYTES);
         text.truncate(end);

@@ -36,6 +36,16 @@ pub enum Ended {
     Locked,
 }
 
+impl Ended {
+    /// Whether nobody else has to do it, by what this worker did.
+    pub fn is_done(&self) -> bool {
+        match self {
+            Self::Completed | Self::Failed { .. } | Self::Canceled => true,
+            Self::GivenBack | Self::Lost | Self::Locked => false,
+        }
+    }
+}
+
 /// Why an attempt is stopped before its end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Halt {
@@ -231,21 +241,16 @@ impl<'a> Attempt<'a> {
     /// Stores what the handler told.
     async fn note(&mut self, notes: Notes) -> Option<CancelReason> {
         for line in notes.lines {
-            if self.logged_bytes >= LOG_MOST_BYTES {
-                self.beyond += 1;
-                continue;
-            }
-            self.logged_bytes += line.text.len();
-            self.lines.push(stored(line));
+            self.push(stored(line));
         }
         if notes.dropped_lines > 0 {
             let text =
                 format!("{} lines dropped: they came faster than they could be stored", notes.dropped_lines);
-            self.lines.push(system(LogLevel::Warn, text));
+            self.push(system(LogLevel::Warn, text));
         }
         if let Some(progress) = notes.progress {
             let fraction = progress.fraction.map(|done| format!("{:.0}% ", done * 100.0)).unwrap_or_default();
-            self.lines.push(system(LogLevel::Info, format!("{fraction}{}", progress.message)));
+            self.push(system(LogLevel::Info, format!("{fraction}{}", progress.message)));
         }
         if !self.lines.is_empty() {
             self.since.get_or_insert_with(Instant::now);
@@ -260,10 +265,20 @@ impl<'a> Attempt<'a> {
             Told::Canceled => Some(CancelReason::Requested),
             Told::Later => {
                 let text = "a part of the result could not be stored: the store is away".to_owned();
-                self.lines.push(system(LogLevel::Warn, text));
+                self.push(system(LogLevel::Warn, text));
                 None
             }
         }
+    }
+
+    /// A line, unless the log is full.
+    fn push(&mut self, line: LogLine) {
+        if self.logged_bytes >= LOG_MOST_BYTES {
+            self.beyond += 1;
+            return;
+        }
+        self.logged_bytes += line.text.len();
+        self.lines.push(line);
     }
 
     async fn flush(&mut self) {
@@ -271,8 +286,15 @@ impl<'a> Attempt<'a> {
         if self.lines.is_empty() {
             return;
         }
-        let lines = std::mem::take(&mut self.lines);
-        match told(&self.service.log(&self.claim.ticket, self.page, lines.clone()).await) {
+        let mut lines = std::mem::take(&mut self.lines);
+        let answer = self.service.log(&self.claim.ticket, self.page, lines.clone()).await;
+        let mut taken = told(&answer);
+        if answer.is_err_and(is_too_large) {
+            let text = format!("{} lines dropped: together they are too large to be stored", lines.len());
+            lines = vec![system(LogLevel::Warn, text)];
+            taken = told(&self.service.log(&self.claim.ticket, self.page, lines.clone()).await);
+        }
+        match taken {
             Told::Accepted => self.page += 1,
             // Lines of a lost attempt belong to nobody.
             Told::Lost | Told::Canceled => {}
@@ -348,6 +370,22 @@ fn told<T>(answer: &Result<T, Refusal>) -> Told {
         ) => Told::Lost,
         Err(Refusal::Canceled { .. }) => Told::Canceled,
         Err(Refusal::Store(_)) => Told::Later,
+    }
+}
+
+/// Whether no store takes this page, whenever it is sent.
+fn is_too_large(refusal: Refusal) -> bool {
+    match refusal {
+        Refusal::TooLarge { .. } => true,
+        Refusal::Store(error) => {
+            let error = afl_runtime::Error::from(error);
+            !error.is_of_store() && !error.is_damage()
+        }
+        Refusal::LeaseLost { .. }
+        | Refusal::Canceled { .. }
+        | Refusal::Unknown { .. }
+        | Refusal::TooEarly { .. }
+        | Refusal::NotOpen { .. } => false,
     }
 }
 

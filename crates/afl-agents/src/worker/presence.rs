@@ -1,5 +1,6 @@
 //! What others know of a worker: its record in the registry of servers, and the handlers it has heard of.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use afl_runtime::server::{PURGED_AFTER, Server};
@@ -95,7 +96,7 @@ impl Worker {
             error,
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            http: self.http_address().map(|address| format!("http://{address}")),
+            http: self.http_address().map(|address| url(address, &config.server_name)),
         };
         let version = known.map(|known| known.version);
         let put = servers.put(&self.server_id, &server, version, Durability::Relaxed).await;
@@ -110,5 +111,14 @@ impl Worker {
             self.service.locks().sweep(ITEMS, before).await.map_err(afl_runtime::Error::from)?;
         }
         Ok(())
+    }
+}
+
+/// Where others ask for the status: who listens on all addresses is found by the name of its machine.
+fn url(address: SocketAddr, server_name: &str) -> String {
+    if address.ip().is_unspecified() {
+        format!("http://{server_name}:{}", address.port())
+    } else {
+        format!("http://{address}")
     }
 }

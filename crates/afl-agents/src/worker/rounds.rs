@@ -80,22 +80,34 @@ impl Worker {
     /// One round, each task after the other, without anything in the background; says how many it did.
     pub async fn poll_once(&self) -> Result<usize, WorkerError> {
         self.refresh().await?;
-        let (_stop, never) = watch::channel(false);
-        let granted = Instant::now();
-        let claims = self.claim(self.config.max_concurrent).await?;
         let mut done = 0;
-        for (claim, hand) in claims {
-            match self.attempt(&claim, &hand, granted, never.clone()).await {
-                Ended::Locked => {}
-                Ended::Completed
-                | Ended::Failed { .. }
-                | Ended::GivenBack
-                | Ended::Lost
-                | Ended::Canceled => done += 1,
+        for _ in 0..self.config.max_concurrent {
+            let Some((claim, ended)) = self.do_next().await? else { break };
+            done += usize::from(ended.is_done());
+            // What a system task makes is work of the next round.
+            if !claim.task.workflow_id.is_run() {
+                break;
             }
         }
         self.service.turn().await?;
         Ok(done)
+    }
+
+    /// The same for the one task that is the next; says how it ended, if there was one.
+    pub async fn poll_one(&self) -> Result<Option<Ended>, WorkerError> {
+        self.refresh().await?;
+        let done = self.do_next().await?;
+        self.service.turn().await?;
+        Ok(done.map(|(_, ended)| ended))
+    }
+
+    /// Nobody extends the lease of a task that waits for its turn, so only what begins at once is claimed.
+    async fn do_next(&self) -> Result<Option<(Claim, Ended)>, WorkerError> {
+        let (_stop, never) = watch::channel(false);
+        let granted = Instant::now();
+        let Some((claim, hand)) = self.claim(1).await?.pop() else { return Ok(None) };
+        let ended = self.attempt(&claim, &hand, granted, never).await;
+        Ok(Some((claim, ended)))
     }
 
     async fn rounds(&self, until: impl Future<Output = ()> + Send) {
@@ -115,7 +127,10 @@ impl Worker {
             while attempts.try_join_next().is_some() {}
             let granted = Instant::now();
             let wait = match self.claim(slots.available_permits()).await {
-                Ok(claims) if claims.is_empty() => Duration::from_millis(self.config.poll_interval_ms),
+                Ok(claims) if claims.is_empty() => {
+                    backoff = BACKOFF_FIRST;
+                    Duration::from_millis(self.config.poll_interval_ms)
+                }
                 Ok(claims) => {
                     backoff = BACKOFF_FIRST;
                     for (claim, hand) in claims {

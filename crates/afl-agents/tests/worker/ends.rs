@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::world::{World, object, paid, work};
 
-const ONCE: &str = r#"
+pub(crate) const ONCE: &str = r#"
 namespace post {
     event facet Send(to: String) => (sent: Boolean)
     workflow Mail(to: String) => (sent: Boolean) andThen {

@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use afl_agents::handler::{Call, Failure, FailureKind, blocking, concurrent};
 use afl_agents::worker::Profile;
+use afl_runtime::Millis;
 use afl_runtime::server::ServerState;
 use serde_json::json;
 use tokio::sync::Barrier;
 
+use crate::ends::ONCE;
+use crate::spy::Hearing;
 use crate::world::{World, object, paid, work};
 
 const FAN: &str = r"
@@ -43,6 +47,36 @@ async fn one_poll_claims_does_and_continues_without_anything_in_the_background()
     assert_eq!(world.servers().await, [], "no record without a start");
     assert!(!worker.is_running());
     assert_ne!(worker.server_id(), world.worker(Profile::Poller).server_id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_poll_does_each_task_once_though_each_outlasts_a_lease() {
+    let world = World::simulated(Hearing::Good);
+    let worker = world.worker(Profile::Poller);
+    let calls = Arc::new(AtomicUsize::new(0));
+    let (counted, clock) = (calls.clone(), world.clock.clone());
+    worker.register(
+        "Send",
+        concurrent(move |_: Call| {
+            let (counted, clock) = (counted.clone(), clock.clone());
+            async move {
+                counted.fetch_add(1, Ordering::SeqCst);
+                // Two leases long.
+                for _ in 0..24 {
+                    clock.advance(Millis(5_000));
+                    tokio::time::sleep(Duration::from_secs(5)).await;
+                }
+                Ok(object(json!({"sent": true})))
+            }
+        }),
+    );
+    let runs = [world.start(ONCE, json!({"to": "ada"})).await, world.start(ONCE, json!({"to": "bob"})).await];
+    assert_eq!(worker.poll_once().await.unwrap(), 2);
+    assert_eq!(calls.load(Ordering::SeqCst), 2);
+    for run in runs {
+        world.service.ended(&run).await.unwrap();
+        assert_eq!(world.service.outputs(&run).await.unwrap()["sent"], json!(true));
+    }
 }
 
 // covers: SDK-4.3-e, SDK-3.4-c

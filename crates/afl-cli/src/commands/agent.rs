@@ -102,7 +102,7 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
     let showing = tokio::spawn(show(told, worker.config().clone(), options.store.flag(), color));
     let stop = Stop::on_signals();
     let ended = if options.once {
-        once(&worker).await
+        once(&worker, &stop).await
     } else {
         worker.start(stopped(stop)).await.map_err(Failure::from)
     };
@@ -116,8 +116,16 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
     Ok(Exit::Fine)
 }
 
-async fn once(worker: &Worker) -> Result<(), Failure> {
-    let done = worker.poll_once().await?;
+/// A signal lets it finish the task in work.
+async fn once(worker: &Worker, stop: &Stop) -> Result<(), Failure> {
+    let telling = tokio::spawn(stopped(stop.clone()));
+    let mut done = 0;
+    while !stop.is_asked()
+        && let Some(ended) = worker.poll_one().await?
+    {
+        done += usize::from(ended.is_done());
+    }
+    telling.abort();
     output::say(&format!("did {}\n", count(done, "task")));
     Ok(())
 }

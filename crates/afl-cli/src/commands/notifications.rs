@@ -68,14 +68,17 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
 
 async fn list(options: &Options) -> Result<(), Failure> {
     let service = options.store.open(Missing::Refuse).await?;
-    let mut notices = service.notifications(options.limit).await?;
-    let unread = notices.iter().filter(|notice| !notice.notification.read).count();
-    if options.unread {
-        notices.retain(|notice| !notice.notification.read);
-    }
+    let mut unread = service.unread().await?;
+    let unread_count = unread.len();
+    let notices = if options.unread {
+        unread.truncate(options.limit);
+        unread
+    } else {
+        service.notifications(options.limit).await?
+    };
     if options.json {
         let notices: Vec<Value> = notices.iter().map(entry).collect();
-        return output::json(&json!({"notifications": notices, "unread": unread}));
+        return output::json(&json!({"notifications": notices, "unread": unread_count}));
     }
     if notices.is_empty() {
         output::say("no notifications\n");

@@ -2,7 +2,7 @@
 
 use afl_engine::run::RunStatus;
 use afl_lang::render::Color;
-use afl_runtime::{Origin, SystemTask};
+use afl_runtime::{Origin, Service, Started, SystemTask};
 use clap::Args;
 use serde_json::json;
 
@@ -22,7 +22,8 @@ Examples:
 
 /// Start a workflow and leave it to agents and servers
 ///
-/// When it returns, the run is durable and as far as it comes by itself. Its id goes to standard output.
+/// When it returns, the run is durable and as far as it comes by itself; with `--enqueue`, the wish for it is durable and
+/// nothing has begun. The id of the run goes to standard output.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
@@ -54,17 +55,15 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
     };
     if options.json {
         output::json(&json!({"run": started.run, "status": started.status, "new": is_new}))?;
-    } else if options.enqueue && is_new {
+    } else if (options.enqueue && is_new) || is_waiting(&service, &started).await? {
         let served = Online::of(&service).await?.can_do(SystemTask::Execute.name());
+        let before = if is_new { "handed over" } else { "was handed over before with this key" };
         let who = if served {
-            "handed over; a runner starts it".to_owned()
+            "a runner starts it".to_owned()
         } else {
-            format!(
-                "handed over; no runner is online: start `afl agent --profile service{}`",
-                options.store.flag()
-            )
+            format!("no runner is online: start `afl agent --profile service{}`", options.store.flag())
         };
-        output::say(&format!("{who}\n"));
+        output::say(&format!("{before}; {who}\n"));
         output::data(&format!("{}\n", started.run))?;
     } else {
         let before = if is_new { "started" } else { "was started before with this key" };
@@ -80,4 +79,12 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
         output::data(&format!("{}\n", started.run))?;
     }
     Ok(Exit::Fine)
+}
+
+/// Whether the id is only reserved, and the run left to a runner that has not begun it.
+async fn is_waiting(service: &Service, started: &Started) -> Result<bool, Failure> {
+    match started.status {
+        RunStatus::Running => Ok(service.store().run(&started.run).await?.is_none()),
+        RunStatus::Paused | RunStatus::Failed | RunStatus::Completed | RunStatus::Canceled => Ok(false),
+    }
 }

@@ -54,8 +54,7 @@ struct One {
     /// The run, by its id or the beginning of it
     run: String,
     /// The step, by its path as `afl tasks` prints it, or by its id; a system task, such as @execute/06ebz, has none
-    #[arg(default_value = "")]
-    step: String,
+    step: Option<String>,
     #[command(flatten)]
     store: store::Options,
 }
@@ -147,11 +146,16 @@ impl One {
     async fn find(&self) -> Result<Found, Failure> {
         let service = self.store.open(Missing::Refuse).await?;
         let run = tasks::find(&service, &self.run).await?;
-        let step = if run.is_run() { service.find_step(&run, &self.step).await? } else { StepId::root() };
-        match service.store().task(&run, &step).await? {
-            Some(task) => Ok(Found { service, task: task.item }),
-            None => Err(Trouble::NoTask { run: run.to_string(), step: self.step.clone() }.into()),
-        }
+        let step = match &self.step {
+            _ if !run.is_run() => StepId::root(),
+            Some(step) => service.find_step(&run, step).await?,
+            None => return Err(Trouble::NoStepNamed { run: run.to_string() }.into()),
+        };
+        let Some(task) = service.store().task(&run, &step).await? else {
+            let step = self.step.clone().unwrap_or_else(|| step.to_string());
+            return Err(Trouble::NoTask { run: run.to_string(), step }.into());
+        };
+        Ok(Found { service, task: task.item })
     }
 
     /// Only a task that is a step's.

@@ -44,6 +44,8 @@ pub(crate) enum Trouble {
     Exists { path: PathBuf },
     #[error("tasks that are {state} are listed by their run")]
     EndedTasks { state: &'static str },
+    #[error("no step of run {run} is named")]
+    NoStepNamed { run: String },
     #[error("step {step} of run {run} has no task")]
     NoTask { run: String, step: String },
     #[error("the task of {path} in run {run} is {state} and no longer open")]
@@ -70,6 +72,7 @@ impl Trouble {
             | Self::NoEventFacets
             | Self::Exists { .. }
             | Self::EndedTasks { .. }
+            | Self::NoStepNamed { .. }
             | Self::NoTask { .. }
             | Self::TaskEnded { .. }
             | Self::NoStepOfSystemTask { .. }
@@ -95,6 +98,7 @@ impl Trouble {
             Self::NoEventFacets => Some("only an `event facet` is done by a handler"),
             Self::Exists { .. } => Some("name another file with `-o`, or `-o -` to print"),
             Self::EndedTasks { .. } => Some("name the run with `--run`"),
+            Self::NoStepNamed { .. } => Some("name the step: `afl tasks --run RUN` lists them"),
             Self::NoTask { .. } => Some("`afl tasks --run` lists the tasks of a run"),
             Self::TaskEnded { .. } => Some("`afl task show` shows what became of it"),
             Self::NoStepOfSystemTask { .. } => Some("`afl task cancel` ends it"),

@@ -1,13 +1,10 @@
 //! A folder with a store, a program and handlers; commands, agents and other processes over it.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
-use std::thread;
 use std::time::Duration;
 
 use afl_backends::sqlite::{Options, Sqlite};
@@ -16,13 +13,13 @@ use afl_engine::task::Task;
 use afl_runtime::{RunId, Service};
 use afl_store::backend::Backend;
 use afl_store::record::Tenant;
+use afl_testbed::PATIENCE;
+pub(crate) use afl_testbed::Process;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Longer than anything takes, on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
 /// Of the agents here, unless a test says otherwise: long enough for a busy machine to extend it in time.
 pub(crate) const LEASE: Duration = Duration::from_millis(1_500);
 const PROGRAM: &str = "program.afl";
@@ -164,62 +161,6 @@ pub(crate) fn backend(store: &Path) -> Arc<dyn Backend> {
 
 pub(crate) fn tenant() -> Tenant {
     Tenant::new(Tenant::LOCAL).expect("a good name")
-}
-
-/// A process of ours, and what it says; it is killed when it is dropped.
-pub(crate) struct Process {
-    pub(crate) child: Child,
-    lines: Receiver<String>,
-}
-
-impl Process {
-    pub(crate) fn listening(
-        command: &mut Command,
-        output: impl FnOnce(&mut Child) -> Box<dyn std::io::Read + Send>,
-    ) -> Self {
-        let mut child = command.spawn().expect("it starts");
-        let output = BufReader::new(output(&mut child));
-        let (tell, lines) = channel();
-        thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| tell.send(line)));
-        Self { child, lines }
-    }
-
-    /// Reads on until a line has this text, and gives it.
-    pub(crate) fn says(&self, text: &str) -> String {
-        let mut said = Vec::new();
-        loop {
-            match self.lines.recv_timeout(PATIENCE) {
-                Ok(line) if line.contains(text) => return line,
-                Ok(line) => said.push(line),
-                Err(error) => panic!("{error}: no `{text}` in {said:#?}"),
-            }
-        }
-    }
-
-    pub(crate) fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(self.child.id().cast_signed()).expect("a child has a number");
-        kill_process(pid, signal).expect("it is our child");
-    }
-
-    pub(crate) fn kill(&mut self) {
-        self.child.kill().expect("it is our child");
-        self.child.wait().expect("it is our child");
-    }
-
-    /// Asks it to end, which it must do well.
-    pub(crate) fn end(mut self) {
-        self.signal(Signal::TERM);
-        let status = self.child.wait().expect("it is our child");
-        assert!(status.success(), "{status}");
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It may have ended.
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
 }
 
 /// For processes by their numbers, however slow they are to die.

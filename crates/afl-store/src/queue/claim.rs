@@ -83,7 +83,8 @@ impl Queue {
         if request.max == 0 {
             return Ok(claims);
         }
-        if let Some(bucket) = self.turns.guess().filter(|bucket| request.admits_bucket(bucket)) {
+        if let Some(bucket) = self.turns.guess(&request.owner).filter(|bucket| request.admits_bucket(bucket))
+        {
             claims = self.take(request, &bucket, Ranks::All, request.max).await?.claims;
             if !claims.is_empty() {
                 self.turns.guessed();
@@ -92,7 +93,7 @@ impl Queue {
         }
         let open = self.heads_for(request).await?;
         if open.is_empty() {
-            self.turns.nothing_waits();
+            self.turns.nothing_waits(&request.owner);
         }
         for stretch in self.turns.stretches(open) {
             if claims.len() == request.max || (stretch.ranks == Ranks::All && !claims.is_empty()) {
@@ -123,7 +124,8 @@ impl Queue {
         Ok(open)
     }
 
-    /// Gives each bucket an equal share of what is wanted, and what one leaves to the others.
+    /// Gives each bucket an equal share of what is wanted, and what one leaves to the others. A store that fails does
+    /// not take back what is in hand already: nobody else would do it before the end of its lease.
     async fn claim_stretch(
         &self,
         request: &Request,
@@ -139,7 +141,10 @@ impl Queue {
                     return Ok(());
                 }
                 let share = wanted.div_ceil(buckets - nth);
-                let taken = self.take(request, &bucket, stretch.ranks, share).await?;
+                let taken = match self.take(request, &bucket, stretch.ranks, share).await {
+                    Err(_) if !claims.is_empty() => return Ok(()),
+                    taken => taken?,
+                };
                 if taken.count == share {
                     more.push(bucket);
                 }
@@ -159,17 +164,34 @@ impl Queue {
         share: usize,
     ) -> Result<HandedOut, Error> {
         let mut all = HandedOut::default();
+        let mut class = self.turns.class(bucket);
+        // Whose limit let nothing be looked at.
+        let mut full = None;
         for _ in 0..TAKES {
-            let class = self.turns.class(bucket);
             let stopped = Stopped::nowhere();
             let take = self.take_of(request, bucket, ranks, class, &stopped);
-            let taken = self.store.backend().take(Take { limit: share - all.count, ..take }).await?;
-            all.count += taken.moved.len();
+            let taken = match self.store.backend().take(Take { limit: share - all.count, ..take }).await {
+                Err(_) if all.count > 0 => break,
+                taken => taken?,
+            };
+            let count = taken.moved.len();
+            all.count += count;
             all.claims.extend(self.hand_out(taken).await?);
-            match stopped.at() {
-                Some(other) if all.count < share => self.turns.met(bucket, other),
+            class = match stopped.at() {
+                Some(other) if all.count < share => {
+                    self.turns.met(bucket, other);
+                    if full == Some(other) {
+                        break;
+                    }
+                    other
+                }
+                // The first task may be of another class by now.
+                None if count == 0 && class.limit.is_some() => {
+                    full = Some(class);
+                    Class::default()
+                }
                 Some(_) | None => break,
-            }
+            };
         }
         if all.count > 0 {
             self.turns.took_from(bucket);
@@ -234,7 +256,11 @@ impl Queue {
             let run = runs.get(&*task.item.workflow_id.0).copied();
             match self.payload(&task.item, run, event.as_ref()).await {
                 Ok(Some(payload)) => claims.push(Claim::new(task.item, payload)),
-                Ok(None) | Err(Error::Unreadable { .. }) => self.put_aside(task).await?,
+                Ok(None) | Err(Error::Unreadable { .. } | Error::Shared { .. }) => {
+                    self.put_aside(task).await?;
+                }
+                // The others come back with the end of their leases.
+                Err(_) if !claims.is_empty() => break,
                 Err(error) => return Err(error),
             }
         }

@@ -24,8 +24,8 @@ struct Served {
     buckets: BTreeMap<String, Seen>,
     /// The bucket that the last claims took from, and how many of them.
     streak: (String, u32),
-    /// Whether nothing waited at the last look.
-    rests: bool,
+    /// Who found that nothing waited, at the last look: others may ask for other things.
+    rests: Option<String>,
 }
 
 /// After so many claims of one bucket the next task is expected there.
@@ -92,25 +92,25 @@ impl Turns {
                 (last, count) if last == bucket => *count = count.saturating_add(1),
                 streak => *streak = (bucket.to_owned(), 1),
             }
-            served.rests = false;
+            served.rests = None;
             false
         });
     }
 
-    pub(super) fn nothing_waits(&self) {
+    pub(super) fn nothing_waits(&self, owner: &str) {
         self.served.send_if_modified(|served| {
-            served.rests = true;
+            served.rests = Some(owner.to_owned());
             false
         });
     }
 
     /// Where a task is likely to be, when nothing waited before: whatever has come since passes nobody. A guess that was
     /// wrong is followed by looks until there is reason for another.
-    pub(super) fn guess(&self) -> Option<String> {
+    pub(super) fn guess(&self, owner: &str) -> Option<String> {
         let mut guess = None;
         self.served.send_if_modified(|served| {
-            if served.rests && served.streak.1 >= STREAK {
-                served.rests = false;
+            if served.rests.as_deref() == Some(owner) && served.streak.1 >= STREAK {
+                served.rests = None;
                 served.streak.1 = 0;
                 guess = Some(served.streak.0.clone());
             }

@@ -67,6 +67,16 @@ async fn what_is_behind_tasks_that_may_not_run_is_found() {
     assert_eq!(names(&world.claim(&[], 9).await), ["W.s4"]);
 }
 
+#[tokio::test]
+async fn a_limit_that_is_reached_hides_no_task_that_has_another() {
+    let world = World::new().await;
+    let policy = |limit| Policy { limit, ..Policy::default() };
+    world.ask(0, "a.F", policy(Some(1))).await;
+    assert_eq!(names(&world.claim(&[], 9).await), ["W.s0"]);
+    world.ask(1, "a.F", policy(None)).await;
+    assert_eq!(names(&world.claim(&[], 9).await), ["W.s1"]);
+}
+
 /// How often one claim reads and takes.
 async fn calls(world: &World, max: usize) -> (u64, u64) {
     let faulty = Arc::new(Faulty::new(world.memory.clone(), |_| Fault::None));
