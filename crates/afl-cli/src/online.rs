@@ -1,6 +1,9 @@
 //! Which agents of a store are there, and what they can do.
 
+use std::fmt::Write as _;
+
 use afl_agents::worker::SCRIPT_TASK;
+use afl_engine::task::DEFAULT_TASK_LIST;
 use afl_runtime::server::{Server, ServerStatus};
 use afl_runtime::{On, Service, Why};
 
@@ -16,12 +19,14 @@ impl Online {
         Ok(Self(all.filter(|server| server.status(now) == ServerStatus::Online).collect()))
     }
 
-    /// The facets that a run waits for and that none of them has a handler for.
+    /// The facets that a run waits for and that none of them can take.
     pub(crate) fn unserved(&self, why: &Why) -> Vec<String> {
         let mut unserved: Vec<String> = Vec::new();
         for wait in &why.waits {
             match &wait.on {
-                On::Agent { name, .. } if !self.can_do(name) && !unserved.contains(name) => {
+                On::Agent { name, list, needs, .. }
+                    if !self.can_do(name, list, needs) && !unserved.contains(name) =>
+                {
                     unserved.push(name.clone());
                 }
                 On::Agent { .. }
@@ -36,15 +41,18 @@ impl Online {
     }
 
     /// As its agents would decide: the exact name, or a short name that means no other facet.
-    pub(crate) fn can_do(&self, facet: &str) -> bool {
+    pub(crate) fn can_do(&self, facet: &str, list: &str, needs: &[String]) -> bool {
         let short = short_of(facet);
+        let gets = |server: &&Server| {
+            server.task_list == list && needs.iter().all(|need| server.capabilities.contains(need))
+        };
         let can = |server: &Server| {
             let has = |wanted: &str| server.handlers.iter().any(|name| name == wanted);
             let is_clear = || server.handlers.iter().all(|name| name == short || short_of(name) != short);
             // Scripts need no handler.
             facet == SCRIPT_TASK || has(facet) || (has(short) && is_clear())
         };
-        self.0.iter().any(can)
+        self.0.iter().filter(gets).any(can)
     }
 }
 
@@ -53,12 +61,24 @@ fn short_of(name: &str) -> &str {
 }
 
 /// What to do about it.
-pub(crate) fn advice(facet: &str, flag: &str) -> String {
+pub(crate) fn advice(facet: &str, list: &str, needs: &[String], flag: &str) -> String {
+    let mut agent = "afl agent".to_owned();
+    let mut who = "no agent that is online".to_owned();
+    if list != DEFAULT_TASK_LIST {
+        write!(agent, " --task-list {list}").expect(ANY_TEXT);
+        write!(who, " for the task list `{list}`").expect(ANY_TEXT);
+    }
+    for need in needs {
+        write!(agent, " --capability {need}").expect(ANY_TEXT);
+        write!(who, " with `{need}`").expect(ANY_TEXT);
+    }
     if facet == SCRIPT_TASK {
-        return format!("no agent is online to run scripts: start `afl agent{flag}`");
+        return format!("{who} runs scripts: start `{agent}{flag}`");
     }
     format!(
-        "no agent that is online has a handler for `{facet}`: register one with \
-         `afl handlers register {facet} MODULE{flag}` and start `afl agent{flag}`"
+        "{who} has a handler for `{facet}`: register one with `afl handlers register {facet} MODULE{flag}` and \
+         start `{agent}{flag}`"
     )
 }
+
+const ANY_TEXT: &str = "a string takes any text";

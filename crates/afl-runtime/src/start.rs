@@ -12,7 +12,7 @@ use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 use afl_lang::program::ProgramHash;
 use afl_store::backend::Durability;
-use afl_store::store::Reservation;
+use afl_store::store::{Reservation, Terms};
 
 use crate::error::Error;
 use crate::plans;
@@ -81,7 +81,8 @@ impl Service {
             let now = self.store.now().await?;
             let id = run_id::fresh(now, &self.entropy);
             let reservation = prepared.reservation(&request, &id);
-            match self.try_start(&prepared, &request, &id, reservation.as_ref(), now).await {
+            let terms = Terms { reservation: reservation.as_ref(), task: None };
+            match self.try_start(&prepared, &request, &id, terms, now).await {
                 // Another start has the key, or the id: look again.
                 Err(error) if error.is_conflict() => {}
                 outcome => return outcome,
@@ -97,6 +98,7 @@ impl Service {
                 let status = run.item.status;
                 return Ok(Started { run: id.clone(), status, origin: Origin::Existing });
             }
+            let task = self.asked_by(id).await?;
             let prepared = self.prepare(request).await?;
             let mut reservation = prepared.reservation(request, id);
             if let Some(key) = &request.idempotency_key
@@ -108,7 +110,8 @@ impl Service {
                 }
             }
             let now = self.store.now().await?;
-            match self.try_start(&prepared, request, id, reservation.as_ref(), now).await {
+            let terms = Terms { reservation: reservation.as_ref(), task: task.as_ref() };
+            match self.try_start(&prepared, request, id, terms, now).await {
                 Err(error) if error.is_conflict() => {}
                 outcome => return outcome,
             }
@@ -132,7 +135,7 @@ impl Service {
         prepared: &Prepared,
         request: &StartRequest,
         id: &RunId,
-        reservation: Option<&Reservation>,
+        terms: Terms<'_>,
         now: Millis,
     ) -> Result<Started, Error> {
         let start = Start {
@@ -143,7 +146,7 @@ impl Service {
             idempotency_key: request.idempotency_key.clone(),
         };
         let evaluation = Evaluation::start(Arc::clone(&prepared.plan), start, now, self.options)?;
-        match self.first_evaluation(evaluation, reservation).await {
+        match self.first_evaluation(evaluation, terms).await {
             Ok(status) => Ok(Started { run: id.clone(), status, origin: Origin::New }),
             Err(error) if error.is_uncertain() => self.started_after_all(id, error).await,
             Err(error) => Err(error),
@@ -155,7 +158,7 @@ impl Service {
     async fn first_evaluation(
         &self,
         mut evaluation: Evaluation,
-        reservation: Option<&Reservation>,
+        terms: Terms<'_>,
     ) -> Result<RunStatus, Error> {
         let now = evaluation.run().created;
         let advance = loop {
@@ -165,7 +168,7 @@ impl Service {
             }
         };
         let changes = evaluation.take_changes().expect("a new run is a change");
-        self.store.commit_start(&changes, reservation).await?;
+        self.store.commit_start(&changes, terms).await?;
         evaluation.committed();
         self.tell(&mut evaluation);
         if advance == Advance::Commit && self.is_driven() {

@@ -9,7 +9,7 @@ use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 use afl_engine::wire_enum;
 use afl_store::queue::{Order, Refusal};
-use afl_store::store::bucket;
+use afl_store::store::{Stored, bucket};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -158,8 +158,21 @@ impl Service {
 
     /// The task that will start a run of this id, or has.
     pub async fn start_task(&self, run: &RunId) -> Result<Option<Task>, Error> {
-        let task = self.store.task(&id(SystemTask::Execute, run), &StepId::root()).await?;
-        Ok(task.map(|task| task.item))
+        Ok(self.asking_for(run).await?.map(|task| task.item))
+    }
+
+    async fn asking_for(&self, run: &RunId) -> Result<Option<Stored<Task>>, Error> {
+        Ok(self.store.task(&id(SystemTask::Execute, run), &StepId::root()).await?)
+    }
+
+    /// The same, as long as it is wanted: nobody may take it back before the run is there.
+    pub(crate) async fn asked_by(&self, run: &RunId) -> Result<Option<Stored<Task>>, Error> {
+        match self.asking_for(run).await? {
+            Some(Stored { item: task, .. }) if task.state.is_terminal() => {
+                Err(Error::NotBegun { run: run.clone(), state: task.state, error: task.error })
+            }
+            task => Ok(task),
+        }
     }
 
     pub(crate) async fn is_handed_over(&self, run: &RunId) -> Result<bool, Error> {

@@ -24,6 +24,9 @@ pub struct Server {
     pub ping_time: Millis,
     #[serde(default)]
     pub topics: Vec<String>,
+    /// Where it takes tasks from.
+    #[serde(default)]
+    pub task_list: String,
     /// What it has that tasks may need.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,

@@ -1,6 +1,7 @@
 //! `afl start`: starts a workflow and leaves it to others.
 
 use afl_engine::run::RunStatus;
+use afl_engine::task::DEFAULT_TASK_LIST;
 use afl_lang::render::Color;
 use afl_runtime::{Origin, Service, Started, SystemTask};
 use clap::Args;
@@ -56,7 +57,7 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
     if options.json {
         output::json(&json!({"run": started.run, "status": started.status, "new": is_new}))?;
     } else if (options.enqueue && is_new) || is_waiting(&service, &started).await? {
-        let served = Online::of(&service).await?.can_do(SystemTask::Execute.name());
+        let served = Online::of(&service).await?.can_do(SystemTask::Execute.name(), DEFAULT_TASK_LIST, &[]);
         let before = if is_new { "handed over" } else { "was handed over before with this key" };
         let who = if served {
             "a runner starts it".to_owned()

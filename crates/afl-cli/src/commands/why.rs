@@ -187,7 +187,9 @@ fn advice(why: &Why, unserved: &[String], flag: &str) -> Vec<String> {
             let others = why.waits.iter().filter(|wait| !matches!(wait.on, On::Decision { .. }));
             for wait in others {
                 let one = match &wait.on {
-                    On::Agent { name, .. } if unserved.contains(name) => online::advice(name, flag),
+                    On::Agent { name, list, needs, .. } if unserved.contains(name) => {
+                        online::advice(name, list, needs, flag)
+                    }
                     on => on.advice(),
                 };
                 if !advice.contains(&one) {

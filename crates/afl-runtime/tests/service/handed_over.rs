@@ -149,6 +149,8 @@ async fn a_start_that_is_withdrawn_is_not_made_and_its_runner_loses_it() {
     let first = world.service.hand_over(request.clone()).await.unwrap();
     let claimed = claim(&world, SystemTask::Execute).await.unwrap();
     world.service.withdraw(&claimed.task.workflow_id).await.unwrap();
+    let began = world.service.do_system_task(SystemTask::Execute, claimed.payload.clone()).await;
+    assert!(matches!(began, Err(Error::NotBegun { .. })), "{began:?}");
     let late = world.service.complete(&claimed.ticket, &claimed.payload).await;
     assert!(late.is_err(), "{late:?}");
     let second = world.service.hand_over(request).await.unwrap();

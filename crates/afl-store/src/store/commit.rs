@@ -4,10 +4,11 @@ use afl_engine::changes::{Changes, Put};
 use afl_engine::evaluation::Stored;
 use afl_engine::id::RunId;
 use afl_engine::run::Run;
+use afl_engine::task::Task;
 use afl_engine::time::Millis;
 use serde::{Deserialize, Serialize};
 
-use super::entity::Entity;
+use super::entity::{Entity, task_record};
 use super::error::{Defect, Error};
 use super::{Store, seal};
 use crate::backend::{Change, Durability, Expect, Scan, Write};
@@ -23,20 +24,24 @@ pub struct Reservation {
     pub digest: String,
 }
 
+/// What the first commit of a run depends on beside the run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Terms<'a> {
+    /// The idempotency key that it takes.
+    pub reservation: Option<&'a Reservation>,
+    /// The task that asked for it, which must be as it was read.
+    pub task: Option<&'a Stored<Task>>,
+}
+
 impl Store {
     /// Commits an evaluation. A conflict means that it was made on old data: read again and evaluate anew.
     pub async fn commit(&self, changes: &Changes, durability: Durability) -> Result<(), Error> {
-        self.commit_writes(changes, None, durability).await
+        self.commit_writes(changes, Terms::default(), durability).await
     }
 
-    /// Commits the first evaluation of a run together with the idempotency key it was started with; a conflict
-    /// means that the key is taken.
-    pub async fn commit_start(
-        &self,
-        changes: &Changes,
-        reservation: Option<&Reservation>,
-    ) -> Result<(), Error> {
-        self.commit_writes(changes, reservation, Durability::Durable).await
+    /// Commits the first evaluation of a run; a conflict means that its terms do not hold.
+    pub async fn commit_start(&self, changes: &Changes, terms: Terms<'_>) -> Result<(), Error> {
+        self.commit_writes(changes, terms, Durability::Durable).await
     }
 
     /// Writes a run back over the version it was read with, for what an operator asks of it. Whoever evaluates it
@@ -83,7 +88,7 @@ impl Store {
     async fn commit_writes(
         &self,
         changes: &Changes,
-        reservation: Option<&Reservation>,
+        terms: Terms<'_>,
         durability: Durability,
     ) -> Result<(), Error> {
         let run = &changes.run().item.id;
@@ -93,10 +98,14 @@ impl Store {
         writes.extend(changes.steps().iter().map(|put| self.put_change(run, put, now)));
         writes.extend(changes.events().iter().map(|put| self.put_change(run, put, now)));
         writes.extend(changes.tasks().iter().map(|put| self.put_change(run, put, now)));
-        if let Some(reservation) = reservation {
-            writes.push(self.put_reservation(reservation));
-        }
+        writes.extend(terms.reservation.map(|reservation| self.put_reservation(reservation)));
+        writes.extend(terms.task.map(|task| self.keep_task(task)));
         self.write_with_blobs(run, writes, changes.blobs(), durability).await
+    }
+
+    fn keep_task(&self, task: &Stored<Task>) -> Write {
+        let key = self.run_key(&task.item.workflow_id, task_record(&task.item.step_id));
+        Write { key, expect: Expect::Version(task.version), change: Change::Keep }
     }
 
     fn put_change<T: Entity>(&self, run: &RunId, put: &Put<T>, now: Millis) -> Write {

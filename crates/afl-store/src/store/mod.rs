@@ -23,7 +23,7 @@ use crate::watch::Watch;
 
 pub use afl_engine::evaluation::Stored;
 pub use blob::blob_record;
-pub use commit::Reservation;
+pub use commit::{Reservation, Terms};
 pub use entity::step_record;
 pub(crate) use entity::{LOGS, decode, encode, event_beside, event_record, run_record, task_record};
 pub use error::{Defect, Error};
