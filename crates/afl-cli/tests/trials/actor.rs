@@ -97,7 +97,6 @@ async fn die(phase: Phase, store: &Path) {
     let reporting = Arc::new(AtomicBool::new(false));
     let at_report = reporting.clone();
     let plan = move |call: afl_store::fault::Call| match (phase, call.verb) {
-        (Phase::AfterClaim, Verb::Take) => Fault::Abort(Moment::After),
         (Phase::AfterReport, Verb::Commit) if at_report.load(Ordering::SeqCst) => Fault::Abort(Moment::After),
         _ => Fault::None,
     };
@@ -111,8 +110,11 @@ async fn die(phase: Phase, store: &Path) {
 }
 
 fn work(phase: Phase, call: &Call, reporting: &AtomicBool) -> Object {
-    if phase == Phase::InHandler {
-        wait_for_the_end();
+    match phase {
+        // The claim is in the store, and nothing of the work has begun.
+        Phase::AfterClaim => std::process::abort(),
+        Phase::InHandler => wait_for_the_end(),
+        Phase::AfterEffect | Phase::AfterReport => {}
     }
     let path = env::var_os(MARKS).expect("the parent sets it");
     let mut marks = OpenOptions::new().create(true).append(true).open(path).expect("it can be written");
