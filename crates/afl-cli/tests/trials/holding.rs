@@ -90,7 +90,6 @@ async fn t17_work_that_takes_longer_than_its_lease_stays_with_who_does_it() {
     second.end();
 }
 
-// covers: XR-6
 #[tokio::test(flavor = "multi_thread")]
 async fn f5_an_agent_that_cannot_extend_its_lease_stops_its_handler_before_another_begins() {
     let world = world();
@@ -110,7 +109,6 @@ async fn f5_an_agent_that_cannot_extend_its_lease_stops_its_handler_before_anoth
     world.examine();
 }
 
-// covers: XR-14
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_ends_work_with_all_its_processes() {
     let world = world();

@@ -11,7 +11,6 @@ impl World {
     }
 }
 
-// covers: XR-9
 #[tokio::test]
 async fn xr9_a_failure_and_what_is_told_of_it_are_one_durable_commit() {
     let world = World::new().await;
