@@ -27,8 +27,8 @@ const WAKES: usize = 10_000;
 /// How long the driver trusts its wake-ups before it looks at everything.
 const BACKSTOP: Duration = Duration::from_secs(30);
 /// From one look for others' outcomes to the next: longer the more the last one found, so that many are evaluated
-/// together. What this process settles it is told at once; so a look that found nothing new was for nothing, and the
-/// next one waits twice as long.
+/// together, and none that comes alone waits. What this process settles it is told at once; so a look that found nothing
+/// new was for nothing, and the next one waits twice as long.
 const GATHER_EACH: Duration = Duration::from_micros(200);
 const GATHER_LEAST: Duration = Duration::from_millis(1);
 const GATHER_NEWS: Duration = Duration::from_millis(15);
@@ -171,7 +171,7 @@ impl Driver {
             driving: HashMap::new(),
             last: None,
             looked: now,
-            gather: GATHER_LEAST,
+            gather: Duration::ZERO,
             next_look: None,
             everything: now,
             health,
@@ -194,10 +194,15 @@ impl Driver {
                 Some(wake) = inbox.recv() => self.take_in(wake),
                 Some(joined) = self.jobs.join_next_with_id() => self.finish(joined),
                 () = asked.notified() => self.everything = Instant::now(),
-                () = arrived.changed() => self.look_soon(self.gathered()),
+                () = arrived.changed() => {
+                    self.look_soon(self.looked + self.gather);
+                    // A timer is a millisecond late, even for what is due.
+                    if self.next_look.is_some_and(|due| due <= Instant::now()) {
+                        self.look_at_news();
+                    }
+                }
                 () = sleep_until(next_look.unwrap_or(self.everything)), if next_look.is_some() => {
-                    self.next_look = None;
-                    self.look(self.last.clone().map_or(Where::Everywhere, Where::Since));
+                    self.look_at_news();
                 }
                 () = sleep_until(self.everything) => {
                     self.everything = Instant::now() + BACKSTOP;
@@ -231,6 +236,11 @@ impl Driver {
             });
             self.driving.insert(job.id(), run);
         }
+    }
+
+    fn look_at_news(&mut self) {
+        self.next_look = None;
+        self.look(self.last.clone().map_or(Where::Everywhere, Where::Since));
     }
 
     fn look(&mut self, at: Where) {
@@ -301,7 +311,8 @@ impl Driver {
             }
         }
         let wanted = match news {
-            0 => (2 * self.gather).min(GATHER_MOST),
+            0 => (2 * self.gather).clamp(GATHER_LEAST, GATHER_MOST),
+            1 => Duration::ZERO,
             news => GATHER_EACH.saturating_mul(news).clamp(GATHER_LEAST, GATHER_NEWS),
         };
         self.gather = wanted.max(share);
@@ -310,9 +321,5 @@ impl Driver {
     /// What was to be looked at later anyway must not delay what has just come.
     fn look_soon(&mut self, at: Instant) {
         self.next_look = Some(self.next_look.map_or(at, |next| next.min(at)));
-    }
-
-    fn gathered(&self) -> Instant {
-        Instant::now().max(self.looked + self.gather)
     }
 }

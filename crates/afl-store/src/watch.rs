@@ -88,6 +88,17 @@ impl Watchers {
         }
     }
 
+    /// Wakes those who watch buckets of this family, which is their name up to the first `/`: another process wrote there.
+    pub fn wake_family(&self, family: &str) {
+        let is_of = |prefix: &str| match prefix.split_once('/') {
+            Some((of, _)) => of == family,
+            None => family.starts_with(prefix),
+        };
+        let prefixes = self.lock();
+        let senders = prefixes.tenants.values().flatten();
+        senders.filter(|(prefix, _)| is_of(prefix)).for_each(|(_, sender)| count_up(sender));
+    }
+
     /// Wakes all, because what came where is not known.
     pub fn wake_all(&self) {
         self.lock().senders().for_each(count_up);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::slice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,11 +11,12 @@ use afl_store::clock::Clock;
 use afl_store::watch::Watchers;
 use rusqlite::{Connection, ErrorCode};
 
+use super::bells::{Bells, Ringer, family};
 use super::failure::explain;
 use super::file;
 use super::group::{self, Job, Outcome, Writes};
 use super::log::Log;
-use super::notice::{Bells, family};
+
 use super::stats::{Counters, add};
 
 #[derive(Debug)]
@@ -33,13 +35,31 @@ pub(super) struct Core {
     data_version: i64,
 }
 
+/// Jobs that are done, whose callers do not know yet. They are told without the lock, so that they find it free.
+#[must_use]
+pub(super) struct Served(Vec<(Job, Outcome)>);
+
+impl Served {
+    pub(super) fn answer(self) {
+        for (job, outcome) in self.0 {
+            job.answer(outcome);
+        }
+    }
+}
+
+pub(super) enum AtOnce {
+    Served(Served),
+    /// Another process is writing.
+    Busy(Job),
+}
+
 impl Core {
     pub(super) fn new(
         mut connection: Connection,
         path: &Path,
         clock: Clock,
         watchers: Arc<Watchers>,
-        counters: Arc<Counters>,
+        ringer: Ringer,
     ) -> Result<Self, StoreError> {
         let failed = |error| explain(path, &error);
         let log = Log::watch(&mut connection).map_err(failed)?;
@@ -49,8 +69,8 @@ impl Core {
             path: path.to_owned(),
             clock,
             watchers,
-            counters,
-            bells: Bells::new(path),
+            counters: Arc::default(),
+            bells: Bells::new(ringer),
             log,
             used: Instant::now(),
             durability: None,
@@ -58,20 +78,25 @@ impl Core {
         })
     }
 
-    /// Does the work unless another process is writing: then the job comes back.
-    pub(super) fn serve_at_once(&mut self, job: Job) -> Option<Job> {
-        let jobs = vec![job];
+    pub(super) fn serve_at_once(&mut self, job: Job) -> AtOnce {
         if file::be_impatient(&mut self.connection).is_err() {
-            return jobs.into_iter().next();
+            return AtOnce::Busy(job);
         }
-        let outcomes = self.transact(&jobs);
+        let outcomes = self.transact(slice::from_ref(&job));
         let patient = file::be_patient(&mut self.connection);
         match (outcomes, patient) {
-            (Ok(outcomes), _) => self.settle(jobs, outcomes),
-            (Err(error), Ok(())) if file::is_busy(&error) => return jobs.into_iter().next(),
-            (Err(error), _) => self.fail(jobs, &error),
+            (Ok(outcomes), _) => AtOnce::Served(self.settle(vec![job], outcomes)),
+            (Err(error), Ok(())) if file::is_busy(&error) => AtOnce::Busy(job),
+            (Err(error), _) => AtOnce::Served(self.fail(vec![job], &error)),
         }
-        None
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn counters(&self) -> &Arc<Counters> {
+        &self.counters
     }
 
     pub(super) fn log(&self) -> &Log {
@@ -82,27 +107,24 @@ impl Core {
         self.used.elapsed()
     }
 
-    pub(super) fn serve(&mut self, jobs: Vec<Job>) {
+    pub(super) fn serve(&mut self, jobs: Vec<Job>) -> Served {
         match self.transact(&jobs) {
             Ok(outcomes) => self.settle(jobs, outcomes),
             // One that is too large or touches damage must not take the others with it.
             Err(error) if jobs.len() > 1 && (is_full(&error) || is_damage(&error)) => {
-                for job in jobs {
-                    self.serve(vec![job]);
-                }
+                Served(jobs.into_iter().flat_map(|job| self.serve(vec![job]).0).collect())
             }
             Err(error) => self.fail(jobs, &error),
         }
     }
 
-    fn fail(&mut self, jobs: Vec<Job>, error: &rusqlite::Error) {
+    fn fail(&mut self, jobs: Vec<Job>, error: &rusqlite::Error) -> Served {
         if is_full(error) {
             // The log can then start anew, in the space that it has.
             self.checkpoint();
         }
-        for job in jobs {
-            job.fail(explain(&self.path, error));
-        }
+        let refused = |job| (job, Outcome::Refused(explain(&self.path, error)));
+        Served(jobs.into_iter().map(refused).collect())
     }
 
     fn transact(&mut self, jobs: &[Job]) -> rusqlite::Result<Vec<Outcome>> {
@@ -137,7 +159,7 @@ impl Core {
         Ok(outcomes)
     }
 
-    fn settle(&mut self, jobs: Vec<Job>, outcomes: Vec<Outcome>) {
+    fn settle(&mut self, jobs: Vec<Job>, outcomes: Vec<Outcome>) -> Served {
         let mut families = BTreeSet::new();
         for (job, outcome) in jobs.iter().zip(&outcomes) {
             if outcome.is_refused() {
@@ -154,15 +176,15 @@ impl Core {
                 }
             }
         }
-        self.bells.ring(families);
-        for (job, outcome) in jobs.into_iter().zip(outcomes) {
-            job.answer(outcome);
-        }
+        self.bells.ring(&families);
+        Served(jobs.into_iter().zip(outcomes).collect())
     }
 
-    pub(super) fn checkpoint(&mut self) {
+    /// Returns how long to wait for work until the next one is due.
+    pub(super) fn checkpoint(&mut self) -> Option<Duration> {
         add(&self.counters.checkpoints, 1);
         self.log.checkpoint(&mut self.connection);
+        self.log.patience()
     }
 
     pub(super) fn look(&mut self) {

@@ -95,13 +95,12 @@ impl Job {
         }
     }
 
-    /// Whether it is done in the time of a read.
+    /// Whether it is done in the time of a read, but for a sync of the disk.
     pub(super) fn is_light(&self) -> bool {
-        let is_small = match self {
+        match self {
             Self::Commit(batch, _) => batch.writes.len() <= LIGHT_WRITES && batch.bytes() <= LIGHT_BYTES,
             Self::Take(take, _) => take.limit <= LIGHT_WRITES,
-        };
-        is_small && self.durability() == Durability::Relaxed
+        }
     }
 
     /// What it wrote, for those who wait for it.
@@ -120,10 +119,6 @@ impl Job {
             }
             (Self::Take(..), Outcome::Committed | Outcome::Refused(_) | Outcome::Panicked(_)) => Vec::new(),
         }
-    }
-
-    pub(super) fn fail(self, error: StoreError) {
-        self.answer(Outcome::Refused(error));
     }
 
     pub(super) fn answer(self, outcome: Outcome) {

@@ -4,6 +4,7 @@
 //! writes while nobody else writes, go straight to the file, since they take microseconds.
 
 mod apply;
+mod bells;
 mod core;
 mod failure;
 mod file;
@@ -26,6 +27,8 @@ use afl_store::record::{Key, Record, Tenant};
 use afl_store::watch::{Watch, Watchers};
 use async_trait::async_trait;
 
+use self::core::Core;
+use bells::Ringer;
 use notice::Notice;
 use read::Readers;
 pub use stats::Stats;
@@ -53,7 +56,6 @@ pub struct Sqlite {
     clock: Clock,
     watchers: Arc<Watchers>,
     readers: Readers,
-    // Dropped before the writer, which it talks to.
     notice: Notice,
     writer: Writer,
 }
@@ -64,8 +66,10 @@ impl Sqlite {
         let connection = file::open_writer(path, &options)?;
         let readers = Readers::open(path)?;
         let watchers = Arc::new(Watchers::default());
-        let writer = Writer::start(connection, path, options.clock.clone(), watchers.clone())?;
-        let notice = Notice::new(path, writer.looker());
+        let ringer = Ringer::new(path);
+        let core = Core::new(connection, path, options.clock.clone(), watchers.clone(), ringer.clone())?;
+        let writer = Writer::start(core)?;
+        let notice = Notice::new(ringer, watchers.clone());
         Ok(Self { path: path.to_owned(), clock: options.clock, watchers, readers, notice, writer })
     }
 

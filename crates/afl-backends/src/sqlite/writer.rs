@@ -1,25 +1,22 @@
 //! The thread of a process that writes: all that wait get one transaction, and one sync of the disk.
 
-use std::path::Path;
 #[expect(
     clippy::disallowed_types,
     reason = "a channel alone costs a lone writer two changes of the thread"
 )]
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use afl_store::backend::{Batch, Durability, StoreError, Take, Taken};
-use afl_store::clock::Clock;
-use afl_store::watch::Watchers;
-use rusqlite::Connection;
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::core::Core;
+use super::core::{AtOnce, Core, Served};
 use super::group::{Job, Reply};
-use super::notice::Look;
 use super::stats::{Counters, Stats};
 
 /// How many calls may wait for the writer; more wait to be let in.
@@ -38,8 +35,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 pub(super) enum Request {
     Work(Job, OwnedSemaphorePermit),
-    /// Another process may have written.
-    Look,
     /// The log has grown.
     Tidy,
     Stop,
@@ -57,29 +52,26 @@ pub(super) struct Writer {
     requests: Sender<Request>,
     queue: Arc<Semaphore>,
     counters: Arc<Counters>,
+    /// How many had part in the thread's last transaction.
+    crowd: Arc<AtomicUsize>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Writer {
-    pub(super) fn start(
-        connection: Connection,
-        path: &Path,
-        clock: Clock,
-        watchers: Arc<Watchers>,
-    ) -> Result<Self, StoreError> {
+    pub(super) fn start(core: Core) -> Result<Self, StoreError> {
         let (requests, receiver) = mpsc::channel();
-        let counters = Arc::new(Counters::default());
-        let core = Core::new(connection, path, clock, watchers, counters.clone())?;
+        let name = core.path().display().to_string();
+        let counters = core.counters().clone();
         let core: Shared = Arc::new(core.into());
-        let thread = Thread { core: core.clone(), requests: receiver };
-        let name = path.display().to_string();
+        let crowd = Arc::new(AtomicUsize::new(0));
+        let thread = Thread { core: core.clone(), requests: receiver, crowd: crowd.clone() };
         let spawned = thread::Builder::new().name("afl-sqlite".to_owned()).spawn(move || thread.run());
         let thread = spawned.map_err(|error| StoreError::Unavailable {
             name: name.clone(),
             reason: format!("its thread cannot be started: {error}"),
         })?;
         let queue = Arc::new(Semaphore::new(QUEUE));
-        Ok(Self { name, core, requests, queue, counters, thread: Some(thread) })
+        Ok(Self { name, core, requests, queue, counters, crowd, thread: Some(thread) })
     }
 
     pub(super) async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
@@ -88,10 +80,6 @@ impl Writer {
 
     pub(super) async fn take(&self, take: Take) -> Result<Taken, StoreError> {
         self.ask(|reply| Job::Take(take, reply)).await
-    }
-
-    pub(super) fn looker(&self) -> Look {
-        Look(self.requests.clone())
     }
 
     pub(super) fn stats(&self) -> Stats {
@@ -111,11 +99,11 @@ impl Writer {
         }
     }
 
-    /// A small job that need not wait for the disk is done where it comes up, when nobody else writes: two changes of
-    /// the thread would cost more than the work. Any other comes back.
+    /// A small job is done where it comes up, when nobody else writes: two changes of the thread would cost more than the
+    /// work. Any other comes back.
     fn try_at_once(&self, job: Job) -> Option<Job> {
         // Whoever waits comes first, else a busy caller could keep the thread out for ever.
-        if !job.is_light() || self.queue.available_permits() < QUEUE {
+        if !job.is_light() || self.queue.available_permits() < QUEUE || !self.may_wait_for(&job) {
             return Some(job);
         }
         let mut core = match self.core.try_lock() {
@@ -127,12 +115,28 @@ impl Writer {
             return Some(job);
         }
         let was_short = core.log().patience().is_none();
-        let job = core.serve_at_once(job);
-        if was_short && core.log().patience().is_some() {
+        let served = core.serve_at_once(job);
+        let is_long_enough = was_short && core.log().patience().is_some();
+        drop(core);
+        if is_long_enough {
             // The thread sleeps until somebody tells it; one that is gone has no log to care for.
             self.requests.send(Request::Tidy).unwrap_or_default();
         }
-        job
+        match served {
+            AtOnce::Served(served) => {
+                served.answer();
+                None
+            }
+            AtOnce::Busy(job) => Some(job),
+        }
+    }
+
+    /// Whether the caller's thread may wait for the disk: when those who came last came alone, so that nobody would share
+    /// the sync, and others go on with what else is to be done.
+    fn may_wait_for(&self, job: &Job) -> bool {
+        let is_alone = || self.crowd.load(Ordering::Relaxed) <= 1;
+        let has_others = || Handle::try_current().is_ok_and(|runtime| runtime.metrics().num_workers() > 1);
+        job.durability() == Durability::Relaxed || (is_alone() && has_others())
     }
 
     fn stopped(&self) -> StoreError {
@@ -169,7 +173,6 @@ impl Turn {
                 self.jobs.push(job);
                 self.permits.push(permit);
             }
-            Request::Look => self.look = true,
             Request::Tidy => {}
             Request::Stop => self.stop = true,
         }
@@ -190,13 +193,13 @@ impl Turn {
 struct Thread {
     core: Shared,
     requests: Receiver<Request>,
+    crowd: Arc<AtomicUsize>,
 }
 
 impl Thread {
     fn run(self) {
-        let mut crowd = 0;
+        let mut wait = lock(&self.core).log().patience();
         loop {
-            let wait = lock(&self.core).log().patience();
             let mut turn = Turn::default();
             match self.requests.recv_timeout(wait.unwrap_or(LOOK_EVERY)) {
                 Ok(request) => turn.add(request),
@@ -204,23 +207,28 @@ impl Thread {
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             while !turn.is_full()
-                && let Ok(request) = self.requests.recv_timeout(turn.patience(crowd))
+                && let Ok(request) =
+                    self.requests.recv_timeout(turn.patience(self.crowd.load(Ordering::Relaxed)))
             {
                 turn.add(request);
             }
-            crowd = turn.jobs.len();
             // They count who waits, and these are served now.
             turn.permits.clear();
             let mut core = lock(&self.core);
             if turn.look {
                 core.look();
             }
-            let idle = turn.jobs.is_empty();
-            if !idle {
-                core.serve(turn.jobs);
-            }
-            if core.log().is_long() || (idle && wait.is_some_and(|wait| core.idle_since() >= wait)) {
-                core.checkpoint();
+            let served = (!turn.jobs.is_empty()).then(|| {
+                self.crowd.store(turn.jobs.len(), Ordering::Relaxed);
+                core.serve(turn.jobs)
+            });
+            let is_idle = served.is_none() && wait.is_some_and(|wait| core.idle_since() >= wait);
+            let is_long = core.log().is_long();
+            wait = core.log().patience();
+            drop(core);
+            served.map(Served::answer).unwrap_or_default();
+            if is_long || is_idle {
+                wait = lock(&self.core).checkpoint();
             }
             if turn.stop {
                 return;

@@ -1,9 +1,10 @@
 //! Several processes on one file, and processes that end in the middle.
 
-use std::env;
+use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::sync::Arc;
 use std::time::Duration;
+use std::{env, fs};
 
 use afl_store::fault::{Fault, Faulty, Moment, at_write};
 use tokio::time::timeout;
@@ -109,6 +110,42 @@ async fn another_handle_is_heard_when_it_rings() {
         }
     };
     timeout(Duration::from_secs(10), rounds).await.expect("the bell is heard");
+}
+
+/// Whoever writes has a list of those who wait; it must not miss who came since.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn whoever_comes_later_is_rung_for_too() {
+    const ROUNDS: usize = 20;
+    let folder = Folder::new();
+    let writer = folder.open();
+    let rounds = async {
+        for round in 0..ROUNDS {
+            let newcomer = folder.open();
+            let mut watch = newcomer.watch(&key("").tenant, "queue");
+            commit(&writer, Durability::Relaxed, insert(&round.to_string(), "{}")).await.unwrap();
+            watch.changed().await;
+        }
+    };
+    timeout(Duration::from_secs(10), rounds).await.expect("every bell is heard");
+}
+
+#[tokio::test]
+async fn no_bell_stays_behind() {
+    let folder = Folder::new();
+    let bells = PathBuf::from(format!("{}-bells", folder.path().display()));
+    let hung = || fs::read_dir(&bells).unwrap().count();
+    let store = folder.open();
+    drop(store.watch(&key("").tenant, "queue"));
+    assert_eq!(hung(), 1);
+    drop(store);
+    assert_eq!(hung(), 0, "its owner takes it down");
+
+    // That of a killed process has nobody who holds its lock.
+    fs::write(bells.join("queue.0123456789abcdef"), "").unwrap();
+    let other = folder.open();
+    commit(&other, Durability::Relaxed, insert("a", "{}")).await.unwrap();
+    assert_eq!(hung(), 0, "whoever would ring it takes it down");
 }
 
 #[tokio::test]
