@@ -206,6 +206,8 @@ impl Thread {
                 Err(RecvTimeoutError::Timeout) => turn.look = wait.is_none(),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
+            // With the lock, so that those who come while somebody else writes have part in this turn.
+            let mut core = lock(&self.core);
             while !turn.is_full()
                 && let Ok(request) =
                     self.requests.recv_timeout(turn.patience(self.crowd.load(Ordering::Relaxed)))
@@ -214,7 +216,6 @@ impl Thread {
             }
             // They count who waits, and these are served now.
             turn.permits.clear();
-            let mut core = lock(&self.core);
             if turn.look {
                 core.look();
             }
