@@ -8,6 +8,7 @@ use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
 use super::server::Server;
+use super::tls;
 
 /// A failure that all commits of a group may share.
 #[derive(Clone, Debug)]
@@ -41,7 +42,11 @@ pub(super) fn outlook(error: &Error) -> Outlook {
     let Some(code) = error.code() else {
         let is_connection =
             error.is_closed() || error.source().is_some_and(<dyn std::error::Error>::is::<std::io::Error>);
-        return if is_connection { Outlook::Passing } else { Outlook::Lasting };
+        return if is_connection && tls::explain(error).is_none() {
+            Outlook::Passing
+        } else {
+            Outlook::Lasting
+        };
     };
     if *code == SqlState::UNIQUE_VIOLATION || *code == SqlState::from_code(UNEXPECTED) {
         return Outlook::Contended;
@@ -129,6 +134,9 @@ impl Failure {
     }
 
     fn of_connection(server: &Server, error: &Error) -> Self {
+        if let Some(reason) = tls::explain(error) {
+            return Self::Refused(format!("{} {reason}", server.name()));
+        }
         let mut reason = error.to_string();
         let mut cause = error.source();
         while let Some(inner) = cause {

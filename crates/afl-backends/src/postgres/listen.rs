@@ -9,10 +9,10 @@ use std::time::{Duration, SystemTime};
 use afl_store::record::{Place, Tenant};
 use afl_store::watch::Watchers;
 use tokio::time::{interval, sleep, timeout};
-use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::{AsyncMessage, Client, Connection, Error, Notification, Socket};
 
 use super::server::{CONNECT_TIMEOUT, Server};
+use super::tls::TlsStream;
 
 const CHANNEL: &str = "afl";
 
@@ -79,11 +79,7 @@ impl Listener {
         }
     }
 
-    async fn listen(
-        &self,
-        client: &Client,
-        connection: Connection<Socket, NoTlsStream>,
-    ) -> Result<(), Error> {
+    async fn listen(&self, client: &Client, connection: Connection<Socket, TlsStream>) -> Result<(), Error> {
         let listen = async {
             client.batch_execute(&format!("LISTEN {CHANNEL}")).await?;
             // What came while nobody listened is not told again.
@@ -102,7 +98,7 @@ impl Listener {
         }
     }
 
-    async fn receive(&self, mut connection: Connection<Socket, NoTlsStream>) -> Result<(), Error> {
+    async fn receive(&self, mut connection: Connection<Socket, TlsStream>) -> Result<(), Error> {
         while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
             if let AsyncMessage::Notification(notification) = message? {
                 self.wake(&notification);

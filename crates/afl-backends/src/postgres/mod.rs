@@ -13,6 +13,7 @@ mod rows;
 mod server;
 mod stats;
 mod take;
+mod tls;
 mod write;
 
 use std::sync::{Arc, OnceLock};

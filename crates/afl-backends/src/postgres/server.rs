@@ -7,12 +7,12 @@ use deadpool_postgres::{
     ClientWrapper, Manager, ManagerConfig, Object, Pool, QueueMode, RecyclingMethod, Runtime, Timeouts,
 };
 use tokio::time::{sleep, timeout};
-use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
-use tokio_postgres::tls::NoTlsStream;
+use tokio_postgres::config::{Host, TargetSessionAttrs};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, Connection, Error, NoTls, Row, Socket};
+use tokio_postgres::{Client, Config, Connection, Error, Row, Socket};
 
 use super::failure::{Failure, Outlook, outlook};
+use super::tls::{self, Tls, TlsStream};
 
 /// How often a call is tried that certainly had no effect, and the pause before the second try; each further one is
 /// twice as long. Together 3 s: a server that restarts is back by then.
@@ -37,11 +37,16 @@ const SESSION: &str = "-c default_transaction_isolation=read\\ committed -c plan
 pub(super) struct Server {
     config: Config,
     name: String,
+    tls: Tls,
 }
 
 impl Server {
     pub(super) fn new(url: &str) -> Result<Self, Failure> {
-        let mut config = Config::from_str(url).map_err(|error| {
+        let refused = |cause: String| {
+            Failure::Refused(format!("the address of the PostgreSQL store cannot be used: {cause}"))
+        };
+        let (url, protection) = tls::split(url).map_err(refused)?;
+        let mut config = Config::from_str(&url).map_err(|error| {
             let cause = error.into_source().map_or_else(String::new, |cause| format!(" ({cause})"));
             Failure::Refused(format!(
                 "the address of the PostgreSQL store cannot be read{cause}: write it as \
@@ -49,12 +54,8 @@ impl Server {
             ))
         })?;
         let name = name(&config);
-        if config.get_ssl_mode() == SslMode::Require {
-            return Err(Failure::Refused(format!(
-                "{name} is to be reached with sslmode=require, but this build has no TLS for PostgreSQL: use a tunnel \
-                 or a private network and leave sslmode out"
-            )));
-        }
+        let tls = protection.connector().map_err(refused)?;
+        config.ssl_mode(protection.mode);
         let options = format!("{} {SESSION}", config.get_options().unwrap_or_default());
         config
             .options(options)
@@ -68,7 +69,7 @@ impl Server {
         if config.get_application_name().is_none() {
             config.application_name("agentflow");
         }
-        Ok(Self { config, name })
+        Ok(Self { config, name, tls })
     }
 
     /// For messages; without the password.
@@ -100,13 +101,13 @@ impl Server {
     }
 
     /// One try of a connection that the caller drives.
-    pub(super) async fn open(&self) -> Result<(Client, Connection<Socket, NoTlsStream>), Error> {
-        self.config.connect(NoTls).await
+    pub(super) async fn open(&self) -> Result<(Client, Connection<Socket, TlsStream>), Error> {
+        self.config.connect(self.tls.0.clone()).await
     }
 
     pub(super) fn pool(&self, connections: usize) -> Pool {
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let manager = Manager::from_config(self.config.clone(), NoTls, recycling);
+        let manager = Manager::from_config(self.config.clone(), self.tls.0.clone(), recycling);
         let timeouts = Timeouts {
             wait: Some(WAIT_TIMEOUT),
             create: Some(CONNECT_TIMEOUT),

@@ -8,6 +8,7 @@ mod groups;
 mod histories;
 mod outages;
 mod schema;
+mod tls;
 
 use crate::database::Database;
 

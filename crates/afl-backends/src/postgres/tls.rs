@@ -1,0 +1,225 @@
+//! Encrypted connections: what `sslmode` and `sslrootcert` of an address ask for, with the meaning they have for `psql`.
+
+use std::error::Error as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fmt, io};
+
+use percent_encoding::percent_decode_str;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore, SignatureScheme,
+};
+use tokio_postgres::Socket;
+use tokio_postgres::config::SslMode;
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+pub(super) type TlsStream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
+
+/// What connections are made with; the `SslMode` of the address says whether it is used.
+#[derive(Clone)]
+pub(super) struct Tls(pub(super) MakeRustlsConnect);
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tls")
+    }
+}
+
+/// How a connection is protected.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Protection {
+    pub(super) mode: SslMode,
+    trust: Trust,
+}
+
+/// Whose certificate is good enough.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Trust {
+    /// Whoever answers: nobody can listen in, but anybody can stand in between.
+    Anybody,
+    /// Who was certified by one of these, under whatever name.
+    Certified(Roots),
+    /// Who was certified by one of these for the host of the address.
+    Named(Roots),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Roots {
+    System,
+    File(PathBuf),
+}
+
+/// Takes what is said of TLS out of an address, for the rest is the driver's. The error says what is wrong.
+pub(super) fn split(url: &str) -> Result<(String, Protection), String> {
+    let (address, query) = url.split_once('?').unwrap_or((url, ""));
+    let (mut mode, mut roots, mut rest) = (None, None, Vec::new());
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let value = || percent_decode_str(value).decode_utf8_lossy().into_owned();
+        match name {
+            "sslmode" => mode = Some(value()),
+            "sslrootcert" => roots = Some(value()),
+            _ => rest.push(pair),
+        }
+    }
+    let address = if rest.is_empty() { address.to_owned() } else { format!("{address}?{}", rest.join("&")) };
+    let named = match roots.as_deref() {
+        None | Some("system") => Roots::System,
+        Some(file) => Roots::File(file.into()),
+    };
+    let (mode, trust) = match mode.as_deref() {
+        Some("disable") => (SslMode::Disable, Trust::Anybody),
+        // Who names roots wants them used.
+        Some("verify-full") => (SslMode::Require, Trust::Named(named)),
+        Some("verify-ca") => (SslMode::Require, Trust::Certified(named)),
+        Some("require") if roots.is_some() => (SslMode::Require, Trust::Certified(named)),
+        Some("require") => (SslMode::Require, Trust::Anybody),
+        Some("prefer" | "allow") | None => (SslMode::Prefer, Trust::Anybody),
+        Some(other) => {
+            return Err(format!(
+                "sslmode={other} is not known: write disable, prefer, require, verify-ca or verify-full"
+            ));
+        }
+    };
+    Ok((address, Protection { mode, trust }))
+}
+
+impl Protection {
+    /// Reads the roots that are to be trusted. The error says what is wrong.
+    pub(super) fn connector(&self) -> Result<Tls, String> {
+        let provider = Arc::new(ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?;
+        let config = match &self.trust {
+            Trust::Named(roots) => config.with_root_certificates(roots.read()?),
+            Trust::Certified(roots) => {
+                let verifier =
+                    WebPkiServerVerifier::builder_with_provider(roots.read()?.into(), provider.clone());
+                let chain = verifier.build().map_err(|error| error.to_string())?;
+                config.dangerous().with_custom_certificate_verifier(Lenient::new(provider, Some(chain)))
+            }
+            Trust::Anybody => {
+                config.dangerous().with_custom_certificate_verifier(Lenient::new(provider, None))
+            }
+        };
+        Ok(Tls(MakeRustlsConnect::new(config.with_no_client_auth())))
+    }
+}
+
+impl Roots {
+    fn read(&self) -> Result<RootCertStore, String> {
+        let mut store = RootCertStore::empty();
+        let source = match self {
+            Self::System => {
+                store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+                "this machine has no root certificates: install them (Debian, Ubuntu: `apt-get install \
+                 ca-certificates`), or name a file with sslrootcert"
+                    .to_owned()
+            }
+            Self::File(path) => {
+                store.add_parsable_certificates(certificates(path)?);
+                format!("{} has no certificate: sslrootcert names a file in PEM format", path.display())
+            }
+        };
+        if store.is_empty() { Err(source) } else { Ok(store) }
+    }
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect)
+        .map_err(|error| format!("the sslrootcert file {} cannot be read: {error}", path.display()))
+}
+
+/// What is wrong with an encrypted connection, and what to do; nothing when something else is wrong.
+pub(super) fn explain(error: &tokio_postgres::Error) -> Option<String> {
+    let cause = error.source()?;
+    // The driver has no other way to tell it.
+    if let "server does not support TLS" = cause.to_string().as_str() {
+        let advice = "turn `ssl` on in its postgresql.conf, or write sslmode=disable";
+        return Some(format!("does not offer encrypted connections: {advice}"));
+    }
+    let tls: &TlsError = cause.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref()?;
+    let advice = match tls {
+        TlsError::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            "name the file of its root certificate with sslrootcert, or write sslmode=require to encrypt without knowing \
+             who answers"
+        }
+        TlsError::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ) => "write the host as its certificate does, or sslmode=verify-ca to ask for no name",
+        _ => "see to the server's certificate and its log",
+    };
+    Some(format!("cannot be reached safely ({tls}): {advice}"))
+}
+
+/// Does not ask for the host's name, nor for anything where it has no chain; but the peer has the key of its certificate.
+#[derive(Debug)]
+struct Lenient {
+    provider: Arc<CryptoProvider>,
+    chain: Option<Arc<WebPkiServerVerifier>>,
+}
+
+impl Lenient {
+    fn new(provider: Arc<CryptoProvider>, chain: Option<Arc<WebPkiServerVerifier>>) -> Arc<Self> {
+        Arc::new(Self { provider, chain })
+    }
+}
+
+impl ServerCertVerifier for Lenient {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        host: &ServerName<'_>,
+        status: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, TlsError> {
+        let Some(chain) = &self.chain else { return Ok(ServerCertVerified::assertion()) };
+        match chain.verify_server_cert(certificate, between, host, status, now) {
+            Err(TlsError::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
