@@ -78,6 +78,10 @@ impl Hosts {
         perform(&self.script, call, Some(self.script_timeout)).await
     }
 
+    pub(crate) fn http(&self) -> &HttpHost {
+        &self.http
+    }
+
     /// Lets processes that wait for work clean up and end. Without it they are killed with the last owner.
     pub async fn close(&self) {
         self.python.close().await;

@@ -4,8 +4,8 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ColorChoice, Parser, Subcommand};
 
 use crate::commands::{
-    agent, cancel, check, compile, completions, doctor, explain, fmt, graph, handlers, notifications, pause,
-    resume, retry, run, runs, schema, servers, show, start, store, task, tasks, why,
+    agent, cancel, check, compile, completions, doctor, explain, fmt, graph, handlers, notifications, outbox,
+    pause, resume, retry, run, runs, schema, servers, show, start, store, task, tasks, why,
 };
 
 const EXIT_CODES: &str = "\
@@ -51,6 +51,7 @@ pub(crate) enum Command {
     Task(task::Options),
     Servers(servers::Options),
     Notifications(notifications::Options),
+    Outbox(outbox::Options),
     Doctor(doctor::Options),
     Store(store::Options),
     Check(check::Options),

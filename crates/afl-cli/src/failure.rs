@@ -185,6 +185,7 @@ fn service_exit(error: &afl_runtime::Error) -> Exit {
         | Error::Program { .. }
         | Error::Busy { .. }
         | Error::StartedByOthers { .. }
+        | Error::ChannelBusy { .. }
         | Error::DrivenAlready => Exit::Inaccessible,
         Error::UnknownRun { .. }
         | Error::AmbiguousRun { .. }
@@ -206,6 +207,11 @@ fn service_exit(error: &afl_runtime::Error) -> Exit {
         | Error::NeedsResult { .. }
         | Error::Undecided { .. }
         | Error::UnknownNotification { .. }
+        | Error::Channel(_)
+        | Error::UnknownChannel { .. }
+        | Error::ChannelHolds { .. }
+        | Error::TooManyChannels { .. }
+        | Error::NotAFeed { .. }
         | Error::Refused(_)
         | Error::Canceling { .. } => Exit::WrongUse,
     }
@@ -227,6 +233,12 @@ fn service_help(error: &afl_runtime::Error) -> Option<String> {
             "`afl why {run}` tells how it stands; if it waits, `afl resume {run}` goes on with it"
         )),
         Error::UnknownNotification { .. } => Some("`afl notifications` lists them with their ids".into()),
+        Error::UnknownChannel { .. } => Some("`afl outbox list` lists all channels of this store".into()),
+        Error::ChannelHolds { name, .. } => {
+            Some(format!("`afl outbox show {name}` says why; `afl outbox remove {name} --drop` deletes them"))
+        }
+        Error::NotAFeed { name } => Some(format!("`afl outbox show {name}` says how it stands")),
+        Error::TooManyChannels { .. } => Some("`afl outbox remove` takes one away".into()),
         Error::FailedAlready { .. } => Some("`afl task retry` tries it again".into()),
         Error::NeedsResult { .. } => Some("`afl task done --result` says what it returns".into()),
         Error::Undecided { run, .. } => Some(format!("`afl why {run}` has the commands to decide by")),
@@ -250,6 +262,8 @@ fn service_help(error: &afl_runtime::Error) -> Option<String> {
         | Error::StartedByOthers { .. }
         | Error::NotBegun { .. }
         | Error::BadRequest { .. }
+        | Error::Channel(_)
+        | Error::ChannelBusy { .. }
         | Error::DrivenAlready => None,
     }
 }

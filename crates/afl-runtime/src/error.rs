@@ -7,6 +7,7 @@ use afl_engine::task::TaskState;
 use afl_engine::types::Misfit;
 use afl_lang::program::LoadError;
 use afl_store::backend::StoreError;
+use afl_store::outbox::BadChannel;
 use afl_store::queue::Refusal;
 
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +61,18 @@ pub enum Error {
     Undecided { run: RunId, step: StepId, path: String },
     #[error("there is no notification `{given}`")]
     UnknownNotification { given: String },
+    #[error(transparent)]
+    Channel(#[from] BadChannel),
+    #[error("there is no channel `{given}`{}", hint(.closest.as_deref()))]
+    UnknownChannel { given: String, closest: Option<String> },
+    #[error("{left} {} for the channel `{name}`", if *.left == 1 { "message waits" } else { "messages wait" })]
+    ChannelHolds { name: String, left: usize },
+    #[error("there are {limit} channels already, and more would make every outcome slow")]
+    TooManyChannels { limit: usize },
+    #[error("others changed the channel `{name}` meanwhile; try again")]
+    ChannelBusy { name: String },
+    #[error("the messages of the channel `{name}` are sent to its address, and cannot be read here")]
+    NotAFeed { name: String },
     #[error(transparent)]
     Refused(Refusal),
     #[error("run {run} is being canceled; start it anew")]

@@ -63,6 +63,7 @@ mod fleet;
 mod janitor;
 mod look;
 mod notices;
+pub mod outbox;
 mod pick;
 mod plans;
 mod query;

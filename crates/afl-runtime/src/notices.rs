@@ -1,4 +1,5 @@
-//! What the janitor tells people of: agents that went offline, tasks that nobody takes. Each is told once.
+//! What the janitor tells people of: agents that went offline, tasks that nobody takes, messages that were given up. Each
+//! is told once.
 
 use std::cmp::Reverse;
 
@@ -70,6 +71,7 @@ impl Service {
     pub async fn watch_over(&self, now: Millis) -> Result<(), Error> {
         self.tell_offline(now).await?;
         self.tell_stuck(now).await?;
+        self.tell_dead(now).await?;
         self.forget_old(now).await
     }
 
@@ -101,7 +103,7 @@ impl Service {
         Ok(())
     }
 
-    async fn tell_once(&self, id: &str, tell: impl FnOnce() -> Notification) -> Result<(), Error> {
+    pub(crate) async fn tell_once(&self, id: &str, tell: impl FnOnce() -> Notification) -> Result<(), Error> {
         let notifications = self.collection::<Notification>();
         if notifications.get(id).await?.is_some() {
             return Ok(());

@@ -27,6 +27,10 @@ pub struct Stats {
     pub arrived: usize,
     /// Attempts that wait for their time.
     pub retries: usize,
+    /// Messages that wait for their delivery, by channel.
+    pub outbox: BTreeMap<String, usize>,
+    /// Messages that were given up, by channel.
+    pub outbox_dead: BTreeMap<String, usize>,
 }
 
 /// What waits, as far as it can be told at little cost.
@@ -66,6 +70,8 @@ impl Service {
         }
         stats.pending = self.counts(bucket::TASKS).await?;
         stats.running = self.counts(bucket::RUNNING).await?;
+        stats.outbox = self.counts(bucket::OUTBOX).await?;
+        stats.outbox_dead = self.counts(bucket::OUTBOX_DEAD).await?;
         Ok(stats)
     }
 
@@ -90,7 +96,8 @@ impl Service {
         Ok(self.store.discard_run(run).await?)
     }
 
-    /// Deletes runs and system tasks that ended before this time, with everything of theirs. Says which runs.
+    /// Deletes runs and system tasks that ended before this time, with everything of theirs, but for those whose values
+    /// belong to a message that waits. Says which runs.
     pub async fn collect(&self, ended_before: Millis) -> Result<Vec<RunId>, Error> {
         self.collect_system_tasks(ended_before).await?;
         let mut old = Vec::new();
@@ -107,7 +114,11 @@ impl Service {
             }
         }
         let mut deleted = Vec::new();
+        let outbox = self.outbox();
         for run in old {
+            if outbox.refers_to(&run.id).await? {
+                continue;
+            }
             match self.store.delete_run(&run).await {
                 Ok(()) => deleted.push(run.id),
                 // Somebody retries it at this moment, so it is not old any more.

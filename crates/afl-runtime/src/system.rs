@@ -221,6 +221,9 @@ impl Service {
             let old = |task: &Task| task.ended.is_some_and(|ended| ended < ended_before);
             let mut some = false;
             for task in page.iter().filter(|task| old(&task.item)) {
+                if self.outbox().refers_to(&task.item.workflow_id).await? {
+                    continue;
+                }
                 match self.store.delete_system_task(task).await {
                     Ok(()) => some = true,
                     // Somebody asks for it again at this moment.

@@ -49,7 +49,17 @@ impl<T: Item> Collection<T> {
 
     /// All of them by name.
     pub async fn all(&self) -> Result<Vec<(String, Stored<T>)>, Error> {
+        let (items, mut damaged) = self.readable().await?;
+        match damaged.pop() {
+            Some(error) => Err(error),
+            None => Ok(items),
+        }
+    }
+
+    /// All that can be read by name, and what is wrong with the others.
+    pub async fn readable(&self) -> Result<(Vec<(String, Stored<T>)>, Vec<Error>), Error> {
         let mut items = Vec::new();
+        let mut damaged = Vec::new();
         let mut after = None;
         loop {
             let scan = Scan::Scope {
@@ -61,11 +71,14 @@ impl<T: Item> Collection<T> {
             };
             let page = self.store.backend().scan(&scan).await?;
             for record in page.iter().filter(|record| record.key.id != REMOVED) {
-                items.push((record.key.id.clone(), decode(record)?));
+                match decode(record) {
+                    Ok(item) => items.push((record.key.id.clone(), item)),
+                    Err(error) => damaged.push(error),
+                }
             }
             match page.last() {
                 Some(last) if page.len() == PAGE => after = Some(last.key.id.clone()),
-                Some(_) | None => return Ok(items),
+                Some(_) | None => return Ok((items, damaged)),
             }
         }
     }

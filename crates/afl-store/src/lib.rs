@@ -11,6 +11,7 @@ pub mod fault;
 pub mod lock;
 pub mod memory;
 pub mod notification;
+pub mod outbox;
 pub mod queue;
 pub mod range;
 pub mod record;

@@ -48,6 +48,8 @@ wire_enum! {
         TaskCompleted = "TASK_COMPLETED",
         AgentOffline = "AGENT_OFFLINE",
         QueueStuck = "QUEUE_STUCK",
+        /// Messages that could not be delivered.
+        OutboxDead = "OUTBOX_DEAD",
     }
 }
 
@@ -62,7 +64,7 @@ wire_enum! {
 impl NotificationType {
     pub const fn severity(self) -> Severity {
         match self {
-            Self::TaskError => Severity::Error,
+            Self::TaskError | Self::OutboxDead => Severity::Error,
             Self::TaskAwaitingResponse | Self::AgentOffline | Self::QueueStuck => Severity::Warning,
             Self::TaskCompleted => Severity::Info,
         }
@@ -138,6 +140,11 @@ impl Notification {
         };
         let agent = Some(server.uuid.clone());
         Self { agent, ..Self::new(NotificationType::AgentOffline, title, &doing, now) }
+    }
+
+    pub fn of_dead(channel: &str, error: &str, now: Millis) -> Self {
+        let title = format!("messages for `{channel}` could not be delivered");
+        Self::new(NotificationType::OutboxDead, title, error, now)
     }
 }
 

@@ -30,6 +30,11 @@ impl Watch {
             std::future::pending::<()>().await;
         }
     }
+
+    /// Whether there was a change since it was made, for who does not wait for one.
+    pub fn has_changed(&self) -> bool {
+        self.changes.has_changed().unwrap_or(true)
+    }
 }
 
 /// Those who wait on one store in this process. Every backend wakes them through this.

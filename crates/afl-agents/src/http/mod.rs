@@ -11,7 +11,7 @@ use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use reqwest::dns::Resolve;
-use reqwest::header::{self, HeaderName, HeaderValue};
+use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
@@ -88,22 +88,12 @@ impl HttpHost {
         let body = serde_json::to_vec(&call.payload).expect("a JSON object has a text");
         let facts = call.context.facts();
         let key = facts.idempotency_key.as_str();
-        let json = HeaderValue::from_static("application/json");
-        let id = header_text(key);
-        let mut ours = vec![
-            (header::CONTENT_TYPE, json.clone()),
-            (header::ACCEPT, json),
-            (HeaderName::from_static("idempotency-key"), id.clone()),
+        let mut ours = signed(key, secret, &body);
+        ours.extend([
             (HeaderName::from_static("afl-facet"), header_text(&call.facet)),
             (HeaderName::from_static("afl-attempt"), facts.attempt.into()),
             (HeaderName::from_static("afl-lease-token"), facts.lease_token.into()),
-        ];
-        if let Some(secret) = secret {
-            let (timestamp, signature) = secret.sign(id.as_bytes(), &body);
-            ours.push((HeaderName::from_static("webhook-id"), id));
-            ours.push((HeaderName::from_static("webhook-timestamp"), header_text(&timestamp)));
-            ours.push((HeaderName::from_static("webhook-signature"), header_text(&signature)));
-        }
+        ]);
         let mut headers = options.headers.clone();
         for (name, value) in ours {
             headers.insert(name, value);
@@ -111,6 +101,36 @@ impl HttpHost {
         let request = self.client.request(Method::POST, url.clone()).headers(headers);
         let (status, body) = self.send(url, request.body(body)).await?;
         Ok(judge(url, status, &body))
+    }
+
+    /// Posts a message that wants no answer. `secret` names the one to sign with.
+    pub(crate) async fn deliver(
+        &self,
+        url: &str,
+        secret: Option<&str>,
+        id: &str,
+        body: Vec<u8>,
+    ) -> Result<(), Undelivered> {
+        let away = |failure: Failure| Undelivered::Away(failure.message);
+        let url = Url::parse(url)
+            .map_err(|error| Undelivered::Refused(format!("its address is no URL: {error}")))?;
+        let options = Options { secret: secret.map(str::to_owned), ..Options::default() };
+        // Another agent may be allowed to, or have the secret.
+        let secret = self.check(&url, &options).map_err(away)?;
+        let headers: HeaderMap = signed(id, secret, &body).into_iter().collect();
+        let request = self.client.request(Method::POST, url.clone()).headers(headers).body(body);
+        let (status, body) = self.send(&url, request).await.map_err(away)?;
+        let message = match judge(&url, status, &body) {
+            _ if status.is_success() => return Ok(()),
+            Outcome::Failed(failure) => failure.message,
+            Outcome::Completed { .. } => unreachable!("only a success completes"),
+        };
+        Err(match status {
+            StatusCode::GONE => Undelivered::Gone(message),
+            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => Undelivered::Away(message),
+            _ if status.is_client_error() => Undelivered::Refused(message),
+            _ => Undelivered::Away(message),
+        })
     }
 
     /// For the built-in handler.
@@ -132,6 +152,35 @@ impl HttpHost {
         let status = response.status();
         Ok((status, read(url, response).await?))
     }
+}
+
+/// Why a message was not taken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Undelivered {
+    /// Nobody takes any message now.
+    Away(String),
+    /// This one is not taken now.
+    Refused(String),
+    /// Nobody will ever take it.
+    Gone(String),
+}
+
+/// What every post has: the key by which its receiver knows a repetition, and the signature.
+fn signed(key: &str, secret: Option<&Secret>, body: &[u8]) -> Vec<(HeaderName, HeaderValue)> {
+    let json = HeaderValue::from_static("application/json");
+    let id = header_text(key);
+    let mut headers = vec![
+        (header::CONTENT_TYPE, json.clone()),
+        (header::ACCEPT, json),
+        (HeaderName::from_static("idempotency-key"), id.clone()),
+    ];
+    if let Some(secret) = secret {
+        let (timestamp, signature) = secret.sign(id.as_bytes(), body);
+        headers.push((HeaderName::from_static("webhook-id"), id));
+        headers.push((HeaderName::from_static("webhook-timestamp"), header_text(&timestamp)));
+        headers.push((HeaderName::from_static("webhook-signature"), header_text(&signature)));
+    }
+    headers
 }
 
 /// Names of steps may have any letter, and headers may not.

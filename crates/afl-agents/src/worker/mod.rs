@@ -19,6 +19,8 @@ mod item_lock;
 mod metrics;
 mod phase;
 mod presence;
+mod push;
+mod relay;
 mod rounds;
 mod system;
 mod told;
@@ -34,7 +36,7 @@ use afl_runtime::{Program, Service};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::handler::Handler;
+use crate::handler::{Call, Context, Facts, Failure, FailureKind, Handler, Object, Outcome};
 use crate::hosts::Hosts;
 use crate::registration::{BadTopic, NoHandler, Registration, Topics};
 use crate::registry::{Registry, RegistryError};
@@ -161,6 +163,22 @@ impl Worker {
     /// Whether it has a handler for tasks of this name.
     pub fn can_do(&self, name: &str) -> Result<(), NoHandler> {
         self.directory.borrow().find(name).map(drop)
+    }
+
+    /// `LocalEventHandler.handle` of document 002: does the work of an event in this process, without a task. Nothing
+    /// when no handler is registered for its type.
+    pub async fn handle(&self, event_type: &str, payload: Object) -> Option<Outcome> {
+        let found = self.directory.borrow().find(event_type);
+        let hand = match found {
+            Ok(hand) => hand,
+            Err(NoHandler::Unknown { .. }) => return None,
+            Err(ambiguous @ NoHandler::Ambiguous { .. }) => {
+                return Some(Outcome::Failed(Failure::new(FailureKind::Refused, ambiguous.to_string())));
+            }
+        };
+        let facet = event_type.to_owned();
+        let (context, _) = Context::new(Facts { path: facet.clone(), ..Facts::default() });
+        Some(hand.run(Call { facet, payload, context }, None).await)
     }
 
     /// All names it has handlers for.

@@ -71,7 +71,8 @@ impl Worker {
         let others = async {
             let presence = self.keep_presence(ended(stopped.clone()));
             let fresh = self.keep_fresh(ended(stopped.clone()));
-            tokio::join!(rounds, presence, fresh, self.answer(listener, stopped.clone()));
+            let relay = self.keep_relaying(stopped.clone());
+            tokio::join!(rounds, presence, fresh, relay, self.answer(listener, stopped.clone()));
             Ok(())
         };
         tokio::try_join!(others, driving).map(|((), ())| ())

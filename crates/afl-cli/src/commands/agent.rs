@@ -31,7 +31,8 @@ Examples:
 
 /// Do the work of event facets, and drive all runs of the store
 ///
-/// Handlers are those that `afl handlers register` put into the store, and those given here. SIGTERM or Ctrl-C lets it
+/// Handlers are those that `afl handlers register` put into the store, and those given here. It also posts the messages of
+/// `afl outbox` to their receivers. SIGTERM or Ctrl-C lets it
 /// finish what it has begun and end with code 0; what takes longer than 30 s is given back to other agents. A second
 /// one ends it at once.
 #[derive(Args)]
@@ -125,6 +126,7 @@ async fn once(worker: &Worker, stop: &Stop) -> Result<(), Failure> {
     {
         done += usize::from(ended.is_done());
     }
+    worker.relay_once().await?;
     telling.abort();
     output::say(&format!("did {}\n", count(done, "task")));
     Ok(())

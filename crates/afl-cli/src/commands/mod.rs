@@ -11,6 +11,7 @@ pub(crate) mod fmt;
 pub(crate) mod graph;
 pub(crate) mod handlers;
 pub(crate) mod notifications;
+pub(crate) mod outbox;
 pub(crate) mod pause;
 pub(crate) mod resume;
 pub(crate) mod retry;
@@ -49,6 +50,7 @@ pub(crate) fn run(command: Command, color: Color) -> Result<Exit, Failure> {
         Command::Task(options) => wait(task::run(&options)),
         Command::Servers(options) => wait(servers::run(&options)),
         Command::Notifications(options) => wait(notifications::run(&options)),
+        Command::Outbox(options) => wait(outbox::run(&options)),
         Command::Doctor(options) => wait(doctor::run(&options, color)),
         Command::Store(options) => wait(store::run(&options)),
         Command::Check(options) => check::run(&options, color),

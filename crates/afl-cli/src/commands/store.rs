@@ -109,6 +109,8 @@ fn table(stats: &Stats) -> String {
     stats.runs.iter().for_each(|(shelf, number)| add("runs", shelf, *number));
     stats.pending.iter().for_each(|(name, number)| add("tasks that wait", name, *number));
     stats.running.iter().for_each(|(name, number)| add("tasks in work", name, *number));
+    stats.outbox.iter().for_each(|(name, number)| add("messages that wait", name, *number));
+    stats.outbox_dead.iter().for_each(|(name, number)| add("messages given up", name, *number));
     add("retries", "that wait for their time", stats.retries);
     add("answers", "not taken in yet", stats.arrived);
     shown::table(&["WHAT", "WHICH", "HOW MANY"], &rows)

@@ -5,6 +5,7 @@ mod damage;
 mod full;
 mod large;
 mod outage;
+mod outbox;
 mod races;
 mod site;
 mod views;

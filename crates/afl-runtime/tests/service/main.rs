@@ -9,6 +9,7 @@ mod faults;
 mod handed_over;
 mod notices;
 mod one_run;
+mod outbox;
 mod retrying;
 mod runs;
 mod serving;

@@ -137,7 +137,10 @@ impl Queue {
             let id = format!("{run}-{}-{task_version}", task.item.step_id);
             writes.push(Collection::new(self.store.clone()).create(&id, &notification));
         }
-        self.store.write_with_blobs(&run, writes, &outcome.blobs, Durability::Durable).await?;
+        let told = self.store.tell_of_end(&task, Some(&event.item), now).await?;
+        writes.extend(told.writes);
+        let blobs: Vec<_> = outcome.blobs.into_iter().chain(told.blobs).collect();
+        self.store.write_with_blobs(&run, writes, &blobs, Durability::Durable).await?;
         Ok(Settled::Arrived(Box::new(Stored { item: event.item, version: event_version + 1 })))
     }
 

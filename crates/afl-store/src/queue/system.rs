@@ -115,13 +115,13 @@ impl Queue {
             let Some((changed, event_changed)) = change(task.item.clone(), event.item, now) else {
                 return Ok(task.item);
             };
-            let changed = Task { updated: now, ..changed };
-            let writes = vec![
-                self.store.update(id, &Stored { item: changed.clone(), version: task.version }, now),
-                self.store.update(id, &Stored { item: event_changed, version: event.version }, now),
-            ];
-            match self.store.write(writes, Durability::Durable).await.map_err(Error::from) {
-                Ok(()) => return Ok(changed),
+            let changed = Stored { item: Task { updated: now, ..changed }, version: task.version };
+            let event = Stored { item: event_changed, version: event.version };
+            let told = self.store.tell_of_end(&changed, Some(&event.item), now).await?;
+            let mut writes = vec![self.store.update(id, &changed, now), self.store.update(id, &event, now)];
+            writes.extend(told.writes);
+            match self.store.write_with_blobs(id, writes, &told.blobs, Durability::Durable).await {
+                Ok(()) => return Ok(changed.item),
                 Err(error) if error.is_conflict() => {}
                 Err(error) => return Err(error.into()),
             }

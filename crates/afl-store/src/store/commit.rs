@@ -100,7 +100,14 @@ impl Store {
         writes.extend(changes.tasks().iter().map(|put| self.put_change(run, put, now)));
         writes.extend(terms.reservation.map(|reservation| self.put_reservation(reservation)));
         writes.extend(terms.task.map(|task| self.keep_task(task)));
-        self.write_with_blobs(run, writes, changes.blobs(), durability).await
+        let told = self.tell_of_changes(changes, now).await?;
+        if told.is_empty() {
+            return self.write_with_blobs(run, writes, changes.blobs(), durability).await;
+        }
+        writes.extend(told.writes);
+        let blobs: Vec<_> = changes.blobs().iter().cloned().chain(told.blobs).collect();
+        // Nobody outside may hear of what a power cut could take back.
+        self.write_with_blobs(run, writes, &blobs, Durability::Durable).await
     }
 
     fn keep_task(&self, task: &Stored<Task>) -> Write {

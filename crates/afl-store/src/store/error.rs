@@ -43,6 +43,20 @@ impl Error {
         matches!(self, Self::Backend(StoreError::Conflict { .. }))
     }
 
+    /// Whether another release can read what this one cannot.
+    pub(crate) fn is_of_newer_release(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreadable { defect: Defect::Newer { .. }, .. }
+                | Self::Shared { defect: Defect::Newer { .. }, .. }
+        )
+    }
+
+    /// Whether a record is wrong, and not the store.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Unreadable { .. } | Self::Shared { .. })
+    }
+
     /// Whether the call may have taken effect all the same.
     pub fn is_uncertain(&self) -> bool {
         matches!(self, Self::Backend(StoreError::Unavailable { .. }))

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use afl_engine::time::Millis;
 
 use crate::backend::{Backend, Batch, Durability, Limits, StoreError, Write};
+use crate::outbox::Hearing;
 use crate::record::Tenant;
 use crate::watch::Watch;
 
@@ -43,11 +44,12 @@ pub(crate) use seal::{opened, sealed};
 pub struct Store {
     backend: Arc<dyn Backend>,
     tenant: Tenant,
+    hearing: Hearing,
 }
 
 impl Store {
     pub fn new(backend: Arc<dyn Backend>, tenant: Tenant) -> Self {
-        Self { backend, tenant }
+        Self { backend, tenant, hearing: Hearing::default() }
     }
 
     pub fn tenant(&self) -> &Tenant {
@@ -56,6 +58,10 @@ impl Store {
 
     pub fn backend(&self) -> &dyn Backend {
         &*self.backend
+    }
+
+    pub(crate) fn hearing(&self) -> &Hearing {
+        &self.hearing
     }
 
     pub fn limits(&self) -> Limits {

@@ -26,6 +26,10 @@ pub mod bucket {
     pub const HELD: &str = "held/";
     /// Before the name of a [`Shelf`](super::Shelf).
     pub const RUNS: &str = "runs/";
+    /// Before a channel: messages that wait for their delivery, by the time of it.
+    pub const OUTBOX: &str = "outbox/";
+    /// Before a channel: messages that were given up, by the time of the first failure.
+    pub const OUTBOX_DEAD: &str = "outbox-dead/";
 
     /// No facet and no capability has it in its name.
     const NEEDS: char = '+';
@@ -61,6 +65,14 @@ pub mod bucket {
 
     pub fn held(run: &RunId) -> String {
         format!("{HELD}{run}")
+    }
+
+    pub fn outbox(channel: &str) -> String {
+        format!("{OUTBOX}{channel}")
+    }
+
+    pub fn outbox_dead(channel: &str) -> String {
+        format!("{OUTBOX_DEAD}{channel}")
     }
 }
 

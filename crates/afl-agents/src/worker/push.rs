@@ -1,0 +1,131 @@
+//! Pushes the messages of one channel to its receiver, in order while all goes well.
+//!
+//! A named lock keeps two agents from pushing the same messages at once. It saves work only: one that loses the lock on
+//! the way delivers a message twice at worst, and its id tells the receiver so.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use afl_runtime::lock::Hold;
+use afl_runtime::outbox::{Channel, Hope, Outbox, Row};
+use afl_runtime::{Error, Millis, Service};
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use super::rounds::ended;
+use crate::hosts::Hosts;
+use crate::http::Undelivered;
+
+const LOCKS: &str = "afl.outbox/";
+/// Longer than a delivery can take.
+const HELD_FOR: Duration = Duration::from_mins(1);
+/// A receiver that does not answer for so long is away.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+const PAGE: usize = 50;
+
+/// How pushing ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Pushed {
+    /// All that was due.
+    All,
+    /// What is due cannot be read by this release, or another agent was faster.
+    Nothing,
+    /// Another agent does it.
+    Elsewhere,
+    /// The receiver takes nothing now.
+    Away,
+}
+
+pub(super) struct Push {
+    pub(super) service: Service,
+    pub(super) hosts: Arc<Hosts>,
+    pub(super) owner: String,
+    pub(super) name: String,
+    pub(super) channel: Channel,
+    pub(super) url: String,
+    pub(super) stopped: watch::Receiver<bool>,
+}
+
+enum Sent {
+    Delivered,
+    Undelivered(Undelivered),
+    /// There was no time for it.
+    Stopped,
+}
+
+impl Push {
+    pub(super) async fn run(self) -> Result<Pushed, Error> {
+        let (locks, key) = (self.service.locks(), format!("{LOCKS}{}", self.name));
+        let duration = Millis(i64::try_from(HELD_FOR.as_millis()).unwrap_or(i64::MAX));
+        let Some(hold) = locks.acquire(&key, &self.owner, duration, Value::Null).await? else {
+            return Ok(Pushed::Elsewhere);
+        };
+        let pushed = self.push(&hold, duration).await;
+        // One that is not given back runs out.
+        drop(locks.release(&hold).await);
+        pushed
+    }
+
+    async fn push(&self, hold: &Hold, duration: Millis) -> Result<Pushed, Error> {
+        let outbox = self.service.outbox();
+        let mut since = Instant::now();
+        let mut after = None;
+        let mut pushed = Pushed::Nothing;
+        loop {
+            let page = outbox.due(&self.name, after.take(), PAGE).await?;
+            for row in page.rows {
+                pushed = Pushed::All;
+                if since.elapsed() > HELD_FOR / 2 {
+                    if !self.service.locks().extend(hold, duration).await? {
+                        return Ok(Pushed::Elsewhere);
+                    }
+                    since = Instant::now();
+                }
+                match self.send(&outbox, &row).await? {
+                    Sent::Delivered => outbox.delivered(row).await?,
+                    Sent::Stopped => return Ok(Pushed::All),
+                    Sent::Undelivered(Undelivered::Away(error)) => {
+                        outbox.failed(row, error, Hope::Some).await?;
+                        return Ok(Pushed::Away);
+                    }
+                    Sent::Undelivered(Undelivered::Refused(error)) => {
+                        outbox.failed(row, error, Hope::Some).await?;
+                    }
+                    Sent::Undelivered(Undelivered::Gone(error)) => {
+                        outbox.failed(row, error, Hope::None).await?;
+                    }
+                }
+            }
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(pushed),
+            }
+        }
+    }
+
+    async fn send(&self, outbox: &Outbox, row: &Row) -> Result<Sent, Error> {
+        let letter = match outbox.letter(row).await {
+            Ok(letter) => letter,
+            // What belongs to it is gone, and does not come back.
+            Err(error) if error.is_damage() => {
+                return Ok(Sent::Undelivered(Undelivered::Gone(error.to_string())));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let body = serde_json::to_vec(&letter).expect("a letter has a JSON form");
+        let secret = self.channel.secret.as_deref();
+        let delivery = self.hosts.http().deliver(&self.url, secret, &letter.id, body);
+        Ok(tokio::select! {
+            () = ended(self.stopped.clone()) => Sent::Stopped,
+            answered = timeout(ANSWER_TIMEOUT, delivery) => match answered {
+                Ok(Ok(())) => Sent::Delivered,
+                Ok(Err(undelivered)) => Sent::Undelivered(undelivered),
+                Err(_) => {
+                    let seconds = ANSWER_TIMEOUT.as_secs();
+                    Sent::Undelivered(Undelivered::Away(format!("no answer within {seconds} s")))
+                }
+            },
+        })
+    }
+}

@@ -1,0 +1,203 @@
+//! Messages of the outbox on their way to a server on this machine.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use afl_agents::handler::{Outcome, concurrent};
+use afl_agents::http::{Allowed, HttpConfig, Secret};
+use afl_agents::worker::{Profile, Worker};
+use afl_agents::{Hosts, HostsConfig};
+use afl_runtime::Millis;
+use afl_runtime::outbox::{Channel, Standing, Target};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::spy::Hearing;
+use crate::world::{World, work};
+
+const PURE: &str = "workflow W(n: Long) => (n: Long) andThen { yield W(n = $.n + 1) }";
+
+/// Takes every post, remembers it, and answers as it is told.
+#[derive(Clone)]
+struct Receiver {
+    answer: watch::Sender<StatusCode>,
+    posts: watch::Sender<Vec<Post>>,
+}
+
+#[derive(Clone, Debug)]
+struct Post {
+    headers: HeaderMap,
+    body: Value,
+}
+
+impl Receiver {
+    /// With the address it listens on.
+    async fn listening() -> (Self, String) {
+        let receiver =
+            Self { answer: watch::Sender::new(StatusCode::OK), posts: watch::Sender::new(Vec::new()) };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/hook?token=hidden", listener.local_addr().unwrap());
+        let app = Router::new().route("/hook", post(take)).with_state(receiver.clone());
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        (receiver, url)
+    }
+
+    fn numbers(&self) -> Vec<i64> {
+        self.posts.borrow().iter().map(|post| post.body["result"]["n"].as_i64().unwrap()).collect()
+    }
+}
+
+async fn take(State(receiver): State<Receiver>, headers: HeaderMap, body: Bytes) -> StatusCode {
+    let body = serde_json::from_slice(&body).unwrap();
+    receiver.posts.send_modify(|posts| posts.push(Post { headers, body }));
+    *receiver.answer.borrow()
+}
+
+impl World {
+    fn relaying(&self) -> Worker {
+        let secrets = BTreeMap::from([("partner".to_owned(), Secret::new("a shared secret"))]);
+        let http = HttpConfig { allowed: Allowed::new(["127.0.0.1"]).unwrap(), secrets };
+        let hosts = Hosts::new(HostsConfig { http, ..HostsConfig::default() }).unwrap();
+        self.worker(Profile::Poller).with_hosts(Arc::new(hosts))
+    }
+
+    async fn channel(&self, to: &str, secret: Option<&str>) {
+        let channel = Channel {
+            to: to.parse::<Target>().unwrap(),
+            topics: vec!["run.*".to_owned()],
+            facets: Vec::new(),
+            secret: secret.map(str::to_owned),
+            enabled: true,
+            created: Millis(0),
+            updated: Millis(0),
+        };
+        self.service.open_channel("out", channel).await.unwrap();
+    }
+
+    /// Runs that end at once, one after the other.
+    async fn runs(&self, count: i64) {
+        for n in 0..count {
+            self.start(PURE, json!({ "n": n })).await;
+            self.clock.advance(Millis(1));
+        }
+    }
+
+    async fn standing(&self) -> Standing {
+        self.service.outbox().standing("out", 100).await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn messages_are_posted_in_order_with_their_id_and_signature() {
+    let world = World::simulated(Hearing::Good);
+    let (receiver, url) = Receiver::listening().await;
+    world.channel(&url, Some("partner")).await;
+    world.runs(3).await;
+    world.relaying().relay_once().await.unwrap();
+    assert_eq!(receiver.numbers(), [1, 2, 3]);
+    assert_eq!(world.standing().await, Standing::default());
+    let post = receiver.posts.borrow()[0].clone();
+    let header = |name: &str| post.headers.get(name).unwrap().to_str().unwrap();
+    assert_eq!(post.body["id"], header("idempotency-key"));
+    assert_eq!(header("webhook-id"), header("idempotency-key"));
+    assert!(header("webhook-signature").starts_with("v1,"));
+    assert_eq!((&post.body["topic"], &post.body["workflow"]), (&json!("run.completed"), &json!("W")));
+}
+
+#[tokio::test]
+async fn a_message_that_is_not_taken_comes_again_under_the_same_id() {
+    let world = World::simulated(Hearing::Good);
+    let (receiver, url) = Receiver::listening().await;
+    world.channel(&url, None).await;
+    world.runs(3).await;
+    let worker = world.relaying();
+    receiver.answer.send_replace(StatusCode::SERVICE_UNAVAILABLE);
+    worker.relay_once().await.unwrap();
+    assert_eq!(receiver.numbers(), [1], "a receiver that is away is not asked for each message");
+    let standing = world.standing().await;
+    assert_eq!((standing.waiting, standing.dead), (3, 0));
+    let error = standing.last_error.unwrap();
+    assert!(error.contains("503") && !error.contains("hidden"), "{error}");
+    receiver.answer.send_replace(StatusCode::OK);
+    world.clock.advance(Millis(1_000));
+    worker.relay_once().await.unwrap();
+    let mut numbers = receiver.numbers();
+    numbers.sort_unstable();
+    assert_eq!(numbers, [1, 1, 2, 3]);
+    let posts = receiver.posts.borrow();
+    let first = &posts[0].body["id"];
+    assert_eq!(posts.iter().filter(|post| post.body["id"] == *first).count(), 2);
+    assert_eq!(world.standing().await.waiting, 0);
+}
+
+#[tokio::test]
+async fn a_message_that_is_refused_stops_no_other_and_one_that_nobody_will_take_is_put_aside() {
+    let world = World::simulated(Hearing::Good);
+    let (receiver, url) = Receiver::listening().await;
+    world.channel(&url, None).await;
+    world.runs(2).await;
+    let worker = world.relaying();
+    receiver.answer.send_replace(StatusCode::UNPROCESSABLE_ENTITY);
+    worker.relay_once().await.unwrap();
+    assert_eq!((receiver.numbers(), world.standing().await.waiting), (vec![1, 2], 2));
+    receiver.answer.send_replace(StatusCode::GONE);
+    world.clock.advance(Millis(1_000));
+    worker.relay_once().await.unwrap();
+    let standing = world.standing().await;
+    assert_eq!((standing.waiting, standing.dead), (0, 2));
+    world.service.watch_over(world.clock.now()).await.unwrap();
+    let notices = world.service.notifications(10).await.unwrap();
+    let [notice] = &notices[..] else { panic!("{} notifications", notices.len()) };
+    assert!(notice.notification.title.contains("`out`"), "{notice:?}");
+    receiver.answer.send_replace(StatusCode::NO_CONTENT);
+    assert_eq!(world.service.outbox().revive("out").await.unwrap(), 2);
+    worker.relay_once().await.unwrap();
+    assert_eq!(world.standing().await, Standing::default());
+}
+
+#[tokio::test]
+async fn a_private_address_is_not_posted_to() {
+    let world = World::simulated(Hearing::Good);
+    let (receiver, url) = Receiver::listening().await;
+    world.channel(&url.replace("127.0.0.1", "127.0.0.2"), None).await;
+    world.runs(1).await;
+    world.relaying().relay_once().await.unwrap();
+    assert_eq!(receiver.posts.borrow().len(), 0);
+    let error = world.standing().await.last_error.unwrap();
+    assert!(error.contains("no public address"), "{error}");
+}
+
+#[tokio::test]
+async fn two_agents_lose_no_message_and_push_none_twice() {
+    let world = World::new();
+    let (receiver, url) = Receiver::listening().await;
+    world.channel(&url, None).await;
+    let agents = [work(&world.relaying()), work(&world.restarted().relaying())];
+    world.runs(30).await;
+    let mut posts = receiver.posts.subscribe();
+    posts.wait_for(|posts| posts.len() >= 30).await.unwrap();
+    for agent in agents {
+        agent.stop().await;
+    }
+    let mut numbers = receiver.numbers();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (1..=30).collect::<Vec<i64>>());
+    assert_eq!(world.standing().await, Standing::default());
+}
+
+// covers: EVT-3-a
+#[tokio::test]
+async fn an_event_is_handled_by_the_function_of_its_type_or_by_nobody() {
+    let worker = World::new().worker(Profile::Poller);
+    worker.register("billing.Charge", concurrent(|call| async move { Ok(call.payload) }));
+    let payload = json!({"amount": 5}).as_object().unwrap().clone();
+    let handled = worker.handle("billing.Charge", payload.clone()).await;
+    assert_eq!(handled, Some(Outcome::Completed { result: payload.clone() }));
+    assert_eq!(worker.handle("billing.Refund", payload).await, None);
+}

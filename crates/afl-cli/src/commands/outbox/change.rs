@@ -1,0 +1,97 @@
+//! `afl outbox add`, `remove` and `retry`.
+
+use afl_engine::time::Millis;
+use afl_runtime::outbox::{Channel, Target};
+use clap::Args;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+use crate::report::count;
+use crate::store::{self, Missing};
+
+#[derive(Args)]
+pub(super) struct Add {
+    /// What to call the channel
+    name: String,
+    /// Where messages go: an address that agents post them to, or `feed` for messages that are read here
+    #[arg(long, value_name = "URL|feed")]
+    to: String,
+    /// Which ends to tell: task.completed, task.failed, task.canceled, task.ignored, run.completed, run.failed,
+    /// run.canceled, or a pattern such as `task.*`; can be repeated. Without it, all
+    #[arg(long = "topic", value_name = "PATTERN", default_value = "*")]
+    topics: Vec<String>,
+    /// Tell only of tasks whose facet, and runs whose workflow, matches, such as `billing.*`; can be repeated
+    #[arg(long = "facet", value_name = "PATTERN")]
+    facets: Vec<String>,
+    /// The secret of the agents, by its name, to sign messages with
+    #[arg(long, value_name = "NAME")]
+    secret: Option<String>,
+    /// Keep the channel, but tell it nothing for now
+    #[arg(long)]
+    disabled: bool,
+    #[command(flatten)]
+    store: store::Options,
+}
+
+pub(super) async fn add(options: &Add) -> Result<Exit, Failure> {
+    let to: Target = options.to.parse().map_err(afl_runtime::Error::from)?;
+    let channel = Channel {
+        to,
+        topics: options.topics.clone(),
+        facets: options.facets.clone(),
+        secret: options.secret.clone(),
+        enabled: !options.disabled,
+        created: Millis(0),
+        updated: Millis(0),
+    };
+    let service = options.store.open(Missing::Create).await?;
+    let kept = service.open_channel(&options.name, channel).await?;
+    let name = &options.name;
+    output::say(&match (&kept.to, kept.enabled) {
+        (_, false) => format!("{name} is kept, and told nothing\n"),
+        (Target::Feed, true) => format!("what ends from now on can be read with `afl outbox read {name}`\n"),
+        (Target::Url(_), true) => format!("what ends from now on is told to {}\n", kept.to),
+    });
+    Ok(Exit::Fine)
+}
+
+#[derive(Args)]
+pub(super) struct Remove {
+    /// The channel
+    name: String,
+    /// Delete the messages that wait for it, too
+    #[arg(long)]
+    drop: bool,
+    #[command(flatten)]
+    store: store::Options,
+}
+
+pub(super) async fn remove(options: &Remove) -> Result<Exit, Failure> {
+    let service = options.store.open(Missing::Refuse).await?;
+    let dropped = if options.drop {
+        service.drop_channel(&options.name).await?
+    } else {
+        service.close_channel(&options.name).await?;
+        0
+    };
+    let with = if dropped == 0 { String::new() } else { format!(" with {}", count(dropped, "message")) };
+    output::say(&format!("{} is removed{with}\n", options.name));
+    Ok(Exit::Fine)
+}
+
+#[derive(Args)]
+pub(super) struct Retry {
+    /// The channel
+    name: String,
+    #[command(flatten)]
+    store: store::Options,
+}
+
+pub(super) async fn retry(options: &Retry) -> Result<Exit, Failure> {
+    let service = options.store.open(Missing::Refuse).await?;
+    service.channel(&options.name).await?;
+    let revived = service.outbox().revive(&options.name).await?;
+    output::say(&format!("{} will be delivered after all\n", count(revived, "message")));
+    Ok(Exit::Fine)
+}

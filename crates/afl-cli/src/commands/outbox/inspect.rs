@@ -1,0 +1,137 @@
+//! `afl outbox list`, `show` and `read`.
+
+use afl_runtime::COUNTED;
+use afl_runtime::outbox::{Channel, Standing};
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+use crate::shown::{self, Moment};
+use crate::store::{self, Missing};
+
+#[derive(Args)]
+pub(super) struct List {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: store::Options,
+}
+
+pub(super) async fn list(options: &List) -> Result<Exit, Failure> {
+    let service = options.store.open(Missing::Refuse).await?;
+    let mut all = Vec::new();
+    for (name, channel) in service.channels().await? {
+        let standing = service.outbox().standing(&name, COUNTED).await?;
+        all.push((name, channel, standing));
+    }
+    if options.json {
+        let channels: Vec<Value> = all.iter().map(entry).collect();
+        output::json(&json!({ "channels": channels }))?;
+    } else if all.is_empty() {
+        output::say("nobody outside is told anything; `afl outbox add` begins it\n");
+    } else {
+        let rows: Vec<Vec<String>> = all.iter().map(row).collect();
+        output::data(&shown::table(&["CHANNEL", "TO", "TOPICS", "FACETS", "WAITING", "DEAD"], &rows))?;
+    }
+    Ok(Exit::Fine)
+}
+
+type Listed = (String, Channel, Standing);
+
+fn entry((name, channel, standing): &Listed) -> Value {
+    let mut object = serde_json::to_value(channel).expect("a channel has a JSON form");
+    object["name"] = name.clone().into();
+    for (field, value) in json!(standing).as_object().into_iter().flatten() {
+        object[field] = value.clone();
+    }
+    object
+}
+
+fn row((name, channel, standing): &Listed) -> Vec<String> {
+    let to = if channel.enabled { channel.to.to_string() } else { format!("{} (disabled)", channel.to) };
+    vec![
+        name.clone(),
+        shown::inert(&to),
+        channel.topics.join(" "),
+        if channel.facets.is_empty() { "*".to_owned() } else { channel.facets.join(" ") },
+        number(standing.waiting),
+        number(standing.dead),
+    ]
+}
+
+fn number(number: usize) -> String {
+    if number >= COUNTED { format!("{COUNTED} or more") } else { number.to_string() }
+}
+
+#[derive(Args)]
+pub(super) struct Show {
+    /// The channel
+    name: String,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: store::Options,
+}
+
+pub(super) async fn show(options: &Show) -> Result<Exit, Failure> {
+    let service = options.store.open(Missing::Refuse).await?;
+    let channel = service.channel(&options.name).await?.item;
+    let standing = service.outbox().standing(&options.name, COUNTED).await?;
+    let shown = (options.name.clone(), channel, standing);
+    if options.json {
+        output::json(&entry(&shown))?;
+        return Ok(Exit::Fine);
+    }
+    let [name, to, topics, facets, waiting, dead] = &row(&shown)[..] else {
+        unreachable!("a row has a cell for each heading")
+    };
+    let (_, channel, standing) = &shown;
+    let oldest = standing.oldest.map_or_else(String::new, |at| Moment(at).local());
+    let fields = [
+        ("name", name.clone()),
+        ("to", to.clone()),
+        ("topics", topics.clone()),
+        ("facets", facets.clone()),
+        ("secret", channel.secret.clone().unwrap_or_default()),
+        ("created", Moment(channel.created).local()),
+        ("waiting", waiting.clone()),
+        ("dead", dead.clone()),
+        ("oldest", oldest),
+        ("last error", shown::inert(standing.last_error.as_deref().unwrap_or_default())),
+    ];
+    let kept = fields.into_iter().filter(|(_, value)| !value.is_empty());
+    let rows: Vec<Vec<String>> = kept.map(|(field, value)| vec![field.to_owned(), value]).collect();
+    output::data(&shown::table(&["FIELD", "VALUE"], &rows))?;
+    Ok(Exit::Fine)
+}
+
+#[derive(Args)]
+pub(super) struct Read {
+    /// The channel, which must be a feed
+    name: String,
+    /// How many to print
+    #[arg(long, value_name = "COUNT", default_value_t = 100)]
+    limit: usize,
+    /// Delete what was printed; otherwise it comes again
+    #[arg(long)]
+    ack: bool,
+    #[command(flatten)]
+    store: store::Options,
+}
+
+pub(super) async fn read(options: &Read) -> Result<Exit, Failure> {
+    let service = options.store.open(Missing::Refuse).await?;
+    let letters = service.feed(&options.name, options.limit).await?;
+    let line = |letter| serde_json::to_string(letter).expect("a letter has a JSON form") + "\n";
+    output::data(&letters.iter().map(line).collect::<String>())?;
+    // Only what has gone out is deleted.
+    if options.ack {
+        let ids: Vec<String> = letters.into_iter().map(|letter| letter.id).collect();
+        service.acknowledge(&options.name, &ids).await?;
+    }
+    Ok(Exit::Fine)
+}

@@ -1,0 +1,76 @@
+//! The outbox on every store: a message for each end, whatever happens at its commit.
+
+use std::sync::Arc;
+
+use afl_runtime::outbox::{Channel, Letter, Target};
+use afl_runtime::{Millis, Service};
+use afl_store::fault::{Fault, Faulty, Moment, at_write};
+use serde_json::json;
+
+use crate::site::Site;
+use crate::work::{claim, examine, finish, settle, start};
+
+async fn open(service: &Service) {
+    let channel = Channel {
+        to: Target::Feed,
+        topics: vec!["*".to_owned()],
+        facets: Vec::new(),
+        secret: None,
+        enabled: true,
+        created: Millis(0),
+        updated: Millis(0),
+    };
+    service.open_channel("all", channel).await.unwrap();
+}
+
+async fn read(service: &Service) -> Vec<Letter> {
+    service.feed("all", 100).await.unwrap()
+}
+
+#[tokio::test]
+async fn xr9_on_every_store_an_end_and_its_message_are_both_there_or_neither_is() {
+    for site in Site::all() {
+        for moment in [Moment::Before, Moment::After] {
+            let backend = Arc::new(Faulty::new(site.backend().await, |_| Fault::None));
+            let service = Service::new(backend.clone(), site.tenant.clone());
+            open(&service).await;
+            let run = start(&service, "Two", json!({"n": 1})).await;
+            let held = claim(&service, 1).await.remove(0);
+            let next = backend.counts().writes() + 1;
+            backend.plan(at_write(next, Fault::Gone(moment)));
+            settle(&service, &held).await.unwrap_err();
+
+            let service = site.service().await;
+            let task = service.store().task(&run, &held.ticket.step).await.unwrap().unwrap().item;
+            let letters = read(&service).await;
+            let found = (task.state.is_terminal(), letters.len());
+            let expected = if moment == Moment::After { (true, 1) } else { (false, 0) };
+            assert_eq!(found, expected, "{:?} {moment:?}", site.kind);
+
+            settle(&service, &held).await.unwrap();
+            finish(&service).await;
+            let topics: Vec<&str> = read(&service).await.iter().map(|letter| letter.topic.name()).collect();
+            assert_eq!(topics, ["task.completed", "task.completed", "run.completed"], "{:?}", site.kind);
+            let ids: Vec<String> = read(&service).await.into_iter().map(|letter| letter.id).collect();
+            assert_eq!(service.acknowledge("all", &ids).await.unwrap(), 3);
+            assert_eq!(read(&service).await, []);
+            examine(&service).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_channel_is_heard_of_by_processes_that_were_there_before_it() {
+    for site in Site::all() {
+        let (service, other) = (site.service().await, site.service().await);
+        // It has looked, and knows of none.
+        start(&other, "Two", json!({"n": 1})).await;
+        finish(&other).await;
+        let mut heard = other.outbox().channels().watch();
+        open(&service).await;
+        heard.changed().await;
+        start(&other, "Two", json!({"n": 1})).await;
+        finish(&other).await;
+        assert_eq!(read(&service).await.len(), 3, "{:?}", site.kind);
+    }
+}

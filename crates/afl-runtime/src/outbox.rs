@@ -1,0 +1,159 @@
+//! Channels to the outside, and the messages that wait for them.
+
+use afl_engine::id::{RunId, StepId};
+use afl_engine::time::Millis;
+use afl_lang::suggest::closest;
+use afl_store::backend::Durability;
+use afl_store::notification::Notification;
+pub use afl_store::outbox::{
+    BadChannel, Channel, Delivery, Hope, Letter, MAX_CHANNELS, Message, Outbox, Page, Row, Standing, Target,
+    Topic,
+};
+use afl_store::store::{Stored, bucket};
+use afl_store::watch::Watch;
+
+use crate::error::Error;
+use crate::service::Service;
+
+/// How often a change that met another one tries again.
+const TRIES: usize = 16;
+/// So many rows are looked at in one go for a reader that takes few.
+const LEAST_PAGE: usize = 16;
+
+impl Service {
+    pub fn outbox(&self) -> Outbox {
+        Outbox::new(self.store.clone())
+    }
+
+    /// Wakes after a message came.
+    pub fn watch_outbox(&self) -> Watch {
+        self.store.watch(bucket::OUTBOX)
+    }
+
+    /// Keeps a channel in place of the one that had its name. It hears of all that ends from the moment when the process
+    /// that ends it has heard of the channel: at once in this one, in others as soon as their watch tells them and within
+    /// ten seconds at the latest.
+    pub async fn open_channel(&self, name: &str, channel: Channel) -> Result<Channel, Error> {
+        channel.check(name)?;
+        let channels = self.outbox().channels();
+        for _ in 0..TRIES {
+            let found = channels.get(name).await?;
+            if found.is_none() && channels.readable().await?.0.len() >= MAX_CHANNELS {
+                return Err(Error::TooManyChannels { limit: MAX_CHANNELS });
+            }
+            let now = self.store.now().await?;
+            let created = found.as_ref().map_or(now, |found| found.item.created);
+            let kept = Channel { created, updated: now, ..channel.clone() };
+            match channels.put(name, &kept, found.map(|found| found.version), Durability::Durable).await {
+                Ok(_) => return Ok(kept),
+                Err(error) if error.is_conflict() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Error::ChannelBusy { name: name.to_owned() })
+    }
+
+    /// By name.
+    pub async fn channels(&self) -> Result<Vec<(String, Channel)>, Error> {
+        let (channels, _) = self.outbox().channels().readable().await?;
+        Ok(channels.into_iter().map(|(name, stored)| (name, stored.item)).collect())
+    }
+
+    pub async fn channel(&self, name: &str) -> Result<Stored<Channel>, Error> {
+        match self.outbox().channels().get(name).await? {
+            Some(channel) => Ok(channel),
+            None => Err(self.unknown_channel(name).await?),
+        }
+    }
+
+    async fn unknown_channel(&self, name: &str) -> Result<Error, Error> {
+        let known = self.channels().await?;
+        let closest = closest(name, known.iter().map(|(name, _)| name.as_str())).map(str::to_owned);
+        Ok(Error::UnknownChannel { given: name.to_owned(), closest })
+    }
+
+    /// Removes a channel without the messages that wait for it; refused while there are any.
+    pub async fn close_channel(&self, name: &str) -> Result<(), Error> {
+        let channel = self.channel(name).await?;
+        let standing = self.outbox().standing(name, usize::MAX).await?;
+        let left = standing.waiting + standing.dead;
+        if left > 0 {
+            return Err(Error::ChannelHolds { name: name.to_owned(), left });
+        }
+        self.outbox().channels().remove(name, channel.version).await?;
+        Ok(())
+    }
+
+    /// Removes a channel with all messages that wait for it; says how many. What a process still tells that has not
+    /// heard of it yet stays behind, and is delivered to the next channel of this name.
+    pub async fn drop_channel(&self, name: &str) -> Result<usize, Error> {
+        let channel = self.channel(name).await?;
+        self.outbox().channels().remove(name, channel.version).await?;
+        Ok(self.outbox().drop_all(name).await?)
+    }
+
+    /// `EventDispatcher.poll_completed` of document 002: up to `max` messages of a feed, the oldest first. They come
+    /// again until they are acknowledged.
+    pub async fn feed(&self, name: &str, max: usize) -> Result<Vec<Letter>, Error> {
+        match self.channel(name).await?.item.to {
+            Target::Feed => {}
+            Target::Url(_) => return Err(Error::NotAFeed { name: name.to_owned() }),
+        }
+        let outbox = self.outbox();
+        let mut letters = Vec::new();
+        let mut after = None;
+        while letters.len() < max {
+            let page = outbox.due(name, after.take(), max.max(LEAST_PAGE)).await?;
+            for row in page.rows.into_iter().take(max - letters.len()) {
+                match outbox.letter(&row).await {
+                    Ok(letter) => letters.push(letter),
+                    Err(error) if error.is_damage() => {
+                        outbox.failed(row, error.to_string(), Hope::None).await?;
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            match page.next {
+                Some(next) => after = Some(next),
+                None => break,
+            }
+        }
+        Ok(letters)
+    }
+
+    /// The reader of a feed has these messages; says how many were still there.
+    pub async fn acknowledge(&self, name: &str, ids: &[String]) -> Result<usize, Error> {
+        self.channel(name).await?;
+        Ok(self.outbox().acknowledge(name, ids).await?)
+    }
+
+    /// `EventDispatcher.dispatch` of document 002: sends an event that waits for its outcome to a channel, with its
+    /// payload. Whoever works on it outside tells the outcome by [`Service::continue_step`] or [`Service::fail_step`].
+    pub async fn dispatch(&self, name: &str, run: &RunId, step: &StepId) -> Result<(), Error> {
+        self.channel(name).await?;
+        if self.outbox().dispatch(name, run, step).await? {
+            return Ok(());
+        }
+        match self.store.task(run, step).await? {
+            Some(task) => Err(Error::Refused(afl_store::queue::Refusal::NotOpen {
+                path: task.item.path,
+                state: task.item.state,
+                verb: "dispatched",
+            })),
+            None => Err(Error::no_step(run, step)),
+        }
+    }
+
+    /// Tells people once of each channel whose messages were given up.
+    pub(crate) async fn tell_dead(&self, now: Millis) -> Result<(), Error> {
+        for (name, since) in self.outbox().dead().await? {
+            let id = format!("outbox-{name}-{}", since.0);
+            if self.collection::<Notification>().get(&id).await?.is_none() {
+                let standing = self.outbox().standing(&name, 1).await?;
+                let error = standing.last_error.unwrap_or_default();
+                self.tell_once(&id, || Notification::of_dead(&name, &error, now)).await?;
+            }
+        }
+        Ok(())
+    }
+}

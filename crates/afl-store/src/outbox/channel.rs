@@ -1,0 +1,171 @@
+//! A channel: a named receiver, and what it wants to hear of.
+
+use std::fmt;
+use std::str::FromStr;
+
+use afl_engine::time::Millis;
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use serde::{Deserialize, Serialize};
+
+use super::message::Topic;
+use crate::collection::Item;
+
+/// Each commit that ends something holds a message for each channel, and has room for so many.
+pub const MAX_CHANNELS: usize = 16;
+const MAX_NAME_CHARS: usize = 64;
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Channel {
+    pub to: Target,
+    /// Patterns over the names of [`Topic`]s.
+    pub topics: Vec<String>,
+    /// Patterns over the facets of tasks and the workflows of runs; none admit all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub facets: Vec<String>,
+    /// The name of the agents' secret that messages are signed with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+    /// One that is not hears of nothing new, and what waits for it goes on waiting.
+    pub enabled: bool,
+    #[serde(default)]
+    pub created: Millis,
+    #[serde(default)]
+    pub updated: Millis,
+}
+
+/// Where messages go.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Target {
+    /// Nowhere: whoever wants them reads them here.
+    Feed,
+    /// Agents post them there.
+    Url(String),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum BadChannel {
+    #[error(
+        "`{name}` is no name for a channel: write 1 to {MAX_NAME_CHARS} letters, digits, `-`, `_` or `.`"
+    )]
+    Name { name: String },
+    #[error("`{to}` is no place for messages: write `feed`, or a URL that begins with https:// or http://")]
+    Target { to: String },
+    #[error("`{pattern}` is no pattern: {reason}")]
+    Pattern { pattern: String, reason: String },
+    #[error("no topic fits `{pattern}`: there are {}", topics())]
+    Topic { pattern: String },
+}
+
+/// A channel ready to be asked whether it wants something.
+#[derive(Clone, Debug)]
+pub(super) struct Ear {
+    pub(super) channel: String,
+    topics: Vec<Topic>,
+    facets: Option<GlobSet>,
+}
+
+impl Item for Channel {
+    const COLLECTION: &'static str = "channels";
+
+    fn rank(&self) -> i64 {
+        self.updated.0
+    }
+}
+
+impl Channel {
+    /// Whether it can be kept under this name.
+    pub fn check(&self, name: &str) -> Result<(), BadChannel> {
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
+        if !(1..=MAX_NAME_CHARS).contains(&name.len()) || !name.chars().all(plain) {
+            return Err(BadChannel::Name { name: name.to_owned() });
+        }
+        self.ear(name).map(drop)
+    }
+
+    pub(super) fn ear(&self, name: &str) -> Result<Ear, BadChannel> {
+        let mut topics = Vec::new();
+        for pattern in &self.topics {
+            let glob = glob(pattern)?.compile_matcher();
+            let before = topics.len();
+            topics.extend(Topic::ENDS.into_iter().filter(|topic| glob.is_match(topic.name())));
+            if topics.len() == before {
+                return Err(BadChannel::Topic { pattern: pattern.clone() });
+            }
+        }
+        let facets = match &self.facets[..] {
+            [] => None,
+            patterns => Some(globs(patterns)?),
+        };
+        Ok(Ear { channel: name.to_owned(), topics, facets })
+    }
+}
+
+impl Ear {
+    pub(super) fn wants(&self, topic: Topic, facet: &str) -> bool {
+        self.topics.contains(&topic) && self.facets.as_ref().is_none_or(|facets| facets.is_match(facet))
+    }
+}
+
+fn globs(patterns: &[String]) -> Result<GlobSet, BadChannel> {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        set.add(glob(pattern)?);
+    }
+    set.build().map_err(|error| bad(&patterns.join(" "), &error))
+}
+
+fn glob(pattern: &str) -> Result<Glob, BadChannel> {
+    Glob::new(pattern).map_err(|error| bad(pattern, &error))
+}
+
+fn bad(pattern: &str, error: &globset::Error) -> BadChannel {
+    BadChannel::Pattern { pattern: pattern.to_owned(), reason: error.kind().to_string() }
+}
+
+fn topics() -> String {
+    Topic::ENDS.map(Topic::name).join(", ")
+}
+
+const FEED: &str = "feed";
+const SCHEMES: [&str; 2] = ["https://", "http://"];
+
+impl FromStr for Target {
+    type Err = BadChannel;
+
+    fn from_str(text: &str) -> Result<Self, BadChannel> {
+        let is_url = |scheme: &&str| text.strip_prefix(*scheme).is_some_and(|rest| !rest.is_empty());
+        match text {
+            FEED => Ok(Self::Feed),
+            _ if SCHEMES.iter().any(is_url) => Ok(Self::Url(text.to_owned())),
+            _ => Err(BadChannel::Target { to: text.to_owned() }),
+        }
+    }
+}
+
+impl TryFrom<String> for Target {
+    type Error = BadChannel;
+
+    fn try_from(text: String) -> Result<Self, BadChannel> {
+        text.parse()
+    }
+}
+
+impl From<Target> for String {
+    fn from(target: Target) -> Self {
+        match target {
+            Target::Feed => FEED.to_owned(),
+            Target::Url(url) => url,
+        }
+    }
+}
+
+/// Without the query, which may hold what is nobody's business.
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Feed => f.write_str(FEED),
+            Self::Url(url) => f.write_str(url.split('?').next().unwrap_or(url)),
+        }
+    }
+}

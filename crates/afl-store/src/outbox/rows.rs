@@ -1,0 +1,318 @@
+//! The messages that wait: read in order of time, confirmed, put off, given up.
+
+use afl_engine::event::Payload;
+use afl_engine::id::RunId;
+use afl_engine::time::Millis;
+use afl_engine::value::{Map, Value};
+
+use super::channel::Channel;
+use super::message::{Data, Delivery, Letter, Message};
+use crate::backend::{Change, Durability, Expect, Mark, Order, Ranks, Scan, StoreError, Write};
+use crate::collection::Collection;
+use crate::record::{Content, Key, Place, Record};
+use crate::store::{Defect, Error, Store, bucket, mark_of, opened, sealed};
+
+const SCOPE: &str = "@outbox";
+pub(super) const PAGE: usize = 500;
+/// After a failed attempt the next one waits so long, then twice as long each time.
+const BACKOFF_FIRST: Millis = Millis(1_000);
+const BACKOFF_MOST: Millis = Millis(5 * 60_000);
+/// Beyond the longest wait, and far from the end of numbers.
+const DOUBLINGS_MOST: u32 = 16;
+/// A receiver that was away for so long may not come back.
+const GIVEN_UP_AFTER: Millis = Millis(24 * 3_600_000);
+
+/// All messages of a tenant.
+#[derive(Clone, Debug)]
+pub struct Outbox(pub(super) Store);
+
+/// A message of a channel, as it was read.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Row {
+    pub channel: String,
+    pub message: Message,
+    key: Key,
+    version: u64,
+}
+
+/// Messages of a channel in order of time, and where the next page begins.
+#[derive(Debug, Default)]
+pub struct Page {
+    pub rows: Vec<Row>,
+    /// What is wrong with those that cannot be read.
+    pub unreadable: Vec<Error>,
+    pub next: Option<Mark>,
+}
+
+/// Whether a failure of delivery may pass.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hope {
+    Some,
+    None,
+}
+
+impl Outbox {
+    pub fn new(store: Store) -> Self {
+        Self(store)
+    }
+
+    pub fn channels(&self) -> Collection<Channel> {
+        Collection::new(self.0.clone())
+    }
+
+    /// The channels that messages wait for, each with the time when the next one is due.
+    pub async fn waiting(&self) -> Result<Vec<(String, Millis)>, Error> {
+        self.by_channel(bucket::OUTBOX).await
+    }
+
+    /// The channels with messages that were given up, each with the time of the first one.
+    pub async fn dead(&self) -> Result<Vec<(String, Millis)>, Error> {
+        self.by_channel(bucket::OUTBOX_DEAD).await
+    }
+
+    async fn by_channel(&self, prefix: &str) -> Result<Vec<(String, Millis)>, Error> {
+        let heads = self.0.heads(prefix).await?;
+        let named = |bucket: &str| bucket[prefix.len()..].to_owned();
+        Ok(heads.into_iter().map(|head| (named(&head.bucket), Millis(head.rank))).collect())
+    }
+
+    /// A page of what is due. What is damaged is put aside on the way, so that it is in nobody's way; what only a newer
+    /// release can read stays for it.
+    pub async fn due(&self, channel: &str, after: Option<Mark>, limit: usize) -> Result<Page, Error> {
+        let ranks = Ranks::UpTo(self.0.now().await?.0);
+        let (page, damaged) = self.page(channel, bucket::outbox(channel), ranks, after, limit).await?;
+        for record in damaged {
+            self.put_aside_unread(channel, record).await?;
+        }
+        Ok(page)
+    }
+
+    /// With the records that are damaged.
+    pub(super) async fn page(
+        &self,
+        channel: &str,
+        bucket: String,
+        ranks: Ranks,
+        after: Option<Mark>,
+        limit: usize,
+    ) -> Result<(Page, Vec<Record>), Error> {
+        let tenant = self.0.tenant().clone();
+        let scan = Scan::Bucket { tenant, bucket, ranks, order: Order::Ascending, after, limit };
+        let records = self.0.backend().scan(&scan).await?;
+        let mut page = Page::default();
+        if records.len() == limit {
+            page.next = records.last().map(mark_of);
+        }
+        let mut damaged = Vec::new();
+        for record in records {
+            match decode(channel, &record) {
+                Ok(row) => page.rows.push(row),
+                Err(error) => {
+                    if !error.is_of_newer_release() {
+                        damaged.push(record);
+                    }
+                    page.unreadable.push(error);
+                }
+            }
+        }
+        Ok((page, damaged))
+    }
+
+    /// As its receiver reads it, with the large values of the run.
+    pub async fn letter(&self, row: &Row) -> Result<Letter, Error> {
+        let data = match &row.message.data {
+            Some(data) => Some(self.values(&row.message.run, data).await?),
+            None => None,
+        };
+        Ok(Letter::new(row.key.id.clone(), row.message.clone(), data))
+    }
+
+    async fn values(&self, run: &RunId, data: &Data) -> Result<Map<String, Value>, Error> {
+        let name = || "a message".to_owned();
+        let fields: Payload = match data {
+            Data::Fields(fields) => fields.clone(),
+            Data::Whole(held) => {
+                let whole = self.0.value(run, held, name).await?;
+                let wrong = |error: serde_json::Error| Error::Unreadable {
+                    run: run.clone(),
+                    record: name(),
+                    defect: Defect::Body(error.to_string()),
+                };
+                serde_json::from_value(whole).map_err(wrong)?
+            }
+        };
+        let mut values = Map::new();
+        for (field, held) in fields {
+            values.insert(field, self.0.value(run, &held, name).await?);
+        }
+        Ok(values)
+    }
+
+    /// The receiver has it. A power cut may bring it back, and then it is delivered again.
+    pub async fn delivered(&self, row: Row) -> Result<(), Error> {
+        let write = Write { key: row.key, expect: Expect::Version(row.version), change: Change::Delete };
+        unless_overtaken(self.0.write(vec![write], Durability::Relaxed).await).map(drop)
+    }
+
+    /// The receiver does not have it, as far as is known.
+    pub async fn failed(&self, row: Row, error: String, hope: Hope) -> Result<(), Error> {
+        let now = self.0.now().await?;
+        let before = &row.message.delivery;
+        let failing_since = before.failing_since.unwrap_or(now);
+        let attempts = before.attempts.saturating_add(1);
+        let is_dead = hope == Hope::None || now.since(failing_since) >= GIVEN_UP_AFTER;
+        let not_before = now.plus(backoff(attempts));
+        let delivery = Delivery {
+            attempts,
+            failing_since: Some(failing_since),
+            not_before: Some(not_before),
+            last_error: Some(error),
+            is_dead,
+        };
+        self.change(row, delivery, Durability::Relaxed).await.map(drop)
+    }
+
+    /// Messages that were given up are to be delivered after all. Says how many; damaged ones stay.
+    pub async fn revive(&self, channel: &str) -> Result<usize, Error> {
+        let mut revived = 0;
+        let mut after = None;
+        loop {
+            let dead = bucket::outbox_dead(channel);
+            let (page, _) = self.page(channel, dead, Ranks::All, after, PAGE).await?;
+            for row in page.rows {
+                revived += usize::from(self.change(row, Delivery::default(), Durability::Durable).await?);
+            }
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(revived),
+            }
+        }
+    }
+
+    /// Whether nobody else was faster.
+    async fn change(&self, row: Row, delivery: Delivery, durability: Durability) -> Result<bool, Error> {
+        let message = Message { delivery, ..row.message };
+        let content = content(&row.channel, &row.key, &message);
+        let write =
+            Write { key: row.key, expect: Expect::Version(row.version), change: Change::Put(content) };
+        unless_overtaken(self.0.write(vec![write], durability).await)
+    }
+
+    async fn put_aside_unread(&self, channel: &str, record: Record) -> Result<(), Error> {
+        let place = Place { bucket: bucket::outbox_dead(channel), rank: mark_of(&record).rank };
+        let content = Content { place: Some(place), ..record.content };
+        let change = Change::Put(content);
+        let write = Write { key: record.key, expect: Expect::Version(record.version), change };
+        unless_overtaken(self.0.write(vec![write], Durability::Relaxed).await).map(drop)
+    }
+
+    /// Deletes messages of a channel by their ids, durably. Says how many were there.
+    pub async fn acknowledge(&self, channel: &str, ids: &[String]) -> Result<usize, Error> {
+        let mut acknowledged = 0;
+        let own = |id: &&String| id.strip_prefix(channel).is_some_and(|rest| rest.starts_with('/'));
+        let mut keys: Vec<Key> = ids.iter().filter(own).map(|id| self.0.shared_key(SCOPE, id)).collect();
+        keys.sort();
+        keys.dedup();
+        for keys in keys.chunks(PAGE) {
+            let found = self.0.backend().get(keys).await?;
+            let records: Vec<Record> = found.into_iter().flatten().collect();
+            acknowledged += self.delete(&records).await?;
+        }
+        Ok(acknowledged)
+    }
+
+    /// Deletes all messages of a channel, readable or not. Says how many.
+    pub async fn drop_all(&self, channel: &str) -> Result<usize, Error> {
+        let mut dropped = 0;
+        loop {
+            let page = self.of(channel, "", None).await?;
+            let full = page.len() == PAGE;
+            dropped += self.delete(&page).await?;
+            if !full {
+                return Ok(dropped);
+            }
+        }
+    }
+
+    async fn delete(&self, records: &[Record]) -> Result<usize, Error> {
+        let delete = |record: &Record| Write {
+            key: record.key.clone(),
+            expect: Expect::Version(record.version),
+            change: Change::Delete,
+        };
+        let writes: Vec<Write> = records.iter().map(delete).collect();
+        match self.0.write(writes.clone(), Durability::Durable).await {
+            Ok(()) => return Ok(writes.len()),
+            Err(StoreError::Conflict { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        // Others deliver some of them meanwhile, so each goes alone.
+        let mut deleted = 0;
+        for write in writes {
+            let outcome = self.0.write(vec![write], Durability::Durable).await;
+            deleted += usize::from(unless_overtaken(outcome)?);
+        }
+        Ok(deleted)
+    }
+
+    /// A page of all records of a channel whose names go on like this.
+    pub(super) async fn of(
+        &self,
+        channel: &str,
+        rest: &str,
+        after: Option<String>,
+    ) -> Result<Vec<Record>, Error> {
+        let scan = Scan::Scope {
+            tenant: self.0.tenant().clone(),
+            scope: SCOPE.into(),
+            prefix: format!("{channel}/{rest}"),
+            after,
+            limit: PAGE,
+        };
+        Ok(self.0.backend().scan(&scan).await?)
+    }
+}
+
+impl Row {
+    /// The same at each delivery.
+    pub fn id(&self) -> &str {
+        &self.key.id
+    }
+}
+
+pub(super) fn row_write(store: &Store, channel: &str, id: &str, message: &Message) -> Write {
+    let key = store.shared_key(SCOPE, &format!("{channel}/{id}"));
+    let content = content(channel, &key, message);
+    Write { key, expect: Expect::Absent, change: Change::Put(content) }
+}
+
+fn content(channel: &str, key: &Key, message: &Message) -> Content {
+    let Delivery { not_before, is_dead, failing_since, .. } = &message.delivery;
+    let place = if *is_dead {
+        Place { bucket: bucket::outbox_dead(channel), rank: failing_since.unwrap_or(message.at).0 }
+    } else {
+        Place { bucket: bucket::outbox(channel), rank: not_before.unwrap_or(message.at).0 }
+    };
+    let body = serde_json::to_vec(message).expect("a message has a JSON form");
+    sealed(key, body, Some(place))
+}
+
+pub(super) fn decode(channel: &str, record: &Record) -> Result<Row, Error> {
+    let wrong = |error: serde_json::Error| Error::unreadable(&record.key, Defect::Body(error.to_string()));
+    let message = serde_json::from_slice(opened(record)?).map_err(wrong)?;
+    Ok(Row { channel: channel.to_owned(), message, key: record.key.clone(), version: record.version })
+}
+
+fn backoff(attempts: u32) -> Millis {
+    let doublings = attempts.saturating_sub(1).min(DOUBLINGS_MOST);
+    Millis((BACKOFF_FIRST.0 << doublings).min(BACKOFF_MOST.0))
+}
+
+/// A conflict says that somebody else has dealt with the message.
+fn unless_overtaken(outcome: Result<(), StoreError>) -> Result<bool, Error> {
+    match outcome {
+        Ok(()) => Ok(true),
+        Err(StoreError::Conflict { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}

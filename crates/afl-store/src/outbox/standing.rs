@@ -1,0 +1,67 @@
+//! What is known of the messages of a channel without delivering them.
+
+use afl_engine::id::RunId;
+use afl_engine::time::Millis;
+use serde::Serialize;
+
+use super::message::Data;
+use super::rows::{Outbox, PAGE, decode};
+use crate::backend::Ranks;
+use crate::record::Record;
+use crate::store::{Error, bucket};
+
+/// How it stands with a channel. Counts stop at a limit that the asker gives.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Standing {
+    pub waiting: usize,
+    pub dead: usize,
+    /// When the oldest of them came, as far as the first ones of each sort tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oldest: Option<Millis>,
+    /// Of a message that is tried again, or else of one that was given up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+}
+
+impl Outbox {
+    pub async fn standing(&self, channel: &str, counted: usize) -> Result<Standing, Error> {
+        let (waiting, dead) = (bucket::outbox(channel), bucket::outbox_dead(channel));
+        let mut standing = Standing {
+            waiting: self.0.count(&waiting, counted).await?,
+            dead: self.0.count(&dead, counted).await?,
+            ..Standing::default()
+        };
+        for bucket in [dead, waiting] {
+            let (page, _) = self.page(channel, bucket, Ranks::All, None, PAGE).await?;
+            for row in page.rows {
+                let at = row.message.at;
+                standing.oldest = Some(standing.oldest.map_or(at, |oldest| oldest.min(at)));
+                standing.last_error = row.message.delivery.last_error.or(standing.last_error);
+            }
+        }
+        Ok(standing)
+    }
+
+    /// Whether a message that waits or was given up cannot be read without the run, or may be one.
+    pub async fn refers_to(&self, run: &RunId) -> Result<bool, Error> {
+        let (channels, _) = self.channels().readable().await?;
+        for (channel, _) in channels {
+            let mut after = None;
+            loop {
+                let page = self.of(&channel, &format!("{run}/"), after).await?;
+                let refers = |record: &Record| match decode(&channel, record) {
+                    Ok(row) => row.message.data.as_ref().is_some_and(Data::refers_to_run),
+                    Err(_) => true,
+                };
+                if page.iter().any(refers) {
+                    return Ok(true);
+                }
+                match page.last() {
+                    Some(last) if page.len() == PAGE => after = Some(last.key.id.clone()),
+                    Some(_) | None => break,
+                }
+            }
+        }
+        Ok(false)
+    }
+}
