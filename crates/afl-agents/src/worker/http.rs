@@ -82,7 +82,7 @@ impl Worker {
             "state": phase.state(),
             "phase": phase,
             "uptime_ms": u64::try_from(self.uptime().as_millis()).unwrap_or(u64::MAX),
-            "task_list": config.task_list,
+            "task_lists": config.task_lists,
             "topics": config.topics,
             "handlers": self.registered_names(),
             "max_concurrent": config.max_concurrent,

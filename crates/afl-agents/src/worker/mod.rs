@@ -78,6 +78,8 @@ pub enum WorkerError {
     Store(#[from] afl_runtime::Error),
     #[error("a poller has no topics: it does what it has a function for")]
     TopicsOfPoller,
+    #[error("a worker without a task list would never get work")]
+    NoTaskList,
     #[error(transparent)]
     Http(#[from] HttpError),
     #[error("this worker runs already")]
@@ -88,7 +90,12 @@ pub enum WorkerError {
 }
 
 impl Worker {
-    pub fn new(service: Service, config: Config) -> Result<Self, WorkerError> {
+    pub fn new(service: Service, mut config: Config) -> Result<Self, WorkerError> {
+        config.task_lists.sort();
+        config.task_lists.dedup();
+        if config.task_lists.is_empty() {
+            return Err(WorkerError::NoTaskList);
+        }
         let topics = match (&config.topics[..], config.profile) {
             ([], _) => None,
             (_, Profile::Poller) => return Err(WorkerError::TopicsOfPoller),

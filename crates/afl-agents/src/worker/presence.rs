@@ -87,7 +87,7 @@ impl Worker {
             start_time: known.as_ref().map_or(now, |known| known.item.start_time),
             ping_time: now,
             topics: config.topics.clone(),
-            task_list: config.task_list.clone(),
+            task_lists: config.task_lists.clone(),
             capabilities: config.capabilities.clone(),
             handlers: self.directory.borrow().all_names(),
             current: counts.paths(),

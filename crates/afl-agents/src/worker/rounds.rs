@@ -6,8 +6,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use afl_runtime::agent::{Claim, Names, Request};
+use afl_runtime::watch::Watch;
 use afl_runtime::{Millis, RunId, Service, StepId};
 use futures_util::FutureExt;
+use futures_util::future::select_all;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -115,7 +117,8 @@ impl Worker {
         let (hurry, hurried) = watch::channel(false);
         let mut attempts = JoinSet::new();
         let mut until = std::pin::pin!(until);
-        let mut tasks = self.service.watch_tasks(&self.config.task_list);
+        let lists = self.config.task_lists.iter();
+        let mut tasks: Vec<Watch> = lists.map(|list| self.service.watch_tasks(list)).collect();
         let mut handlers = self.directory.subscribe();
         let mut backoff = BACKOFF_FIRST;
         loop {
@@ -147,7 +150,7 @@ impl Worker {
             };
             tokio::select! {
                 () = &mut until => break,
-                () = tasks.changed() => {}
+                () = any_changed(&mut tasks) => {}
                 Ok(()) = handlers.changed() => {}
                 () = sleep(wait) => {}
             }
@@ -239,7 +242,7 @@ impl Worker {
         let directory = Arc::new(self.directory.borrow().clone());
         let asked = directory.clone();
         let request = Request {
-            lists: vec![self.config.task_list.clone()],
+            lists: self.config.task_lists.clone(),
             capabilities: self.config.capabilities.clone(),
             max,
             lease: Millis(i64::try_from(self.config.lock_duration_ms).unwrap_or(i64::MAX)),
@@ -264,6 +267,10 @@ impl Worker {
 /// A sender that is gone has ended too.
 pub(super) async fn ended(mut stopped: watch::Receiver<bool>) {
     stopped.wait_for(|stop| *stop).await.map(drop).unwrap_or_default();
+}
+
+async fn any_changed(watches: &mut [Watch]) {
+    select_all(watches.iter_mut().map(|watch| Box::pin(watch.changed()))).await;
 }
 
 async fn release(service: &Service, claim: &Claim) {

@@ -6,6 +6,7 @@ mod matrix;
 mod poller;
 mod presence;
 mod registered;
+mod routing;
 mod runner;
 mod spy;
 mod status;
