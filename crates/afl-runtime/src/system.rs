@@ -1,6 +1,7 @@
 //! System tasks: starts and evaluations that are left to the runners (document 000 §7.2).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use afl_engine::event::Reception;
 use afl_engine::id::{RunId, StepId};
@@ -185,9 +186,12 @@ impl Service {
         Ok(self.start_task(run).await?.is_some_and(open))
     }
 
-    /// A system task that ended badly is to be done after all.
-    pub async fn ask_again(&self, id: &RunId) -> Result<Task, Refusal> {
-        self.queue.ask_again(id, &self.actor).await
+    /// A system task that ended badly is to be done after all, by the server `on` if it is there in time.
+    pub async fn ask_again(&self, id: &RunId, on: Option<&Arc<str>>) -> Result<Task, Error> {
+        if let Some(server) = on {
+            self.check_online(server).await?;
+        }
+        Ok(self.queue.ask_again(id, &self.actor, on).await?)
     }
 
     /// A system task is not wanted any more.

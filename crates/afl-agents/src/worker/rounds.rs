@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use afl_runtime::agent::{Claim, Names, Request};
 use afl_runtime::watch::Watch;
-use afl_runtime::{Millis, RunId, Service, StepId};
+use afl_runtime::{Millis, RunId, StepId};
 use futures_util::FutureExt;
 use futures_util::future::select_all;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::attempt::{Attempt, Ended};
-use super::directory::Hand;
+use super::directory::{Directory, Hand};
 use super::http::listen;
 use super::item_lock::Locked;
 use super::told::{Told, Work};
@@ -190,16 +190,11 @@ impl Worker {
         hurried: watch::Receiver<bool>,
     ) -> Result<Option<Ended>, WorkerError> {
         let granted = Instant::now();
-        let lease = Millis(i64::try_from(self.config.lock_duration_ms).unwrap_or(i64::MAX));
-        let Some(claim) = self.service.claim_step(run, step, &self.owner(), lease).await? else {
-            return Ok(None);
-        };
-        let found = self.directory.borrow().find(&claim.task.name);
-        if let Ok(hand) = found {
-            return Ok(Some(self.attempt(&claim, &hand, granted, hurried).await));
-        }
-        release(&self.service, &claim).await;
-        Ok(None)
+        let directory = Arc::new(self.directory.borrow().clone());
+        let claim = self.service.claim_step(run, step, &self.request(directory.clone(), 1)).await?;
+        let Some(claim) = claim else { return Ok(None) };
+        let Some(hand) = self.hand_for(&claim, &directory).await else { return Ok(None) };
+        Ok(Some(self.attempt(&claim, &hand, granted, hurried).await))
     }
 
     async fn attempt(
@@ -240,22 +235,33 @@ impl Worker {
     /// Claims only what there is a handler for; a task whose handler went meanwhile is given back.
     async fn claim(&self, max: usize) -> Result<Vec<(Claim, Hand)>, WorkerError> {
         let directory = Arc::new(self.directory.borrow().clone());
-        let asked = directory.clone();
-        let request = Request {
-            lists: self.config.task_lists.clone(),
-            capabilities: self.config.capabilities.clone(),
-            max,
-            lease: Millis(i64::try_from(self.config.lock_duration_ms).unwrap_or(i64::MAX)),
-            ..Request::new(Names::Which(Arc::new(move |name| asked.find(name).is_ok())), &self.owner())
-        };
         let mut held = Vec::new();
-        for claim in self.service.claim(&request).await? {
-            match directory.find(&claim.task.name) {
-                Ok(hand) => held.push((claim, hand)),
-                Err(_) => release(&self.service, &claim).await,
+        for claim in self.service.claim(&self.request(directory.clone(), max)).await? {
+            if let Some(hand) = self.hand_for(&claim, &directory).await {
+                held.push((claim, hand));
             }
         }
         Ok(held)
+    }
+
+    fn request(&self, directory: Arc<Directory>, max: usize) -> Request {
+        Request {
+            lists: self.config.task_lists.clone(),
+            capabilities: self.config.capabilities.clone(),
+            server: Some(self.config.server_name.clone()),
+            max,
+            lease: Millis(i64::try_from(self.config.lock_duration_ms).unwrap_or(i64::MAX)),
+            ..Request::new(Names::Which(Arc::new(move |name| directory.find(name).is_ok())), &self.owner())
+        }
+    }
+
+    async fn hand_for(&self, claim: &Claim, directory: &Directory) -> Option<Hand> {
+        let found = directory.find(&claim.task.name);
+        if found.is_err() {
+            // A task that is not given back comes back with the end of its lease.
+            drop(self.service.release(&claim.ticket).await);
+        }
+        found.ok()
     }
 
     /// As people see who holds a task.
@@ -271,9 +277,4 @@ pub(super) async fn ended(mut stopped: watch::Receiver<bool>) {
 
 async fn any_changed(watches: &mut [Watch]) {
     select_all(watches.iter_mut().map(|watch| Box::pin(watch.changed()))).await;
-}
-
-async fn release(service: &Service, claim: &Claim) {
-    // A task that is not given back comes back with the end of its lease.
-    drop(service.release(&claim.ticket).await);
 }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use afl_agents::handler::concurrent;
-use afl_agents::worker::{Config, Profile, Worker, WorkerError};
+use afl_agents::worker::{Config, Ended, Profile, Worker, WorkerError};
 use serde_json::json;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use crate::world::{World, paid, work};
@@ -55,4 +56,31 @@ async fn a_worker_has_a_task_list() {
     let config = Config { task_lists: Vec::new(), ..Config::of(Profile::Poller) };
     let refused = Worker::new(world.service.clone(), config).unwrap_err();
     assert!(matches!(refused, WorkerError::NoTaskList), "{refused}");
+}
+
+const NEEDS: &str = r#"
+namespace needs {
+    event facet Do() => (transaction_id: String, status: String)
+    workflow One() => (receipt: String) andThen {
+        done = Do() with Needs(capabilities = ["gpu"])
+        yield One(receipt = done.transaction_id)
+    }
+}
+"#;
+
+#[tokio::test]
+async fn the_task_of_a_named_step_is_done_only_by_who_has_what_it_needs() {
+    let world = World::new();
+    let run = world.start(NEEDS, json!({})).await;
+    let step = world.service.find_step(&run, "done").await.unwrap();
+    let mut ends = Vec::new();
+    for capabilities in [&[][..], &["tpu"], &["tpu", "gpu"]] {
+        let worker = world.worker_with(Profile::Poller, |config| {
+            config.capabilities = capabilities.iter().map(|name| (*name).to_owned()).collect();
+        });
+        worker.register("needs.Do", concurrent(|_| async { Ok(paid()) }));
+        let (_stop, never) = watch::channel(false);
+        ends.push(worker.do_step(&run, &step, never).await.unwrap());
+    }
+    assert_eq!(ends, [None, None, Some(Ended::Completed)]);
 }

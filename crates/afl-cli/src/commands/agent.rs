@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use afl_agents::worker::{Config, Ended, Profile, Told, Worker};
-use afl_engine::policy::names_capability;
 use afl_engine::time::Millis;
 use afl_lang::render::Color;
 use clap::Args;
@@ -13,6 +12,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use tokio::sync::mpsc;
 
 use crate::color::{self, paint};
+use crate::crew::capability;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::handlers::{Given, Trouble};
@@ -159,13 +159,6 @@ impl Options {
         config.http_port = self.http_port.or(config.http_port);
         config
     }
-}
-
-fn capability(name: &str) -> Result<String, String> {
-    if names_capability(name) {
-        return Ok(name.to_owned());
-    }
-    Err("write letters, digits, `-`, `_`, `.` or `:`".to_owned())
 }
 
 fn profiles() -> impl TypedValueParser<Value = Profile> {
