@@ -15,7 +15,7 @@ pub(crate) struct Online(Vec<Server>);
 impl Online {
     pub(crate) async fn of(service: &Service) -> Result<Self, Failure> {
         let now = service.store().now().await?;
-        let all = service.collection::<Server>().all().await?.into_iter().map(|(_, stored)| stored.item);
+        let all = service.collection::<Server>().readable().await?.into_iter().map(|(_, stored)| stored.item);
         Ok(Self(all.filter(|server| server.status(now) == ServerStatus::Online).collect()))
     }
 

@@ -68,7 +68,7 @@ impl Service {
     /// Work is not left to a server that is not there to take it.
     pub(crate) async fn check_online(&self, server: &str) -> Result<(), Error> {
         let now = self.store.now().await?;
-        let all = self.collection::<Server>().all().await?.into_iter().map(|(_, stored)| stored.item);
+        let all = self.collection::<Server>().readable().await?.into_iter().map(|(_, stored)| stored.item);
         let online = all.filter(|server| server.status(now) == ServerStatus::Online);
         let mut names: Vec<String> = online.map(|server| server.server_name).collect();
         if names.iter().any(|name| name == server) {

@@ -220,21 +220,23 @@ impl Service {
     /// Deletes system tasks that ended before this time.
     pub(crate) async fn collect_system_tasks(&self, ended_before: Millis) -> Result<usize, Error> {
         let mut deleted = 0;
+        let mut after = None;
         loop {
-            let page = self.store.tasks_in(bucket::ENDED, PAGE).await?;
+            // One that cannot be read stays, for the doctor to find; the others go all the same.
+            let page = self.store.tasks_in(bucket::ENDED, after.as_ref(), PAGE).await?;
             let old = |task: &Task| task.ended.is_some_and(|ended| ended < ended_before);
-            let mut some = false;
-            for task in page.iter().filter(|task| old(&task.item)) {
+            for task in page.tasks.iter().filter(|task| old(&task.item)) {
                 match self.store.delete_system_task(task).await {
-                    Ok(()) => some = true,
+                    Ok(()) => deleted += 1,
                     // Somebody asks for it again at this moment.
-                    Err(error) if error.is_conflict() => continue,
+                    Err(error) if error.is_conflict() => {}
                     Err(error) => return Err(error.into()),
                 }
-                deleted += 1;
             }
-            if !some || page.len() < PAGE {
-                return Ok(deleted);
+            let is_past = page.tasks.last().is_some_and(|task| !old(&task.item));
+            match page.next {
+                Some(next) if !is_past => after = Some(next),
+                Some(_) | None => return Ok(deleted),
             }
         }
     }
