@@ -45,7 +45,7 @@ use counts::Latencies;
 pub use counts::{Counts, Current};
 use directory::Directory;
 pub use directory::SCRIPT_TASK;
-pub use http::HttpError;
+pub use http::{HttpError, reachable};
 pub use phase::Phase;
 pub use told::{Told, Work};
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use afl_agents::worker::{Config, Ended, Profile, Told, Worker};
+use afl_agents::worker::{Config, Ended, Profile, Told, Worker, reachable};
 use afl_engine::time::Millis;
 use afl_lang::render::Color;
 use clap::Args;
@@ -184,7 +184,7 @@ fn lines(told: &Told, config: &Config, flag: &str, color: Color) -> String {
                 config.max_concurrent
             );
             if let Some(address) = http {
-                writeln!(text, "status: http://{address}/status").expect(ANY_TEXT);
+                writeln!(text, "status: {}/status", reachable(*address)).expect(ANY_TEXT);
             }
             text.push_str(&handlers(names));
             if names.is_empty() {
