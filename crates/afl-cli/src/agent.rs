@@ -7,7 +7,7 @@ use afl_engine::task::{Task, TaskState};
 use afl_engine::time::Millis;
 use afl_lang::program::Qualified;
 use afl_runtime::{Arrival, Service};
-use afl_store::queue::{Claim, Refusal, Settled};
+use afl_store::queue::{Claim, Names, Refusal, Request, Settled};
 
 use tokio::task::JoinSet;
 
@@ -130,7 +130,14 @@ async fn attempt(service: &Service, task: &Task, handler: &Handler) -> Result<At
             return Ok(Attempt::NotOurs);
         }
     }
-    let claim = service.claim_step(&task.workflow_id, &task.step_id, OWNER, LEASE).await?;
+    // A mock stands for whoever the task wants.
+    let request = Request {
+        capabilities: task.policy.needs.clone(),
+        server: task.desired_server.as_deref().map(str::to_owned),
+        lease: LEASE,
+        ..Request::new(Names::All, OWNER)
+    };
+    let claim = service.claim_step(&task.workflow_id, &task.step_id, &request).await?;
     match (claim, task.not_before) {
         (Some(claim), _) => settle(service, &claim, handler).await,
         (None, Some(at)) => Ok(Attempt::Later(at)),

@@ -101,7 +101,8 @@ async fn run_one(service: &Service, case: &Case) -> Option<Ran> {
         }
     };
     let crew =
-        Crew::new(mock.as_ref(), Given::default(), &launch.program, &launch.workflow, Color::Plain).unwrap();
+        Crew::new(mock.as_ref(), Given::default(), &[], &launch.program, &launch.workflow, Color::Plain)
+            .unwrap();
     let foreground =
         Foreground::new(service.clone(), crew, &options.foreground, &options.store, Color::Plain);
     let started = launch.start(&foreground.service).await.unwrap();

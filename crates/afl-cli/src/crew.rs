@@ -1,6 +1,7 @@
 //! Who does the tasks of a run in this process: the mock, and handlers.
 
 use afl_agents::registration::find;
+use afl_engine::policy::names_capability;
 use afl_lang::program::Program;
 use afl_lang::render::Color;
 
@@ -17,6 +18,8 @@ pub(crate) struct Crew {
     /// Goes before all handlers.
     pub(crate) mock: Agent,
     pub(crate) given: Given,
+    /// What this process has that tasks may need.
+    pub(crate) capabilities: Vec<String>,
     pub(crate) scripts: Scripts,
 }
 
@@ -25,6 +28,7 @@ impl Crew {
     pub(crate) fn new(
         mock: Option<&Mock>,
         given: Given,
+        capabilities: &[String],
         program: &Program,
         workflow: &str,
         color: Color,
@@ -41,6 +45,14 @@ impl Crew {
                 output::say(&format!("{warning} {trouble}; the run waits where it needs that\n"));
             }
         }
-        Ok(Self { mock, given, scripts: needs.scripts })
+        Ok(Self { mock, given, capabilities: capabilities.to_vec(), scripts: needs.scripts })
     }
+}
+
+/// Reads the name of a capability from the command line.
+pub(crate) fn capability(name: &str) -> Result<String, String> {
+    if names_capability(name) {
+        return Ok(name.to_owned());
+    }
+    Err("write letters, digits, `-`, `_`, `.` or `:`".to_owned())
 }

@@ -206,6 +206,7 @@ fn service_exit(error: &afl_runtime::Error) -> Exit {
         | Error::Lacks { .. }
         | Error::NeedsResult { .. }
         | Error::Undecided { .. }
+        | Error::NotOnline { .. }
         | Error::UnknownNotification { .. }
         | Error::Channel(_)
         | Error::UnknownChannel { .. }
@@ -232,6 +233,9 @@ fn service_help(error: &afl_runtime::Error) -> Option<String> {
         Error::NothingFailed { run, .. } => Some(format!(
             "`afl why {run}` tells how it stands; if it waits, `afl resume {run}` goes on with it"
         )),
+        Error::NotOnline { .. } => {
+            Some("`afl servers` lists the agents; without `--on` any of them takes it".into())
+        }
         Error::UnknownNotification { .. } => Some("`afl notifications` lists them with their ids".into()),
         Error::UnknownChannel { .. } => Some("`afl outbox list` lists all channels of this store".into()),
         Error::ChannelHolds { name, .. } => {

@@ -11,7 +11,7 @@ use afl_runtime::Service;
 use clap::Args;
 use tokio::time::timeout;
 
-use crate::crew::Crew;
+use crate::crew::{Crew, capability};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::follow::{Follower, Rest};
@@ -32,6 +32,9 @@ pub(crate) struct Options {
     /// @handler("ns.Facet"); can be repeated
     #[arg(long, value_name = "FILE|DIR")]
     handlers: Vec<PathBuf>,
+    /// Something that these handlers have, such as `gpu`, for facets `with Needs`; can be repeated
+    #[arg(long = "capability", value_name = "NAME", value_parser = capability)]
+    pub(crate) capabilities: Vec<String>,
     /// Print one JSON object with the run, its status, its outputs or its error
     #[arg(long)]
     pub(crate) json: bool,
@@ -93,7 +96,7 @@ impl Foreground {
         let given = options.handlers(&[]).await?;
         let stored = service.run(&id).await?;
         let program = service.program(&stored.workflow_version).await?;
-        let crew = Crew::new(mock.as_ref(), given, &program, &stored.workflow, color)?;
+        let crew = Crew::new(mock.as_ref(), given, &options.capabilities, &program, &stored.workflow, color)?;
         Ok((Self::new(service, crew, options, store, color), id))
     }
 

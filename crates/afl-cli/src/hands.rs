@@ -32,6 +32,7 @@ pub(crate) struct Hands<'a> {
     run: &'a RunId,
     crew: &'a Crew,
     progress: &'a Progress,
+    config: Config,
     /// Made with the first task that needs it.
     worker: Option<Worker>,
     backlog: VecDeque<Task>,
@@ -52,11 +53,18 @@ enum Seen {
 
 impl<'a> Hands<'a> {
     pub(crate) fn new(service: &'a Service, run: &'a RunId, crew: &'a Crew, progress: &'a Progress) -> Self {
+        let config = Config {
+            service_name: SERVICE_NAME.to_owned(),
+            capabilities: crew.capabilities.clone(),
+            lock_duration_ms: LEASE_MS,
+            ..Config::of(Profile::Poller)
+        };
         Self {
             service,
             run,
             crew,
             progress,
+            config,
             worker: None,
             backlog: VecDeque::new(),
             work: JoinSet::new(),
@@ -122,12 +130,7 @@ impl<'a> Hands<'a> {
 
     fn worker(&mut self) -> Result<&Worker, Failure> {
         if self.worker.is_none() {
-            let config = Config {
-                service_name: SERVICE_NAME.to_owned(),
-                lock_duration_ms: LEASE_MS,
-                ..Config::of(Profile::Poller)
-            };
-            let worker = Worker::new(self.service.clone(), config)?
+            let worker = Worker::new(self.service.clone(), self.config.clone())?
                 .with_hosts(self.crew.given.hosts(&[])?)
                 .with_registrations(self.crew.given.registrations.clone());
             self.worker = Some(worker);
@@ -160,6 +163,9 @@ impl<'a> Hands<'a> {
     fn note(&mut self, task: Task, now: Millis) {
         let later = match (task.state, task.not_before) {
             (TaskState::Pending, Some(at)) if at > now => at,
+            (TaskState::Pending, _) if task.is_left_to_another(Some(&self.config.server_name), now) => {
+                task.free_at().unwrap_or(now)
+            }
             (TaskState::Pending, _) => return self.backlog.push_back(task),
             (TaskState::Running | TaskState::AwaitingResponse, _) => now.plus(ELSEWHERE),
             (TaskState::Completed | TaskState::Failed | TaskState::Ignored | TaskState::Canceled, _) => {
@@ -173,7 +179,11 @@ impl<'a> Hands<'a> {
     fn is_ours(&self, task: &Task) -> bool {
         let name = &*task.name;
         let can_do = name == SCRIPT_TASK || find(&self.crew.given.registrations, name).is_ok();
-        can_do && !self.crew.mock.answers(&task.name) && !self.in_hand.contains(&task.step_id)
+        let has = |need: &String| self.config.capabilities.contains(need);
+        can_do
+            && task.policy.needs.iter().all(has)
+            && !self.crew.mock.answers(&task.name)
+            && !self.in_hand.contains(&task.step_id)
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct Online(Vec<Server>);
 impl Online {
     pub(crate) async fn of(service: &Service) -> Result<Self, Failure> {
         let now = service.store().now().await?;
-        let all = service.collection::<Server>().all().await?.into_iter().map(|(_, stored)| stored.item);
+        let all = service.collection::<Server>().readable().await?.into_iter().map(|(_, stored)| stored.item);
         Ok(Self(all.filter(|server| server.status(now) == ServerStatus::Online).collect()))
     }
 
@@ -44,7 +44,8 @@ impl Online {
     pub(crate) fn can_do(&self, facet: &str, list: &str, needs: &[String]) -> bool {
         let short = short_of(facet);
         let gets = |server: &&Server| {
-            server.task_list == list && needs.iter().all(|need| server.capabilities.contains(need))
+            server.task_lists.iter().any(|taken| taken == list)
+                && needs.iter().all(|need| server.capabilities.contains(need))
         };
         let can = |server: &Server| {
             let has = |wanted: &str| server.handlers.iter().any(|name| name == wanted);

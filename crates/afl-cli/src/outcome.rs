@@ -7,7 +7,7 @@ use afl_engine::task::UNCERTAIN;
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 use afl_lang::render::Color;
-use afl_runtime::{On, Service};
+use afl_runtime::{LeftTo, On, Service};
 use serde::Serialize;
 
 use crate::color::{self, paint};
@@ -198,7 +198,7 @@ const A_WHILE: Millis = Millis(1_000);
 pub(crate) fn sentence(on: &On) -> String {
     let now = Moment::now();
     let sentence = match on {
-        On::Agent { name, list, needs, since } => {
+        On::Agent { name, list, needs, since, left_to } => {
             let waited = now.0.since(*since);
             let waited =
                 if waited < A_WHILE { String::new() } else { format!(", for {}", shown::span(waited)) };
@@ -206,7 +206,15 @@ pub(crate) fn sentence(on: &On) -> String {
                 [] => String::new(),
                 needs => format!(" that has {}", needs.join(", ")),
             };
-            format!("no agent{needs} has taken `{name}` from the task list `{list}`{waited}")
+            let left = left_to.as_ref().filter(|left| left.until > now.0);
+            let left = left.map(|LeftTo { server, until }| {
+                format!(
+                    "; it is left to {server} first, then anybody may take it ({})",
+                    Moment(*until).from(now)
+                )
+            });
+            let left = left.unwrap_or_default();
+            format!("no agent{needs} has taken `{name}` from the task list `{list}`{waited}{left}")
         }
         On::Holder { name, owner, heartbeat, .. } => {
             format!("{owner} works on `{name}` (last heard of {})", Moment(*heartbeat).from(now))

@@ -248,3 +248,36 @@ fn one_command_runs_a_program_with_the_handlers_beside_it() {
     let mocked = ["run", "pay.afl", "-i", "item=tea", "--json", "--mock", "mock.json"];
     assert_eq!(json(&afl(world.path(), &mocked))["outputs"]["receipt"], "mock");
 }
+
+#[test]
+fn a_run_of_this_command_does_what_needs_something_only_when_told_that_it_has_it() {
+    let world = world();
+    let program = PROGRAM.replace("item = $.item)", "item = $.item) with Needs(capabilities = [\"gpu\"])");
+    fs::write(world.path().join("pay.afl"), program).unwrap();
+    let ran = afl(world.path(), &["run", "pay.afl", "-i", "item=tea", "--handlers", "quick.py", "--json"]);
+    assert_eq!(ran.status.code(), Some(4), "{ran:?}");
+    let run = json(&ran)["run"].as_str().expect("it names the run").to_owned();
+    let why = afl(world.path(), &["why", &run]);
+    let told = format!("`afl resume {run} --handlers DIR --capability gpu`");
+    assert!(String::from_utf8_lossy(&why.stdout).contains(&told), "{why:?}");
+    let resumed = ["resume", &run, "--handlers", "quick.py", "--capability", "gpu", "--json"];
+    assert_eq!(json(&afl(world.path(), &resumed))["outputs"]["receipt"], "quick");
+}
+
+#[test]
+fn a_task_is_tried_again_on_the_agent_that_is_named() {
+    let world = world();
+    let run = start(world.path());
+    assert!(afl(world.path(), &["task", "cancel", &run, "Pay.charge"]).status.success());
+    let on_gone = afl(world.path(), &["task", "retry", &run, "Pay.charge", "--on", "gone"]);
+    assert_eq!(on_gone.status.code(), Some(2), "{on_gone:?}");
+    let [first, second] = ["first", "second"].map(|name| agent(world.path(), name, "quick.py"));
+    first.says("handlers: ");
+    second.says("handlers: ");
+    let retried = afl(world.path(), &["task", "retry", &run, "Pay.charge", "--on", "second"]);
+    assert!(String::from_utf8_lossy(&retried.stderr).contains("by second, or by another"), "{retried:?}");
+    second.says(&format!("Pay.charge of run {run}: done"));
+    first.end();
+    second.end();
+    finished(world.path(), &run, "quick");
+}

@@ -216,3 +216,30 @@ fn a_registration_outlives_the_processes_that_use_it() {
         world.finished(&run);
     }
 }
+
+#[test]
+fn an_agent_of_several_task_lists_says_so_everywhere() {
+    let world = World::new();
+    let program = PROGRAM.replace(
+        "charge = Charge(item = $.item)",
+        "charge = Charge(item = $.item) with TaskList(name = $.item)",
+    );
+    fs::write(world.path("pay.afl"), program).expect("it is written");
+    let run = world.start(&[]);
+    let why = |run: &str| world.json(&["why", run, "--json"])["unserved"].clone();
+    let told = world.afl(&["why", &run]);
+    assert!(String::from_utf8_lossy(&told.stdout).contains("afl agent --task-list tea"), "{told:?}");
+    let mut agent = world.agent(&["--task-list", "tea", "--task-list", "coffee"]);
+    agent.says("takes work from the task lists `coffee`, `tea`, 5 at once");
+    agent.says(&format!("Pay.charge of run {run}: begun"));
+    let servers = world.json(&["servers", "--json"]);
+    assert_eq!(servers["servers"][0]["task_lists"], serde_json::json!(["coffee", "tea"]), "{servers}");
+    let other = world.json(&["start", "pay.afl", "-i", "item=milk", "--json"]);
+    assert_eq!(why(other["run"].as_str().expect("a run")), serde_json::json!(["Charge"]));
+    assert_eq!(why(&run), serde_json::json!([]));
+    fs::write(world.path("go"), "").expect("it is written");
+    agent.says("done after");
+    agent.signal(Signal::TERM);
+    assert_eq!(agent.code(), Some(0));
+    world.finished(&run);
+}

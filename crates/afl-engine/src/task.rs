@@ -15,6 +15,9 @@ pub const DEFAULT_PRIORITY: i64 = 50;
 /// How often a task may be handed out again after its holder fell silent.
 pub const MAX_DELIVERIES: u32 = 5;
 
+/// How long a task is left to the server that it wants, from when it may be claimed; then anybody may take it.
+pub const DESIRED_FOR: Millis = Millis(30_000);
+
 /// The kind of failure of work that may have happened, and must not happen twice: a person finds out and decides.
 pub const UNCERTAIN: &str = "uncertain";
 
@@ -61,6 +64,9 @@ pub struct Task {
     /// When a retry may be claimed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Millis>,
+    /// The name of the server that is to have it, if it is there in time. A claim forgets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub desired_server: Option<Arc<str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
     /// Of the last attempt that failed.
@@ -169,6 +175,16 @@ impl Task {
     /// Whether it failed without anybody knowing whether its work happened.
     pub fn is_uncertain(&self) -> bool {
         self.state == TaskState::Failed && self.error_kind.as_deref() == Some(UNCERTAIN)
+    }
+
+    /// When anybody may take it, where it is left to one server first.
+    pub fn free_at(&self) -> Option<Millis> {
+        self.desired_server.as_ref().map(|_| self.updated.plus(DESIRED_FOR))
+    }
+
+    /// Whether it is still left to another than this server.
+    pub fn is_left_to_another(&self, server: Option<&str>, now: Millis) -> bool {
+        self.desired_server.as_deref() != server && self.free_at().is_some_and(|free| now < free)
     }
 
     /// When a running task is to be looked at: its lease has ended, or it was silent for too long.

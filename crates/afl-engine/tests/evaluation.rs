@@ -142,7 +142,7 @@ fn a_failed_step_stays_failed_until_it_is_reopened_and_then_keeps_what_is_done()
     let done = world.records["s/wb0e0s0"].clone();
 
     let mut evaluation = resume(&world, &plan);
-    evaluation.reopen("wb0e1s0".parse().expect("an id"), Actor::System);
+    evaluation.reopen("wb0e1s0".parse().expect("an id"), Actor::System, None);
     assert_eq!(world.drive(&mut evaluation), RunStatus::Paused);
     let task: Task = world.task(&"wb0e1s0".parse().expect("an id"));
     assert_eq!((task.state, task.attempts), (TaskState::Pending, 0));
@@ -161,7 +161,7 @@ fn reopening_what_did_not_fail_changes_nothing() {
     let before = world.records.clone();
     for id in ["w", "wb0", "wb0s0", "wb0s1", "wb7"] {
         let mut evaluation = resume(&world, &plan);
-        evaluation.reopen(id.parse().expect("an id"), Actor::System);
+        evaluation.reopen(id.parse().expect("an id"), Actor::System, None);
         world.drive(&mut evaluation);
         assert_eq!(before, world.records, "{id}");
     }

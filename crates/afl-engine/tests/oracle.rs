@@ -108,7 +108,7 @@ fn run(program: &Program, seed: u64, writes: usize, operator: Operator) -> (Expe
         let one = rng.below(failed.len());
         let again = if rng.one_in(2) { failed } else { vec![failed[one].clone()] };
         for id in again {
-            evaluation.reopen(id, Actor::System);
+            evaluation.reopen(id, Actor::System, None);
         }
     }
     let outputs = world.outputs(&plan);

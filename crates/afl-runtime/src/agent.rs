@@ -6,7 +6,7 @@ pub use afl_engine::history::{Actor, TaskEvent, TaskEventType};
 use afl_engine::id::{RunId, StepId};
 pub use afl_engine::policy::Effect;
 use afl_engine::task::TaskState;
-pub use afl_engine::task::UNCERTAIN;
+pub use afl_engine::task::{DEFAULT_TASK_LIST, UNCERTAIN};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 pub use afl_store::queue::{

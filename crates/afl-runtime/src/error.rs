@@ -59,6 +59,8 @@ pub enum Error {
         "nobody knows whether the work of `{path}` in run {run} happened, so it is not tried again by the way"
     )]
     Undecided { run: RunId, step: StepId, path: String },
+    #[error("no agent called `{server}` is online{}", others(online))]
+    NotOnline { server: String, online: Vec<String> },
     #[error("there is no notification `{given}`")]
     UnknownNotification { given: String },
     #[error(transparent)]
@@ -164,6 +166,10 @@ fn not_begun(state: TaskState, error: Option<&str>) -> String {
             format!("could not be started: {}", error.unwrap_or("nobody knows why"))
         }
     }
+}
+
+fn others(online: &[String]) -> String {
+    if online.is_empty() { String::new() } else { format!("; these are: {}", names(online)) }
 }
 
 fn list(runs: &[RunId]) -> String {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use afl_engine::time::Millis;
 use afl_store::lock::Hold;
-use afl_store::server::{PURGED_AFTER, Server};
+use afl_store::server::PURGED_AFTER;
 use afl_store::store::bucket;
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -124,15 +124,7 @@ impl Janitor {
         // It brings back, too, what was put aside when its run went on.
         self.service.sweep_once().await?;
         self.service.watch_over(now).await?;
-        let servers = self.service.collection::<Server>();
-        for (name, server) in servers.up_to(now.0.saturating_sub(PURGED_AFTER.0)).await? {
-            match servers.remove(&name, server.version).await {
-                // It has come back.
-                Err(error) if error.is_conflict() => {}
-                removed => removed?,
-            }
-        }
-        Ok(())
+        self.service.forget_servers(Millis(now.0.saturating_sub(PURGED_AFTER.0))).await
     }
 }
 
@@ -146,6 +138,7 @@ mod tests {
     use afl_store::fault::{Fault, Faulty};
     use afl_store::memory::Memory;
     use afl_store::record::Tenant;
+    use afl_store::server::Server;
 
     use super::*;
     use crate::StartRequest;

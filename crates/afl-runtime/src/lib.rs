@@ -99,4 +99,4 @@ pub use stats::{BACKLOG_COUNTED, Backlog, COUNTED, Stats};
 pub use system::SystemTask;
 pub use task_view::TaskView;
 pub use tasks::TaskQuery;
-pub use why::{Link, On, Reason, Wait, Why};
+pub use why::{LeftTo, Link, On, Reason, Wait, Why};

@@ -5,9 +5,9 @@ use std::cmp::Reverse;
 
 use afl_engine::time::Millis;
 use afl_store::backend::Durability;
-use afl_store::notification::{KEPT_FOR, Notification, STUCK_AFTER};
+use afl_store::notification::{KEPT_FOR, Notification, NotificationType, STUCK_AFTER};
 use afl_store::server::{OFFLINE_AFTER, Server, ServerState};
-use afl_store::store::bucket;
+use afl_store::store::{Error as Unreadable, bucket};
 
 use crate::error::Error;
 use crate::service::Service;
@@ -77,53 +77,119 @@ impl Service {
 
     async fn tell_offline(&self, now: Millis) -> Result<(), Error> {
         let silent = Millis(now.0.saturating_sub(OFFLINE_AFTER.0));
-        for (_, server) in self.collection::<Server>().up_to(silent.0).await? {
-            match server.item.state {
-                ServerState::Startup | ServerState::Running => {
-                    let id = format!("offline-{}-{}", server.item.uuid, server.item.ping_time.0);
-                    self.tell_once(&id, || Notification::of_offline(&server.item, now)).await?;
-                }
+        let servers = self.collection::<Server>();
+        let mut after = None;
+        loop {
+            let page = servers.up_to(silent.0, after.as_ref()).await?;
+            let is_silent = |server: &Server| match server.state {
+                ServerState::Startup | ServerState::Running => true,
                 // It said so itself.
-                ServerState::Shutdown | ServerState::Error => {}
+                ServerState::Shutdown | ServerState::Error => false,
+            };
+            let gone = page.items.iter().map(|(_, stored)| &stored.item).filter(|server| is_silent(server));
+            let offline = gone.map(|server| Notice {
+                id: format!("offline-{}-{}", server.uuid, server.ping_time.0),
+                notification: Notification::of_offline(server, now),
+            });
+            let type_of_damage = NotificationType::AgentOffline;
+            let damaged = page.unreadable.iter().filter_map(|error| damage(error, type_of_damage, now));
+            self.tell_once(offline.chain(damaged).collect()).await?;
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(()),
             }
         }
-        Ok(())
     }
 
+    /// Tasks that nobody takes, and those that nobody can take because they cannot be read.
     async fn tell_stuck(&self, now: Millis) -> Result<(), Error> {
         for bucket in self.store.buckets(bucket::TASKS).await? {
-            for task in self.store.tasks_in(&bucket, STUCK_TOLD).await? {
-                let task = task.item;
-                if now.since(task.updated) >= STUCK_AFTER {
-                    let id = format!("stuck-{}-{}", task.workflow_id, task.step_id);
-                    self.tell_once(&id, || Notification::of_stuck(&task, now)).await?;
+            let mut after = None;
+            loop {
+                let page = self.store.tasks_in(&bucket, after.as_ref(), STUCK_TOLD).await?;
+                let tasks = page.tasks.iter().map(|stored| &stored.item);
+                let stuck = tasks.filter(|task| now.since(task.updated) >= STUCK_AFTER).map(|task| Notice {
+                    id: format!("stuck-{}-{}", task.workflow_id, task.step_id),
+                    notification: Notification::of_stuck(task, now),
+                });
+                let type_of_damage = NotificationType::TaskError;
+                let damaged = page.unreadable.iter().filter_map(|error| damage(error, type_of_damage, now));
+                self.tell_once(stuck.chain(damaged).collect()).await?;
+                match page.next {
+                    // Those that cannot be read hide none behind them.
+                    Some(next) if page.tasks.is_empty() => after = Some(next),
+                    Some(_) | None => break,
                 }
             }
         }
         Ok(())
     }
 
-    pub(crate) async fn tell_once(&self, id: &str, tell: impl FnOnce() -> Notification) -> Result<(), Error> {
-        let notifications = self.collection::<Notification>();
-        if notifications.get(id).await?.is_some() {
+    /// One look says what was told before.
+    pub(crate) async fn tell_once(&self, notices: Vec<Notice>) -> Result<(), Error> {
+        if notices.is_empty() {
             return Ok(());
         }
-        match notifications.put(id, &tell(), None, Durability::Relaxed).await {
-            Err(error) if !error.is_conflict() => Err(error.into()),
-            // Another janitor was faster.
-            Ok(_) | Err(_) => Ok(()),
+        let notifications = self.collection::<Notification>();
+        let ids: Vec<String> = notices.iter().map(|notice| notice.id.clone()).collect();
+        let known = notifications.known(&ids).await?;
+        for Notice { id, notification } in notices.iter().filter(|notice| !known.contains(&notice.id)) {
+            match notifications.put(id, notification, None, Durability::Relaxed).await {
+                Err(error) if !error.is_conflict() => return Err(error.into()),
+                // Another janitor was faster.
+                Ok(_) | Err(_) => {}
+            }
         }
+        Ok(())
     }
 
     async fn forget_old(&self, now: Millis) -> Result<(), Error> {
         let notifications = self.collection::<Notification>();
         let before = now.0.saturating_sub(KEPT_FOR.0);
-        for (id, stored) in notifications.up_to(before).await? {
-            match notifications.remove(&id, stored.version).await {
+        let mut after = None;
+        loop {
+            // One that cannot be read stays: it is in nobody's way.
+            let page = notifications.up_to(before, after.as_ref()).await?;
+            match notifications.forget_all(&page.items).await {
                 Err(error) if !error.is_conflict() => return Err(error.into()),
+                // Somebody has just read one of them; they go in a minute.
                 Ok(()) | Err(_) => {}
             }
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(()),
+            }
         }
-        Ok(())
     }
+
+    /// Those that were silent since before this time.
+    pub(crate) async fn forget_servers(&self, before: Millis) -> Result<(), Error> {
+        let servers = self.collection::<Server>();
+        let mut after = None;
+        loop {
+            let page = servers.up_to(before.0, after.as_ref()).await?;
+            for (name, server) in page.items {
+                match servers.remove(&name, server.version).await {
+                    // It has come back.
+                    Err(error) if error.is_conflict() => {}
+                    removed => removed?,
+                }
+            }
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+/// What to tell of a record that cannot be read; nothing of a store that is away.
+fn damage(error: &Unreadable, told_as: NotificationType, now: Millis) -> Option<Notice> {
+    let (scope, record, run) = match error {
+        Unreadable::Unreadable { run, record, .. } => (run.to_string(), record, Some(run.clone())),
+        Unreadable::Shared { key, .. } => (key.scope.to_string(), &key.id, None),
+        Unreadable::Backend(_) => return None,
+    };
+    let notification = Notification { run, ..Notification::of_damage(told_as, &error.to_string(), now) };
+    Some(Notice { id: format!("damaged-{scope}-{record}"), notification })
 }

@@ -13,6 +13,7 @@ use afl_store::store::{Stored, bucket};
 use afl_store::watch::Watch;
 
 use crate::error::Error;
+use crate::notices::Notice;
 use crate::service::Service;
 
 /// How often a change that met another one tries again.
@@ -38,7 +39,7 @@ impl Service {
         let channels = self.outbox().channels();
         for _ in 0..TRIES {
             let found = channels.get(name).await?;
-            if found.is_none() && channels.readable().await?.0.len() >= MAX_CHANNELS {
+            if found.is_none() && channels.readable().await?.len() >= MAX_CHANNELS {
                 return Err(Error::TooManyChannels { limit: MAX_CHANNELS });
             }
             let now = self.store.now().await?;
@@ -55,7 +56,7 @@ impl Service {
 
     /// By name.
     pub async fn channels(&self) -> Result<Vec<(String, Channel)>, Error> {
-        let (channels, _) = self.outbox().channels().readable().await?;
+        let channels = self.outbox().channels().readable().await?;
         Ok(channels.into_iter().map(|(name, stored)| (name, stored.item)).collect())
     }
 
@@ -151,7 +152,8 @@ impl Service {
             if self.collection::<Notification>().get(&id).await?.is_none() {
                 let standing = self.outbox().standing(&name, 1).await?;
                 let error = standing.last_error.unwrap_or_default();
-                self.tell_once(&id, || Notification::of_dead(&name, &error, now)).await?;
+                let notification = Notification::of_dead(&name, &error, now);
+                self.tell_once(vec![Notice { id, notification }]).await?;
             }
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Tries failed steps again, keeping all that is complete.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use afl_engine::evaluation::{Evaluation, Stored, Wants};
 use afl_engine::id::{RunId, StepId};
@@ -8,6 +9,7 @@ use afl_engine::run::{Control, RunStatus};
 use afl_engine::step::{Step, Transmission};
 use afl_engine::task::UNCERTAIN;
 use afl_store::backend::Durability;
+use afl_store::server::{Server, ServerStatus};
 
 use crate::error::Error;
 use crate::serve::Wake;
@@ -26,6 +28,8 @@ pub enum Again {
     Run,
     /// What failed in this step, block or element.
     Step(StepId),
+    /// The same, left for a while to the server of this name, which must be online.
+    StepOn(StepId, Arc<str>),
 }
 
 /// The steps where failures began that no `catch` has dealt with.
@@ -45,6 +49,10 @@ enum Try {
 impl Service {
     /// Tries again what failed. Step, event and task are reset in one durable commit. Says which steps.
     pub async fn retry(&self, run: &RunId, again: &Again) -> Result<Vec<StepId>, Error> {
+        match again {
+            Again::StepOn(_, server) => self.check_online(server).await?,
+            Again::Run | Again::Step(_) => {}
+        }
         let mut opened = Vec::new();
         for _ in 0..TRIES {
             match self.try_retry(run, again, &mut opened).await {
@@ -57,6 +65,20 @@ impl Service {
         Err(Error::Busy { run: run.clone(), tries: TRIES })
     }
 
+    /// Work is not left to a server that is not there to take it.
+    pub(crate) async fn check_online(&self, server: &str) -> Result<(), Error> {
+        let now = self.store.now().await?;
+        let all = self.collection::<Server>().readable().await?.into_iter().map(|(_, stored)| stored.item);
+        let online = all.filter(|server| server.status(now) == ServerStatus::Online);
+        let mut names: Vec<String> = online.map(|server| server.server_name).collect();
+        if names.iter().any(|name| name == server) {
+            return Ok(());
+        }
+        names.sort();
+        names.dedup();
+        Err(Error::NotOnline { server: server.to_owned(), online: names })
+    }
+
     /// Adds what it opened, some of it also when others write the run meanwhile.
     async fn try_retry(&self, id: &RunId, again: &Again, opened: &mut Vec<StepId>) -> Result<Try, Error> {
         let run = self.existing(id).await?;
@@ -65,7 +87,11 @@ impl Service {
         }
         let within = match again {
             Again::Run => StepId::root(),
-            Again::Step(step) => step.clone(),
+            Again::Step(step) | Again::StepOn(step, _) => step.clone(),
+        };
+        let on = match again {
+            Again::Run | Again::Step(_) => None,
+            Again::StepOn(_, server) => Some(server),
         };
         let failed = self.failed_within(id, &within).await?;
         let plan = self.plan_of(&run.item).await?;
@@ -86,7 +112,7 @@ impl Service {
                 return Ok(Try::Overtaken);
             }
             for step in some {
-                evaluation.reopen(step.item.id.clone(), self.actor.clone());
+                evaluation.reopen(step.item.id.clone(), self.actor.clone(), on.cloned());
             }
             self.evaluate(&mut evaluation, now, Durability::Durable).await?;
             opened.extend(some.iter().map(|step| step.item.id.clone()));

@@ -36,8 +36,8 @@ pub struct Stats {
 /// What waits, as far as it can be told at little cost.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Backlog {
-    /// Of one task list, by name. Counts stop at [`BACKLOG_COUNTED`].
-    pub pending: BTreeMap<String, usize>,
+    /// By task list and name. Counts stop at [`BACKLOG_COUNTED`].
+    pub pending: BTreeMap<String, BTreeMap<String, usize>>,
     /// How long the oldest outcome has waited for a driver.
     pub lag_ms: u64,
 }
@@ -47,12 +47,11 @@ pub const BACKLOG_COUNTED: usize = 1_000;
 
 impl Service {
     /// For who asks every few seconds.
-    pub async fn backlog(&self, list: &str) -> Result<Backlog, Error> {
-        let prefix = bucket::tasks(list, "");
+    pub async fn backlog(&self, lists: &[String]) -> Result<Backlog, Error> {
         let mut backlog = Backlog::default();
-        for bucket in self.store.buckets(&prefix).await? {
-            let count = self.store.count(&bucket, BACKLOG_COUNTED).await?;
-            backlog.pending.insert(bucket[prefix.len()..].to_owned(), count);
+        for list in lists {
+            let pending = self.counts(&bucket::tasks(list, ""), BACKLOG_COUNTED).await?;
+            backlog.pending.insert(list.clone(), pending);
         }
         if let Some((_, _, oldest)) = self.store.arrived(None, 1).await?.pop() {
             let waited = self.store.now().await?.since(Millis(oldest.rank));
@@ -68,17 +67,17 @@ impl Service {
         for shelf in Shelf::ALL {
             stats.runs.insert(shelf.name(), self.store.count(&shelf.bucket(), COUNTED).await?);
         }
-        stats.pending = self.counts(bucket::TASKS).await?;
-        stats.running = self.counts(bucket::RUNNING).await?;
-        stats.outbox = self.counts(bucket::OUTBOX).await?;
-        stats.outbox_dead = self.counts(bucket::OUTBOX_DEAD).await?;
+        stats.pending = self.counts(bucket::TASKS, COUNTED).await?;
+        stats.running = self.counts(bucket::RUNNING, COUNTED).await?;
+        stats.outbox = self.counts(bucket::OUTBOX, COUNTED).await?;
+        stats.outbox_dead = self.counts(bucket::OUTBOX_DEAD, COUNTED).await?;
         Ok(stats)
     }
 
-    async fn counts(&self, prefix: &str) -> Result<BTreeMap<String, usize>, Error> {
+    async fn counts(&self, prefix: &str, most: usize) -> Result<BTreeMap<String, usize>, Error> {
         let mut counts = BTreeMap::new();
         for bucket in self.store.buckets(prefix).await? {
-            let count = self.store.count(&bucket, COUNTED).await?;
+            let count = self.store.count(&bucket, most).await?;
             counts.insert(bucket[prefix.len()..].to_owned(), count);
         }
         Ok(counts)

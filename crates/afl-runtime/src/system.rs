@@ -1,6 +1,7 @@
 //! System tasks: starts and evaluations that are left to the runners (document 000 §7.2).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use afl_engine::event::Reception;
 use afl_engine::id::{RunId, StepId};
@@ -185,9 +186,12 @@ impl Service {
         Ok(self.start_task(run).await?.is_some_and(open))
     }
 
-    /// A system task that ended badly is to be done after all.
-    pub async fn ask_again(&self, id: &RunId) -> Result<Task, Refusal> {
-        self.queue.ask_again(id, &self.actor).await
+    /// A system task that ended badly is to be done after all, by the server `on` if it is there in time.
+    pub async fn ask_again(&self, id: &RunId, on: Option<&Arc<str>>) -> Result<Task, Error> {
+        if let Some(server) = on {
+            self.check_online(server).await?;
+        }
+        Ok(self.queue.ask_again(id, &self.actor, on).await?)
     }
 
     /// A system task is not wanted any more.
@@ -216,24 +220,26 @@ impl Service {
     /// Deletes system tasks that ended before this time.
     pub(crate) async fn collect_system_tasks(&self, ended_before: Millis) -> Result<usize, Error> {
         let mut deleted = 0;
+        let mut after = None;
         loop {
-            let page = self.store.tasks_in(bucket::ENDED, PAGE).await?;
+            // One that cannot be read stays, for the doctor to find; the others go all the same.
+            let page = self.store.tasks_in(bucket::ENDED, after.as_ref(), PAGE).await?;
             let old = |task: &Task| task.ended.is_some_and(|ended| ended < ended_before);
-            let mut some = false;
-            for task in page.iter().filter(|task| old(&task.item)) {
+            for task in page.tasks.iter().filter(|task| old(&task.item)) {
                 if self.outbox().refers_to(&task.item.workflow_id).await? {
                     continue;
                 }
                 match self.store.delete_system_task(task).await {
-                    Ok(()) => some = true,
+                    Ok(()) => deleted += 1,
                     // Somebody asks for it again at this moment.
-                    Err(error) if error.is_conflict() => continue,
+                    Err(error) if error.is_conflict() => {}
                     Err(error) => return Err(error.into()),
                 }
-                deleted += 1;
             }
-            if !some || page.len() < PAGE {
-                return Ok(deleted);
+            let is_past = page.tasks.last().is_some_and(|task| !old(&task.item));
+            match page.next {
+                Some(next) if !is_past => after = Some(next),
+                Some(_) | None => return Ok(deleted),
             }
         }
     }

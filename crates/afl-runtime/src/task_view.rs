@@ -47,6 +47,8 @@ pub struct TaskView {
     pub claims: u64,
     pub priority: i64,
     pub not_before: Option<Millis>,
+    /// The server that it is left to for a while.
+    pub desired_server: Option<String>,
     pub expires: Option<Millis>,
     pub started: Option<Millis>,
     pub ended: Option<Millis>,
@@ -109,6 +111,7 @@ impl TaskView {
             claims: task.token,
             priority: task.priority(),
             not_before: task.not_before,
+            desired_server: task.desired_server.as_deref().map(str::to_owned),
             expires: lease.map(|lease| lease.expires),
             started: task.started,
             ended: task.ended,

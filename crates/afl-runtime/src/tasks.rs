@@ -96,8 +96,11 @@ impl Service {
         }
         let mut tasks = Vec::new();
         for bucket in buckets.iter().filter(|bucket| query.may_be_in(bucket)) {
-            let some = self.store.tasks_in(bucket, query.limit).await?;
-            tasks.extend(some.into_iter().map(|stored| stored.item).filter(|task| query.fits(task)));
+            let some = self.store.tasks_in(bucket, None, query.limit).await?;
+            if let Some(error) = some.unreadable.into_iter().next() {
+                return Err(error.into());
+            }
+            tasks.extend(some.tasks.into_iter().map(|stored| stored.item).filter(|task| query.fits(task)));
         }
         // Between two looks a task can move from one bucket to another and be seen in both.
         tasks.sort_by(|one, other| place(one).cmp(&place(other)));

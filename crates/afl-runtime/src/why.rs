@@ -68,6 +68,12 @@ pub struct Link {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct LeftTo {
+    pub server: String,
+    pub until: Millis,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "on", rename_all = "snake_case")]
 pub enum On {
     /// Nobody has claimed the task: an agent for its name and list is missing or busy.
@@ -78,6 +84,9 @@ pub enum On {
         #[serde(skip_serializing_if = "Vec::is_empty")]
         needs: Vec<String>,
         since: Millis,
+        /// Which server it is left to, and until when.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        left_to: Option<LeftTo>,
     },
     /// An agent works on it.
     Holder { name: String, owner: String, heartbeat: Millis, expires: Millis },
@@ -187,6 +196,11 @@ fn on_work(event: &Event, task: &Task) -> Option<On> {
                 list: task.task_list_name.to_string(),
                 needs: task.policy.needs.clone(),
                 since: task.updated,
+                left_to: task
+                    .desired_server
+                    .as_deref()
+                    .zip(task.free_at())
+                    .map(|(server, until)| LeftTo { server: server.to_owned(), until }),
             },
         }),
         (Reception::Open, TaskState::Running | TaskState::AwaitingResponse) => {

@@ -1,13 +1,14 @@
 //! Named things beside the runs, such as servers, handlers and locks: each sort in a scope of its own.
 
+use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::backend::{Change, Durability, Expect, Order, Ranks, Scan, StoreError, Write};
+use crate::backend::{Change, Durability, Expect, Mark, Order, Ranks, Scan, StoreError, Write};
 use crate::record::{Key, Place, Record};
-use crate::store::{Defect, Error, Store, Stored, opened, sealed};
+use crate::store::{Defect, Error, Store, Stored, mark_of, opened, sealed};
 use crate::watch::Watch;
 
 /// What a collection holds.
@@ -23,6 +24,15 @@ pub trait Item: Serialize + DeserializeOwned {
 pub struct Collection<T> {
     store: Store,
     of: PhantomData<fn() -> T>,
+}
+
+/// Some items by rank, and where the next page begins.
+#[derive(Debug)]
+pub struct ItemPage<T> {
+    pub items: Vec<(String, Stored<T>)>,
+    /// Those that cannot be read; the errors name them.
+    pub unreadable: Vec<Error>,
+    pub next: Option<Mark>,
 }
 
 impl<T> Clone for Collection<T> {
@@ -49,17 +59,19 @@ impl<T: Item> Collection<T> {
 
     /// All of them by name.
     pub async fn all(&self) -> Result<Vec<(String, Stored<T>)>, Error> {
-        let (items, mut damaged) = self.readable().await?;
-        match damaged.pop() {
-            Some(error) => Err(error),
-            None => Ok(items),
-        }
+        let records = self.records().await?;
+        records.iter().map(|record| Ok((record.key.id.clone(), decode(record)?))).collect()
     }
 
-    /// All that can be read by name, and what is wrong with the others.
-    pub async fn readable(&self) -> Result<(Vec<(String, Stored<T>)>, Vec<Error>), Error> {
-        let mut items = Vec::new();
-        let mut damaged = Vec::new();
+    /// The same for a look at who is there: one that is damaged hides no other.
+    pub async fn readable(&self) -> Result<Vec<(String, Stored<T>)>, Error> {
+        let records = self.records().await?;
+        let readable = |record: &Record| Some((record.key.id.clone(), decode(record).ok()?));
+        Ok(records.iter().filter_map(readable).collect())
+    }
+
+    async fn records(&self) -> Result<Vec<Record>, Error> {
+        let mut records = Vec::new();
         let mut after = None;
         loop {
             let scan = Scan::Scope {
@@ -70,32 +82,41 @@ impl<T: Item> Collection<T> {
                 limit: PAGE,
             };
             let page = self.store.backend().scan(&scan).await?;
-            for record in page.iter().filter(|record| record.key.id != REMOVED) {
-                match decode(record) {
-                    Ok(item) => items.push((record.key.id.clone(), item)),
-                    Err(error) => damaged.push(error),
-                }
-            }
-            match page.last() {
-                Some(last) if page.len() == PAGE => after = Some(last.key.id.clone()),
-                Some(_) | None => return Ok((items, damaged)),
+            after = page.last().filter(|_| page.len() == PAGE).map(|last| last.key.id.clone());
+            records.extend(page.into_iter().filter(|record| record.key.id != REMOVED));
+            if after.is_none() {
+                return Ok(records);
             }
         }
     }
 
     /// Those of the lowest ranks, up to this one.
-    pub async fn up_to(&self, rank: i64) -> Result<Vec<(String, Stored<T>)>, Error> {
+    pub async fn up_to(&self, rank: i64, after: Option<&Mark>) -> Result<ItemPage<T>, Error> {
         let scan = Scan::Bucket {
             tenant: self.store.tenant().clone(),
             bucket: T::COLLECTION.to_owned(),
             ranks: Ranks::UpTo(rank),
             order: Order::Ascending,
-            after: None,
+            after: after.cloned(),
             limit: PAGE,
         };
-        let page = self.store.backend().scan(&scan).await?;
-        let named = page.iter().filter(|record| record.key.id != REMOVED);
-        named.map(|record| Ok((record.key.id.clone(), decode(record)?))).collect()
+        let records = self.store.backend().scan(&scan).await?;
+        let next = records.last().filter(|_| records.len() == PAGE).map(mark_of);
+        let mut page = ItemPage { items: Vec::new(), unreadable: Vec::new(), next };
+        for record in records.iter().filter(|record| record.key.id != REMOVED) {
+            match decode(record) {
+                Ok(item) => page.items.push((record.key.id.clone(), item)),
+                Err(error) => page.unreadable.push(error),
+            }
+        }
+        Ok(page)
+    }
+
+    /// Which of these are there, as one look sees it; whether they can be read is not asked.
+    pub async fn known(&self, names: &[String]) -> Result<BTreeSet<String>, Error> {
+        let keys: Vec<Key> = names.iter().map(|name| self.key(name)).collect();
+        let found = self.store.backend().get(&keys).await?;
+        Ok(found.into_iter().flatten().map(|record| record.key.id).collect())
     }
 
     /// The newest first, by their ranks.
@@ -155,6 +176,19 @@ impl<T: Item> Collection<T> {
     pub async fn forget(&self, name: &str, version: u64) -> Result<(), Error> {
         let write = Write { key: self.key(name), expect: Expect::Version(version), change: Change::Delete };
         Ok(self.store.write(vec![write], Durability::Relaxed).await?)
+    }
+
+    /// The same for many, in one commit. None is forgotten when one of them was written meanwhile.
+    pub async fn forget_all(&self, items: &[(String, Stored<T>)]) -> Result<(), Error> {
+        if items.is_empty() {
+            return Ok(());
+        }
+        let write = |(name, stored): &(String, Stored<T>)| Write {
+            key: self.key(name),
+            expect: Expect::Version(stored.version),
+            change: Change::Delete,
+        };
+        Ok(self.store.write(items.iter().map(write).collect(), Durability::Relaxed).await?)
     }
 
     /// Wakes after an item came, changed or went.
@@ -219,7 +253,7 @@ mod tests {
         let all = servers.all().await.unwrap();
         assert_eq!(all.len(), 600);
         assert!(all.is_sorted_by_key(|(name, _)| name.clone()));
-        assert_eq!(servers.up_to(2).await.unwrap().len(), 3);
+        assert_eq!(servers.up_to(2, None).await.unwrap().items.len(), 3);
         let read = servers.get("s001").await.unwrap().unwrap();
         servers.put("s001", &server("s001", 900), Some(read.version), Durability::Relaxed).await.unwrap();
         let late = servers.put("s001", &read.item, Some(read.version), Durability::Relaxed).await;

@@ -102,17 +102,22 @@ impl Locks {
     /// Forgets locks whose key begins so and whose time was over before this one. Says how many.
     pub async fn sweep(&self, prefix: &str, before: Millis) -> Result<usize, Error> {
         let mut swept = 0;
-        for (key, lock) in self.0.up_to(before.0).await? {
-            if key.starts_with(prefix) {
-                match self.0.forget(&key, lock.version).await {
+        let mut after = None;
+        loop {
+            let page = self.0.up_to(before.0, after.as_ref()).await?;
+            for (key, lock) in page.items.iter().filter(|(key, _)| key.starts_with(prefix)) {
+                match self.0.forget(key, lock.version).await {
                     Ok(()) => swept += 1,
                     // Somebody has taken it just now, or swept it too.
                     Err(error) if error.is_conflict() => {}
                     Err(error) => return Err(error),
                 }
             }
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(swept),
+            }
         }
-        Ok(swept)
     }
 
     pub async fn get(&self, key: &str) -> Result<Option<Lock>, Error> {

@@ -132,6 +132,14 @@ impl Notification {
         Self::of(task, NotificationType::QueueStuck, title, &message, now)
     }
 
+    /// Of a record that stands in nobody's way but its own.
+    pub fn of_damage(told_as: NotificationType, problem: &str, now: Millis) -> Self {
+        Self {
+            severity: Severity::Error,
+            ..Self::new(told_as, "a record cannot be read".to_owned(), problem, now)
+        }
+    }
+
     pub fn of_offline(server: &Server, now: Millis) -> Self {
         let title = format!("{} of {} is offline", server.service_name, server.server_name);
         let doing = match server.current.len() {

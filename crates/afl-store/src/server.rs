@@ -26,7 +26,7 @@ pub struct Server {
     pub topics: Vec<String>,
     /// Where it takes tasks from.
     #[serde(default)]
-    pub task_list: String,
+    pub task_lists: Vec<String>,
     /// What it has that tasks may need.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,

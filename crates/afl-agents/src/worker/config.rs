@@ -3,6 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
+use afl_runtime::agent::DEFAULT_TASK_LIST;
+
 /// Which of the documents' runners a worker is: they differ in where their handlers come from and in what they do
 /// beside event tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,7 +44,8 @@ pub struct Config {
     pub service_name: String,
     pub server_group: String,
     pub server_name: String,
-    pub task_list: String,
+    /// Where tasks are taken from, each list as readily as the others.
+    pub task_lists: Vec<String>,
     /// Patterns over facet names; none takes all.
     pub topics: Vec<String>,
     /// What this worker has that tasks may need.
@@ -73,7 +76,7 @@ impl Config {
             service_name: profile.service_name().to_owned(),
             server_group: "default".to_owned(),
             server_name: host_name(),
-            task_list: "default".to_owned(),
+            task_lists: vec![DEFAULT_TASK_LIST.to_owned()],
             topics: Vec::new(),
             capabilities: Vec::new(),
             poll_interval_ms: 2_000,
@@ -108,7 +111,7 @@ impl Config {
     }
 }
 
-fn host_name() -> String {
+pub(super) fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
@@ -123,7 +126,10 @@ mod tests {
         assert_eq!(names, ["afl-registry-runner", "afl-agent", "afl-runner"]);
         for profile in Profile::ALL {
             let config = Config::of(profile);
-            assert_eq!((config.server_group.as_str(), config.task_list.as_str()), ("default", "default"));
+            assert_eq!(
+                (config.server_group.as_str(), &config.task_lists[..]),
+                ("default", &["default".to_owned()][..])
+            );
             assert_eq!(config.server_name, host_name());
             assert!(config.topics.is_empty());
             assert_eq!(

@@ -2,6 +2,7 @@
 
 use std::io::{Error, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -9,17 +10,27 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
-use super::config::Config;
+use super::config::{Config, host_name};
 use super::rounds::ended;
 use super::{Phase, Worker, metrics};
 
+/// How many are answered at once; whoever comes then waits for one of them.
+const CONNECTIONS: usize = 64;
+/// A connection is for one question, and open no longer than this: who asks slowly, or half, keeps nobody waiting.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 /// How long an answer that is under way may take when the worker has ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
+/// How long to leave a listener alone that has no file for another connection.
+const NOT_ACCEPTED: Duration = Duration::from_millis(500);
 
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
@@ -58,13 +69,28 @@ impl Worker {
             .route("/status", get(status))
             .route("/metrics", get(metrics))
             .with_state(self.clone());
-        let serving = axum::serve(listener, router).with_graceful_shutdown(ended(stopped.clone()));
-        tokio::select! {
-            // It returns when it is told to, and no error: those of connections are theirs.
-            served = serving.into_future() => drop(served),
-            // A client that holds its connection open does not hold the worker up.
-            () = async { ended(stopped).await; sleep(LAST_ANSWERS).await } => {}
+        let slots = Arc::new(Semaphore::new(CONNECTIONS));
+        let mut connections = JoinSet::new();
+        let mut stopped = std::pin::pin!(ended(stopped));
+        loop {
+            let accepted = async {
+                let slot = slots.clone().acquire_owned().await.expect("it is never closed");
+                (slot, listener.accept().await)
+            };
+            let (slot, accepted) = tokio::select! {
+                () = &mut stopped => break,
+                accepted = accepted => accepted,
+            };
+            match accepted {
+                Ok((stream, _)) => drop(connections.spawn(converse(stream, router.clone(), slot))),
+                Err(_) => sleep(NOT_ACCEPTED).await,
+            }
+            while connections.try_join_next().is_some() {}
         }
+        drop(listener);
+        let last = async { while connections.join_next().await.is_some() {} };
+        // A client that holds its connection open does not hold the worker up.
+        drop(timeout(LAST_ANSWERS, last).await);
     }
 
     /// What `/status` tells.
@@ -82,7 +108,7 @@ impl Worker {
             "state": phase.state(),
             "phase": phase,
             "uptime_ms": u64::try_from(self.uptime().as_millis()).unwrap_or(u64::MAX),
-            "task_list": config.task_list,
+            "task_lists": config.task_lists,
             "topics": config.topics,
             "handlers": self.registered_names(),
             "max_concurrent": config.max_concurrent,
@@ -97,6 +123,24 @@ impl Worker {
                 "quarantined": driver.quarantined,
             })),
         })
+    }
+}
+
+/// One question and its answer. What goes wrong is the client's to notice.
+async fn converse(stream: TcpStream, router: Router, slot: OwnedSemaphorePermit) {
+    let connection = http1::Builder::new()
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    drop(timeout(ANSWERED_WITHIN, connection).await);
+    drop(slot);
+}
+
+/// Where others ask: who listens on all addresses is found by the name of its machine.
+pub fn reachable(address: SocketAddr) -> String {
+    if address.ip().is_unspecified() {
+        format!("http://{}:{}", host_name(), address.port())
+    } else {
+        format!("http://{address}")
     }
 }
 

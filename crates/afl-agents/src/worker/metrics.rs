@@ -22,14 +22,13 @@ const PATIENCE: Duration = Duration::from_secs(2);
 type Labels = Vec<(&'static str, String)>;
 
 pub(super) async fn text(worker: &Worker) -> String {
-    let list = &worker.config().task_list;
     // What waits is worth a look, but the rest is told without it.
-    let backlog = timeout(PATIENCE, worker.service.backlog(list)).await;
+    let backlog = timeout(PATIENCE, worker.service.backlog(&worker.config().task_lists)).await;
     let mut registry = Registry::default();
     let of_worker = registry.sub_registry_with_prefix("afl");
     register_work(of_worker, worker);
     if let Ok(Ok(backlog)) = backlog {
-        register_backlog(of_worker, list, &backlog);
+        register_backlog(of_worker, &backlog);
     }
     register_process(registry.sub_registry_with_prefix("process"));
     let mut text = String::new();
@@ -72,13 +71,15 @@ fn register_work(registry: &mut Registry, worker: &Worker) {
     registry.register_with_unit("uptime", "Since the worker started", Unit::Seconds, uptime);
 }
 
-fn register_backlog(registry: &mut Registry, list: &str, backlog: &Backlog) {
+fn register_backlog(registry: &mut Registry, backlog: &Backlog) {
     let pending = Family::<Labels, Gauge>::default();
-    for (facet, count) in &backlog.pending {
-        let labels = vec![("list", list.to_owned()), ("facet", facet.clone())];
-        pending.get_or_create(&labels).set(i64::try_from(*count).unwrap_or(i64::MAX));
+    for (list, facets) in &backlog.pending {
+        for (facet, count) in facets {
+            let labels = vec![("list", list.clone()), ("facet", facet.clone())];
+            pending.get_or_create(&labels).set(i64::try_from(*count).unwrap_or(i64::MAX));
+        }
     }
-    let help = "Tasks of the worker's list that nobody has claimed, counted up to 1000 for each facet";
+    let help = "Tasks of the worker's lists that nobody has claimed, counted up to 1000 for each facet";
     registry.register("tasks_pending", help, pending);
     let lag = ConstGauge::new(Duration::from_millis(backlog.lag_ms).as_secs_f64());
     let help = "How long the oldest outcome has waited to be evaluated";
@@ -100,8 +101,8 @@ mod tests {
     #[test]
     fn what_names_hold_cannot_break_a_line() {
         let mut registry = Registry::default();
-        let pending = [("a\"b\\c\nd".to_owned(), 3)].into();
-        register_backlog(&mut registry, "x", &Backlog { pending, lag_ms: 1_500 });
+        let pending = [("x".to_owned(), [("a\"b\\c\nd".to_owned(), 3)].into())].into();
+        register_backlog(&mut registry, &Backlog { pending, lag_ms: 1_500 });
         let mut text = String::new();
         encode(&mut text, &registry).expect("a string takes any text");
         assert!(text.contains(r#"tasks_pending{list="x",facet="a\"b\\c\nd"} 3"#), "{text}");

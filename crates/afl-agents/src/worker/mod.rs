@@ -47,7 +47,7 @@ use counts::Latencies;
 pub use counts::{Counts, Current};
 use directory::Directory;
 pub use directory::SCRIPT_TASK;
-pub use http::HttpError;
+pub use http::{HttpError, reachable};
 pub use phase::Phase;
 pub use told::{Told, Work};
 
@@ -80,6 +80,8 @@ pub enum WorkerError {
     Store(#[from] afl_runtime::Error),
     #[error("a poller has no topics: it does what it has a function for")]
     TopicsOfPoller,
+    #[error("a worker without a task list would never get work")]
+    NoTaskList,
     #[error(transparent)]
     Http(#[from] HttpError),
     #[error("this worker runs already")]
@@ -90,7 +92,12 @@ pub enum WorkerError {
 }
 
 impl Worker {
-    pub fn new(service: Service, config: Config) -> Result<Self, WorkerError> {
+    pub fn new(service: Service, mut config: Config) -> Result<Self, WorkerError> {
+        config.task_lists.sort();
+        config.task_lists.dedup();
+        if config.task_lists.is_empty() {
+            return Err(WorkerError::NoTaskList);
+        }
         let topics = match (&config.topics[..], config.profile) {
             ([], _) => None,
             (_, Profile::Poller) => return Err(WorkerError::TopicsOfPoller),

@@ -1,12 +1,12 @@
 //! What others know of a worker: its record in the registry of servers, and the handlers it has heard of.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use afl_runtime::server::{PURGED_AFTER, Server};
 use afl_runtime::{Durability, Millis};
 use tokio::time::sleep;
 
+use super::http::reachable;
 use super::item_lock::ITEMS;
 use super::{Phase, Profile, Told, Worker, WorkerError};
 
@@ -87,7 +87,7 @@ impl Worker {
             start_time: known.as_ref().map_or(now, |known| known.item.start_time),
             ping_time: now,
             topics: config.topics.clone(),
-            task_list: config.task_list.clone(),
+            task_lists: config.task_lists.clone(),
             capabilities: config.capabilities.clone(),
             handlers: self.directory.borrow().all_names(),
             current: counts.paths(),
@@ -97,7 +97,7 @@ impl Worker {
             error,
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            http: self.http_address().map(|address| url(address, &config.server_name)),
+            http: self.http_address().map(reachable),
         };
         let version = known.map(|known| known.version);
         let put = servers.put(&self.server_id, &server, version, Durability::Relaxed).await;
@@ -112,14 +112,5 @@ impl Worker {
             self.service.locks().sweep(ITEMS, before).await.map_err(afl_runtime::Error::from)?;
         }
         Ok(())
-    }
-}
-
-/// Where others ask for the status: who listens on all addresses is found by the name of its machine.
-fn url(address: SocketAddr, server_name: &str) -> String {
-    if address.ip().is_unspecified() {
-        format!("http://{server_name}:{}", address.port())
-    } else {
-        format!("http://{address}")
     }
 }

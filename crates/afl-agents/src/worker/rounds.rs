@@ -6,14 +6,16 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use afl_runtime::agent::{Claim, Names, Request};
-use afl_runtime::{Millis, RunId, Service, StepId};
+use afl_runtime::watch::Watch;
+use afl_runtime::{Millis, RunId, StepId};
 use futures_util::FutureExt;
+use futures_util::future::select_all;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::attempt::{Attempt, Ended};
-use super::directory::Hand;
+use super::directory::{Directory, Hand};
 use super::http::listen;
 use super::item_lock::Locked;
 use super::told::{Told, Work};
@@ -116,7 +118,8 @@ impl Worker {
         let (hurry, hurried) = watch::channel(false);
         let mut attempts = JoinSet::new();
         let mut until = std::pin::pin!(until);
-        let mut tasks = self.service.watch_tasks(&self.config.task_list);
+        let lists = self.config.task_lists.iter();
+        let mut tasks: Vec<Watch> = lists.map(|list| self.service.watch_tasks(list)).collect();
         let mut handlers = self.directory.subscribe();
         let mut backoff = BACKOFF_FIRST;
         loop {
@@ -148,7 +151,7 @@ impl Worker {
             };
             tokio::select! {
                 () = &mut until => break,
-                () = tasks.changed() => {}
+                () = any_changed(&mut tasks) => {}
                 Ok(()) = handlers.changed() => {}
                 () = sleep(wait) => {}
             }
@@ -188,16 +191,11 @@ impl Worker {
         hurried: watch::Receiver<bool>,
     ) -> Result<Option<Ended>, WorkerError> {
         let granted = Instant::now();
-        let lease = Millis(i64::try_from(self.config.lock_duration_ms).unwrap_or(i64::MAX));
-        let Some(claim) = self.service.claim_step(run, step, &self.owner(), lease).await? else {
-            return Ok(None);
-        };
-        let found = self.directory.borrow().find(&claim.task.name);
-        if let Ok(hand) = found {
-            return Ok(Some(self.attempt(&claim, &hand, granted, hurried).await));
-        }
-        release(&self.service, &claim).await;
-        Ok(None)
+        let directory = Arc::new(self.directory.borrow().clone());
+        let claim = self.service.claim_step(run, step, &self.request(directory.clone(), 1)).await?;
+        let Some(claim) = claim else { return Ok(None) };
+        let Some(hand) = self.hand_for(&claim, &directory).await else { return Ok(None) };
+        Ok(Some(self.attempt(&claim, &hand, granted, hurried).await))
     }
 
     async fn attempt(
@@ -238,22 +236,33 @@ impl Worker {
     /// Claims only what there is a handler for; a task whose handler went meanwhile is given back.
     async fn claim(&self, max: usize) -> Result<Vec<(Claim, Hand)>, WorkerError> {
         let directory = Arc::new(self.directory.borrow().clone());
-        let asked = directory.clone();
-        let request = Request {
-            lists: vec![self.config.task_list.clone()],
-            capabilities: self.config.capabilities.clone(),
-            max,
-            lease: Millis(i64::try_from(self.config.lock_duration_ms).unwrap_or(i64::MAX)),
-            ..Request::new(Names::Which(Arc::new(move |name| asked.find(name).is_ok())), &self.owner())
-        };
         let mut held = Vec::new();
-        for claim in self.service.claim(&request).await? {
-            match directory.find(&claim.task.name) {
-                Ok(hand) => held.push((claim, hand)),
-                Err(_) => release(&self.service, &claim).await,
+        for claim in self.service.claim(&self.request(directory.clone(), max)).await? {
+            if let Some(hand) = self.hand_for(&claim, &directory).await {
+                held.push((claim, hand));
             }
         }
         Ok(held)
+    }
+
+    fn request(&self, directory: Arc<Directory>, max: usize) -> Request {
+        Request {
+            lists: self.config.task_lists.clone(),
+            capabilities: self.config.capabilities.clone(),
+            server: Some(self.config.server_name.clone()),
+            max,
+            lease: Millis(i64::try_from(self.config.lock_duration_ms).unwrap_or(i64::MAX)),
+            ..Request::new(Names::Which(Arc::new(move |name| directory.find(name).is_ok())), &self.owner())
+        }
+    }
+
+    async fn hand_for(&self, claim: &Claim, directory: &Directory) -> Option<Hand> {
+        let found = directory.find(&claim.task.name);
+        if found.is_err() {
+            // A task that is not given back comes back with the end of its lease.
+            drop(self.service.release(&claim.ticket).await);
+        }
+        found.ok()
     }
 
     /// As people see who holds a task.
@@ -267,7 +276,6 @@ pub(super) async fn ended(mut stopped: watch::Receiver<bool>) {
     stopped.wait_for(|stop| *stop).await.map(drop).unwrap_or_default();
 }
 
-async fn release(service: &Service, claim: &Claim) {
-    // A task that is not given back comes back with the end of its lease.
-    drop(service.release(&claim.ticket).await);
+async fn any_changed(watches: &mut [Watch]) {
+    select_all(watches.iter_mut().map(|watch| Box::pin(watch.changed()))).await;
 }

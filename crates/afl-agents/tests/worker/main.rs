@@ -7,6 +7,7 @@ mod outbox;
 mod poller;
 mod presence;
 mod registered;
+mod routing;
 mod runner;
 mod spy;
 mod status;

@@ -2,14 +2,16 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use afl_agents::handler::{Call, concurrent};
-use afl_agents::worker::{Config, HttpError, Phase, Profile, Told, Worker, WorkerError};
+use afl_agents::worker::{Config, HttpError, Phase, Profile, Told, Worker, WorkerError, reachable};
 use afl_runtime::server::{Server, ServerState};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, mpsc};
+use tokio::time::timeout;
 
 use crate::world::{Working, World, paid, work};
 
@@ -233,5 +235,38 @@ async fn only_the_service_tells_without_being_asked_to() {
         assert!(matches!(told.recv().await, Some(Told::Ready { http: None, .. })));
         assert_eq!(worker.http_address(), None);
         working.stop().await;
+    }
+}
+
+/// The clock of the runtime goes on when nobody has anything to do.
+#[tokio::test(start_paused = true)]
+async fn who_asks_by_halves_is_hung_up_on_and_many_of_them_keep_nobody_out_for_long() {
+    let world = World::new();
+    let mut slow = slow(&world, |_| {});
+    let (working, address) = slow.start().await;
+    let mut halves = Vec::new();
+    for _ in 0..100 {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"GET /health HTTP/1.1\r\nHost: wor").await.unwrap();
+        halves.push(stream);
+    }
+    let health = timeout(Duration::from_mins(1), ask(address, "GET", "/health")).await.unwrap();
+    assert_eq!(health.code, 200);
+    let mut rest = Vec::new();
+    let closed = timeout(Duration::from_mins(1), halves[0].read_to_end(&mut rest)).await;
+    assert!(closed.is_ok(), "it was hung up on");
+    working.stop().await;
+}
+
+#[test]
+fn a_worker_that_listens_on_all_addresses_is_found_by_the_name_of_its_machine() {
+    let machine = Config::of(Profile::Service).server_name;
+    for (bound, told) in [
+        ("127.0.0.1:8080", "http://127.0.0.1:8080".to_owned()),
+        ("[::1]:8080", "http://[::1]:8080".to_owned()),
+        ("0.0.0.0:8080", format!("http://{machine}:8080")),
+        ("[::]:8080", format!("http://{machine}:8080")),
+    ] {
+        assert_eq!(reachable(bound.parse().unwrap()), told);
     }
 }

@@ -4,8 +4,7 @@ use std::fmt::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use afl_agents::worker::{Config, Ended, Profile, Told, Worker};
-use afl_engine::policy::names_capability;
+use afl_agents::worker::{Config, Ended, Profile, Told, Worker, reachable};
 use afl_engine::time::Millis;
 use afl_lang::render::Color;
 use clap::Args;
@@ -13,6 +12,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use tokio::sync::mpsc;
 
 use crate::color::{self, paint};
+use crate::crew::capability;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::handlers::{Given, Trouble};
@@ -55,9 +55,9 @@ pub(crate) struct Options {
     /// Something that this agent has, such as `gpu`, for facets `with Needs`; can be repeated
     #[arg(long = "capability", value_name = "NAME", value_parser = capability)]
     capabilities: Vec<String>,
-    /// The task list to take work from
-    #[arg(long, value_name = "NAME")]
-    task_list: Option<String>,
+    /// A task list to take work from; can be repeated. Without it, `default` alone
+    #[arg(long = "task-list", value_name = "NAME")]
+    task_lists: Vec<String>,
     /// How many tasks may be in work at once
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
     max_concurrent: Option<u16>,
@@ -142,8 +142,8 @@ impl Options {
         let mut config = Config::of(self.profile);
         config.topics.clone_from(&self.topics);
         config.capabilities.clone_from(&self.capabilities);
-        if let Some(list) = &self.task_list {
-            config.task_list.clone_from(list);
+        if !self.task_lists.is_empty() {
+            config.task_lists.clone_from(&self.task_lists);
         }
         if let Some(count) = self.max_concurrent {
             config.max_concurrent = count.into();
@@ -163,13 +163,6 @@ impl Options {
     }
 }
 
-fn capability(name: &str) -> Result<String, String> {
-    if names_capability(name) {
-        return Ok(name.to_owned());
-    }
-    Err("write letters, digits, `-`, `_`, `.` or `:`".to_owned())
-}
-
 fn profiles() -> impl TypedValueParser<Value = Profile> {
     let names = Profile::ALL.map(Profile::name);
     let of = |name: String| Profile::ALL.into_iter().find(|profile| profile.name() == name);
@@ -186,11 +179,14 @@ async fn show(mut told: mpsc::Receiver<Told>, config: Config, flag: String, colo
 fn lines(told: &Told, config: &Config, flag: &str, color: Color) -> String {
     match told {
         Told::Ready { names, http } => {
-            let (name, list) = (&config.server_name, &config.task_list);
-            let mut text =
-                format!("{name} takes work from the task list `{list}`, {} at once\n", config.max_concurrent);
+            let mut text = format!(
+                "{} takes work from the task {}, {} at once\n",
+                config.server_name,
+                lists(&config.task_lists),
+                config.max_concurrent
+            );
             if let Some(address) = http {
-                writeln!(text, "status: http://{address}/status").expect(ANY_TEXT);
+                writeln!(text, "status: {}/status", reachable(*address)).expect(ANY_TEXT);
             }
             text.push_str(&handlers(names));
             if names.is_empty() {
@@ -217,6 +213,11 @@ fn lines(told: &Told, config: &Config, flag: &str, color: Color) -> String {
 }
 
 const ANY_TEXT: &str = "a string takes any text";
+
+fn lists(names: &[String]) -> String {
+    let noun = if names.len() == 1 { "list" } else { "lists" };
+    format!("{noun} `{}`", names.join("`, `"))
+}
 
 fn in_store(flag: &str) -> String {
     if flag.is_empty() { String::new() } else { format!(" (with `{}`)", flag.trim_start()) }

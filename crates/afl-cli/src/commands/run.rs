@@ -68,7 +68,8 @@ async fn start(
     color: Color,
 ) -> Result<Exit, Failure> {
     let given = options.foreground.handlers(&options.launch.handlers_beside()).await?;
-    let crew = Crew::new(mock, given, &launch.program, &launch.workflow, color)?;
+    let crew =
+        Crew::new(mock, given, &options.foreground.capabilities, &launch.program, &launch.workflow, color)?;
     let service = options.store.open(Missing::Create).await?;
     let foreground = Foreground::new(service, crew, &options.foreground, &options.store, color);
     let workflow = launch.workflow.clone();

@@ -28,7 +28,7 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     let service = options.store.open(Missing::Refuse).await?;
     let now = service.store().now().await?;
     let mut servers: Vec<Server> =
-        service.collection::<Server>().all().await?.into_iter().map(|(_, stored)| stored.item).collect();
+        service.collection::<Server>().readable().await?.into_iter().map(|(_, stored)| stored.item).collect();
     servers.sort_by_key(|server| (place(server.status(now)), -server.start_time.0));
     if options.json {
         let servers: Vec<Value> = servers.iter().map(|server| entry(server, now)).collect();
@@ -37,8 +37,18 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
         output::say("no servers; `afl agent` starts one\n");
     } else {
         let rows: Vec<Vec<String>> = servers.iter().map(|server| row(server, now)).collect();
-        let header =
-            ["SERVER", "SERVICE", "STATUS", "HEARD OF", "DONE", "FAILED", "DOES NOW", "CAN DO", "HTTP"];
+        let header = [
+            "SERVER",
+            "SERVICE",
+            "STATUS",
+            "HEARD OF",
+            "DONE",
+            "FAILED",
+            "DOES NOW",
+            "TASK LISTS",
+            "CAN DO",
+            "HTTP",
+        ];
         output::data(&shown::table(&header, &rows))?;
     }
     Ok(Exit::Fine)
@@ -64,6 +74,7 @@ fn row(server: &Server, now: Millis) -> Vec<String> {
         done.to_string(),
         failed.to_string(),
         shown::inert(&shown::cut(&server.current.join(", "), COLUMN_CHARS)),
+        shown::inert(&shown::cut(&server.task_lists.join(", "), COLUMN_CHARS)),
         shown::inert(&shown::cut(&server.handlers.join(", "), COLUMN_CHARS)),
         shown::inert(server.http.as_deref().unwrap_or_default()),
     ]

@@ -1,9 +1,10 @@
 //! `afl task`: one task, and what a person can do about it.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use afl_engine::id::{RunId, StepId};
-use afl_engine::task::{Task, TaskKind};
+use afl_engine::task::{DESIRED_FOR, Task, TaskKind};
 use afl_engine::value::{Map, Value};
 use afl_runtime::agent::{LogPage, LogStream, TaskEvent};
 use afl_runtime::{Again, Answered, Service, Verdict};
@@ -38,7 +39,7 @@ enum Action {
     /// Show a task and what its handler printed
     Show(Show),
     /// Try a task again that failed; agents take it up
-    Retry(One),
+    Retry(Retry),
     /// Say that the work was done, with its result: of an open task, or of one that failed
     Done(Done),
     /// Say that the work failed: of an open task, or of one of which nobody knows whether it happened
@@ -57,6 +58,15 @@ struct One {
     step: Option<String>,
     #[command(flatten)]
     store: store::Options,
+}
+
+#[derive(Args)]
+struct Retry {
+    #[command(flatten)]
+    one: One,
+    /// The agent to leave it to, by its name in `afl servers`; after 30 s others may take it too
+    #[arg(long, value_name = "SERVER")]
+    on: Option<String>,
 }
 
 #[derive(Args)]
@@ -89,18 +99,7 @@ struct Fail {
 pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     match &options.action {
         Action::Show(options) => show(options).await?,
-        Action::Retry(one) => {
-            let Found { service, task } = one.find().await?;
-            match task.kind() {
-                TaskKind::Event => {
-                    service.retry(&task.workflow_id, &Again::Step(task.step_id.clone())).await?;
-                }
-                TaskKind::System => {
-                    service.ask_again(&task.workflow_id).await?;
-                }
-            }
-            output::say(&format!("{} is tried again when an agent takes it\n", task.path));
-        }
+        Action::Retry(options) => retry(options).await?,
         Action::Done(Done { one, result }) => {
             let result: Map<String, Value> = serde_json::from_str(result)
                 .map_err(|error| Trouble::BadResult { reason: error.to_string() })?;
@@ -124,6 +123,30 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
         }
     }
     Ok(Exit::Fine)
+}
+
+async fn retry(options: &Retry) -> Result<(), Failure> {
+    let Found { service, task } = options.one.find().await?;
+    let (run, step, on) =
+        (&task.workflow_id, task.step_id.clone(), options.on.as_deref().map(Arc::<str>::from));
+    match (task.kind(), &on) {
+        (TaskKind::Event, None) => drop(service.retry(run, &Again::Step(step)).await?),
+        (TaskKind::Event, Some(server)) => {
+            drop(service.retry(run, &Again::StepOn(step, server.clone())).await?);
+        }
+        (TaskKind::System, on) => drop(service.ask_again(run, on.as_ref()).await?),
+    }
+    let who = on.map_or_else(
+        || "when an agent takes it".to_owned(),
+        |server| {
+            format!(
+                "by {server}, or by another agent when it has not taken it after {}",
+                shown::span(DESIRED_FOR)
+            )
+        },
+    );
+    output::say(&shown::inert(&format!("{} is tried again {who}\n", task.path)));
+    Ok(())
 }
 
 async fn answer(one: &One, verdict: &Verdict, how: &str) -> Result<(), Failure> {

@@ -1,5 +1,6 @@
 //! `afl why`: what a run waits for, and what to do about it.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use afl_engine::id::{RunId, StepId};
@@ -196,11 +197,26 @@ fn advice(why: &Why, unserved: &[String], flag: &str) -> Vec<String> {
                     advice.push(one);
                 }
             }
-            advice.push(format!("`afl resume {run} --handlers DIR{flag}` does the work here, with `--mock FILE` it answers from a file"));
+            let has = capabilities(why);
+            advice.push(format!("`afl resume {run} --handlers DIR{has}{flag}` does the work here, with `--mock FILE` it answers from a file"));
         }
         Reason::Completed | Reason::Canceled => {}
     }
     advice
+}
+
+/// What whoever does the work must have.
+fn capabilities(why: &Why) -> String {
+    let needs = why.waits.iter().filter_map(|wait| match &wait.on {
+        On::Agent { needs, .. } => Some(needs),
+        On::Holder { .. } | On::Retry { .. } | On::Driver | On::Failure(_) | On::Decision { .. } => None,
+    });
+    let needs: BTreeSet<&String> = needs.flatten().collect();
+    let mut text = String::new();
+    for need in needs {
+        write!(text, " --capability {need}").expect(ANY_TEXT);
+    }
+    text
 }
 
 fn decisions(why: &Why, flag: &str) -> Vec<String> {

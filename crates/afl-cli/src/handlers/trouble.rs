@@ -151,6 +151,7 @@ impl From<WorkerError> for Failure {
             | WorkerError::TopicsOfPoller
             | WorkerError::Http(_)
             | WorkerError::Panicked(_)
+            | WorkerError::NoTaskList
             | WorkerError::Running) => Trouble::Worker(other).into(),
         }
     }

@@ -1,6 +1,7 @@
 //! What an operator asks of a run: a failed step tried again, all of it canceled.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::wants::{Missing, all};
 use super::{Evaluation, Phase};
@@ -16,7 +17,7 @@ use crate::task::TaskState;
 /// Something asked of a run from outside its data flow, done before the next iteration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Request {
-    Reopen(StepId, Actor),
+    Reopen(StepId, Actor, Option<Arc<str>>),
     Cancel(StepId, Actor),
 }
 
@@ -31,9 +32,9 @@ pub(super) enum Work<'a> {
 
 impl Evaluation {
     /// Tries a failed step again: its own failure is taken back, and with it that of all above that failed for it.
-    /// What else is complete stays so.
-    pub fn reopen(&mut self, step: StepId, by: Actor) {
-        self.requests.push_back(Request::Reopen(step, by));
+    /// What else is complete stays so. Its work is left to the server `on` first, if one is named.
+    pub fn reopen(&mut self, step: StepId, by: Actor, on: Option<Arc<str>>) {
+        self.requests.push_back(Request::Reopen(step, by, on));
     }
 
     /// Ends a step, its event and its task as canceled, whatever they were doing.
@@ -58,7 +59,7 @@ impl Evaluation {
         assert_eq!(self.phase, Phase::Between, "requests are handled between iterations");
         while let Some(request) = self.requests.front().cloned() {
             match &request {
-                Request::Reopen(step, by) => self.reopen_now(step, by)?,
+                Request::Reopen(step, by, on) => self.reopen_now(step, by, on.as_ref())?,
                 Request::Cancel(step, by) => self.cancel_now(step, by)?,
             }
             self.requests.pop_front();
@@ -66,16 +67,20 @@ impl Evaluation {
         Ok(())
     }
 
-    fn reopen_now(&mut self, id: &StepId, by: &Actor) -> Result<(), Missing> {
+    fn reopen_now(&mut self, id: &StepId, by: &Actor, on: Option<&Arc<str>>) -> Result<(), Missing> {
         self.need_ancestry(id)?;
         if !self.known.step(id).is_some_and(Step::failed_itself) || self.is_caught(id) {
             return Ok(());
         }
         self.need_failed_events(id)?;
-        if !self.step(id).failed_by_event() {
+        let has_work = self.step(id).failed_by_event();
+        if !has_work {
             self.activate(id.clone());
         }
         self.reopen_step(id, Work::Again(by));
+        if has_work && on.is_some() {
+            self.known.tasks.change(id).desired_server = on.cloned();
+        }
         self.reopen_above(id, by);
         self.run_is_dirty = true;
         Ok(())
@@ -141,6 +146,7 @@ impl Evaluation {
         task.deliveries = 0;
         task.attempts = 0;
         task.not_before = None;
+        task.desired_server = None;
         task.lease = None;
         task.error = None;
         task.error_kind = None;

@@ -148,6 +148,7 @@ impl Evaluation {
             deliveries: 0,
             attempts: 0,
             not_before: None,
+            desired_server: None,
             lease: None,
             error: None,
             error_kind: None,

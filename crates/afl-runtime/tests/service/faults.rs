@@ -6,7 +6,9 @@ use afl_engine::run::RunStatus;
 use afl_engine::time::Millis;
 use afl_runtime::agent::{Names, Refusal, Request};
 use afl_runtime::{Error, StartRequest};
+use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Write};
 use afl_store::fault::{Fault, Moment, at_write};
+use afl_store::record::{Key, Tenant};
 use serde_json::{Value, json};
 
 /// Programs that end in different ways.
@@ -179,22 +181,13 @@ async fn f7_t3_siblings_that_finish_at_once_lose_no_update_and_make_no_step_twic
 
 #[tokio::test]
 async fn g13_a_damaged_run_is_named_and_stops_no_other() {
-    use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Write};
-    use afl_store::record::{Key, Tenant};
-
     let world = World::new();
     let mut keyed = world.request("Two", json!({"n": 1})).await;
     keyed.idempotency_key = Some("once".to_owned());
     let hurt = world.service.start(keyed.clone()).await.unwrap().run;
     let well = world.start("Two", json!({"n": 1})).await;
     let step = world.step(&hurt, "Two.a").await;
-    let tenant = Tenant::new(Tenant::LOCAL).unwrap();
-    let key = Key { tenant, scope: hurt.0.clone(), id: format!("s/{step}") };
-    let record = world.memory.get(std::slice::from_ref(&key)).await.unwrap().remove(0).unwrap();
-    let mut content = record.content;
-    content.body[20] ^= 1;
-    let write = Write { key, expect: Expect::Version(record.version), change: Change::Put(content) };
-    world.memory.commit(Batch { writes: vec![write], durability: Durability::Durable }).await.unwrap();
+    world.damage(&hurt.0, &format!("s/{step}")).await;
 
     for _ in 0..4 {
         for claim in world.claim(10).await {
@@ -218,9 +211,6 @@ async fn g13_a_damaged_run_is_named_and_stops_no_other() {
 
 #[tokio::test]
 async fn g13_a_step_whose_block_is_lost_stops_its_run_and_no_other() {
-    use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Write};
-    use afl_store::record::{Key, Tenant};
-
     let world = World::new();
     let hurt = world.start("Two", json!({"n": 1})).await;
     let well = world.start("Two", json!({"n": 1})).await;
@@ -279,9 +269,6 @@ async fn g2_what_was_acknowledged_outlives_a_power_cut() {
 #[tokio::test]
 async fn g9_a_task_that_nobody_would_find_is_reported_and_put_right() {
     use afl_runtime::doctor::{Promise, Remedy, Repair};
-    use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Write};
-    use afl_store::record::{Key, Tenant};
-
     let world = World::new();
     let run = world.start("One", json!({"n": 1})).await;
     let step = world.step(&run, "One.a").await;

@@ -135,7 +135,7 @@ async fn a_start_that_kills_its_runners_fails_in_the_end() {
     let failed = listed(&world, TaskState::Failed).await;
     assert!(failed[0].error.as_deref().unwrap().contains("its lease ran out 5 times"), "{failed:?}");
 
-    let asked = world.service.ask_again(&failed[0].workflow_id).await.unwrap();
+    let asked = world.service.ask_again(&failed[0].workflow_id, None).await.unwrap();
     assert_eq!((asked.state, asked.deliveries), (TaskState::Pending, 0));
     work(&world, SystemTask::Execute).await;
     assert_eq!(runs(&world).await.len(), 1);

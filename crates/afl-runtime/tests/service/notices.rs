@@ -72,3 +72,54 @@ async fn notifications_are_read_and_forgotten_after_a_week() {
     world.service.watch_over(world.clock.now()).await.unwrap();
     assert!(!told(&world).await.contains(&(NotificationType::TaskError, true)), "it is forgotten");
 }
+
+#[tokio::test]
+async fn g13_a_damaged_task_or_server_is_told_of_once_and_stops_no_chore() {
+    let world = World::new();
+    let [hurt, _] = [world.start("One", json!({"n": 1})).await, world.start("One", json!({"n": 2})).await];
+    for name in ["hurt", "gone"] {
+        let fields = json!({
+            "uuid": name, "server_group": "g", "service_name": "afl-agent", "server_name": "host",
+            "ping_time": world.clock.now(), "state": "running",
+        });
+        let server: Server = serde_json::from_value(fields).unwrap();
+        world.service.collection().put(name, &server, None, Durability::Durable).await.unwrap();
+    }
+    let step = world.step(&hurt, "One.a").await;
+    world.damage(&hurt.0, &format!("t/{step}")).await;
+    world.damage("@servers", "hurt").await;
+    world.clock.advance(STUCK_AFTER);
+    for _ in 0..2 {
+        world.service.watch_over(world.clock.now()).await.unwrap();
+        let mut told = world.service.notifications(100).await.unwrap();
+        told.sort_by(|one, other| one.id.cmp(&other.id));
+        let of: Vec<&str> = told.iter().map(|notice| notice.id.split('-').next().unwrap()).collect();
+        assert_eq!(of, ["damaged", "damaged", "offline", "stuck"]);
+        assert!(told[0].notification.message.contains("is damaged"), "{told:?}");
+        assert_eq!(told[0].notification.run, Some(hurt.clone()));
+    }
+}
+
+#[tokio::test]
+async fn t5_stuck_tasks_that_were_told_of_cost_one_look_and_old_notices_go_at_once() {
+    let world = World::new();
+    world.start("Fan", json!({"items": (0..20).collect::<Vec<i64>>()})).await;
+    world.clock.advance(STUCK_AFTER);
+    world.service.watch_over(world.clock.now()).await.unwrap();
+    assert_eq!(told(&world).await.len(), 20);
+    let before = world.faulty.counts();
+    world.service.watch_over(world.clock.now()).await.unwrap();
+    let after = world.faulty.counts();
+    // Silent servers, buckets, tasks, what was told, messages given up, old notices.
+    assert_eq!((after.calls - before.calls, after.writes() - before.writes()), (6, 0));
+
+    let old = world.service.notifications(1).await.unwrap().remove(0).notification;
+    for number in 0..1_200 {
+        let id = format!("old-{number}");
+        world.service.collection().put(&id, &old, None, Durability::Relaxed).await.unwrap();
+    }
+    world.clock.advance(KEPT_FOR);
+    world.service.watch_over(world.clock.now()).await.unwrap();
+    let left = world.service.notifications(2_000).await.unwrap();
+    assert!(left.iter().all(|notice| notice.notification.created > old.created), "{}", left.len());
+}

@@ -1,12 +1,10 @@
 //! An agent that serves one run.
 
 use afl_engine::id::StepId;
-use afl_engine::time::Millis;
+use afl_runtime::agent::{Names, Request};
 use serde_json::json;
 
 use crate::world::World;
-
-const LEASE: Millis = Millis(60_000);
 
 // covers: SDK-3.3-b, SDK-3.3-c, SDK-3.3-d
 #[tokio::test]
@@ -14,7 +12,8 @@ async fn a_step_is_claimed_by_one_agent_and_not_while_its_run_is_held() {
     let world = World::new();
     let [run, other] = [world.start("One", json!({"n": 1})).await, world.start("One", json!({"n": 5})).await];
     let step: StepId = "wb0s0".parse().unwrap();
-    let claim = async |owner| world.service.claim_step(&run, &step, owner, LEASE).await.unwrap();
+    let claim =
+        async |owner| world.service.claim_step(&run, &step, &Request::new(Names::All, owner)).await.unwrap();
 
     world.service.pause(&run).await.unwrap();
     assert!(claim("early").await.is_none());

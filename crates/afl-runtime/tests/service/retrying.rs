@@ -2,8 +2,10 @@
 
 use afl_engine::id::RunId;
 use afl_engine::run::RunStatus;
-use afl_runtime::agent::Claim;
-use afl_runtime::{Again, StartRequest, compile};
+use afl_engine::task::DESIRED_FOR;
+use afl_runtime::agent::{Claim, Names, Request};
+use afl_runtime::server::Server;
+use afl_runtime::{Again, Durability, LeftTo, On, StartRequest, compile};
 use serde_json::{Value, json};
 
 use crate::world::World;
@@ -192,4 +194,35 @@ async fn what_a_script_returned_before_the_event_is_kept_when_the_event_is_sent_
     world.service.retry(&run, &Again::Run).await.unwrap();
     complete(&world, &world.claim(10).await, json!({ "m": 2 })).await;
     assert_eq!(world.outputs(&run).await, json!({ "m": 2, "k": 3 }));
+}
+
+#[tokio::test]
+async fn work_is_tried_again_on_a_server_that_is_online_and_nobody_else_takes_it_first() {
+    let world = World::new();
+    let run = world.start("Risky", json!({ "n": 1 })).await;
+    world.finish().await;
+    let step = world.step(&run, "b").await;
+    let on_host = Again::StepOn(step.clone(), "host-1".into());
+    let refused = world.service.retry(&run, &on_host).await.unwrap_err();
+    assert_eq!(refused.to_string(), "no agent called `host-1` is online");
+    let fields = json!({
+        "uuid": "u", "server_group": "g", "service_name": "afl-agent", "server_name": "host-1",
+        "ping_time": world.clock.now(), "state": "running",
+    });
+    let server: Server = serde_json::from_value(fields).unwrap();
+    world.service.collection().put("u", &server, None, Durability::Durable).await.unwrap();
+    assert_eq!(world.service.retry(&run, &on_host).await.unwrap(), [step]);
+
+    let why = world.service.why(&run).await.unwrap();
+    let On::Agent { left_to, .. } = &why.waits[0].on else { panic!("{why:?}") };
+    let until = world.clock.now().plus(DESIRED_FOR);
+    assert_eq!(*left_to, Some(LeftTo { server: "host-1".to_owned(), until }));
+    assert_eq!(world.claim(10).await, []);
+    world.examine().await;
+    let request = Request { server: Some("host-1".to_owned()), ..Request::new(Names::All, "a") };
+    let claims = world.service.claim(&request).await.unwrap();
+    assert_eq!(claims.len(), 1);
+    complete(&world, &claims, json!({ "n": 5 })).await;
+    world.finish().await;
+    assert_eq!(world.outputs(&run).await, json!({ "n": 6 }));
 }

@@ -10,12 +10,12 @@ use afl_engine::value::{Map, Value};
 use afl_runtime::agent::{Claim, Names, Request};
 use afl_runtime::doctor::Remedy;
 use afl_runtime::{Service, StartRequest, compile};
-use afl_store::backend::Backend;
+use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Write};
 use afl_store::clock::{Clock, SimClock};
 use afl_store::entropy::Entropy;
 use afl_store::fault::{Call, Fault, Faulty};
 use afl_store::memory::Memory;
-use afl_store::record::Tenant;
+use afl_store::record::{Key, Record, Tenant};
 use serde_json::json;
 
 /// Event facets that add, fail or are slow, and workflows of every shape over them.
@@ -150,6 +150,16 @@ impl World {
                 break;
             }
         }
+    }
+
+    /// Flips a bit of a stored record.
+    pub(crate) async fn damage(&self, scope: &str, id: &str) {
+        let key = Key { tenant: Tenant::new(Tenant::LOCAL).unwrap(), scope: scope.into(), id: id.to_owned() };
+        let Record { key, version, mut content } = self.memory.get(&[key]).await.unwrap().remove(0).unwrap();
+        content.body[20] ^= 1;
+        let write = Write { key, expect: Expect::Version(version), change: Change::Put(content) };
+        let batch = Batch { writes: vec![write], durability: Durability::Durable };
+        self.memory.commit(batch).await.unwrap();
     }
 
     /// Every promise about stored data holds.

@@ -47,7 +47,7 @@ impl Hearing {
 
 /// A channel that cannot be read hears nothing; no task may fail because of it.
 async fn look(store: &Store) -> Result<Arc<[Ear]>, Error> {
-    let (channels, _damaged) = Collection::<Channel>::new(store.clone()).readable().await?;
+    let channels = Collection::<Channel>::new(store.clone()).readable().await?;
     let enabled = channels.into_iter().filter(|(_, channel)| channel.item.enabled);
     Ok(enabled.filter_map(|(name, channel)| channel.item.ear(&name).ok()).collect())
 }

@@ -44,7 +44,7 @@ impl Outbox {
 
     /// Whether a message that waits or was given up cannot be read without the run, or may be one.
     pub async fn refers_to(&self, run: &RunId) -> Result<bool, Error> {
-        let (channels, _) = self.channels().readable().await?;
+        let channels = self.channels().readable().await?;
         for (channel, _) in channels {
             let mut after = None;
             loop {

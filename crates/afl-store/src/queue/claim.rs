@@ -26,6 +26,8 @@ pub struct Request {
     pub lists: Vec<String>,
     /// What the agent has; tasks that need something else are left.
     pub capabilities: Vec<String>,
+    /// The name of the agent's server; tasks that want another are left to it for a while.
+    pub server: Option<String>,
     pub max: usize,
     /// How long nobody else gets the task unless the holder extends.
     pub lease: Millis,
@@ -40,6 +42,7 @@ impl Request {
             names,
             lists,
             capabilities: Vec::new(),
+            server: None,
             max: 1,
             lease: Millis(60_000),
             owner: owner.to_owned(),
@@ -107,13 +110,6 @@ impl Queue {
 
     /// The buckets that may hold what is asked for.
     async fn heads_for(&self, request: &Request) -> Result<Vec<Head>, Error> {
-        if let (Names::Only(names), [list]) = (&request.names, &request.lists[..])
-            && let [name] = &names[..]
-            && name.contains('.')
-            && request.capabilities.is_empty()
-        {
-            return Ok(vec![Head { bucket: bucket::tasks(list, name), rank: i64::MIN }]);
-        }
         let mut open = Vec::new();
         for list in &request.lists {
             let prefix = bucket::tasks(list, "");
@@ -226,11 +222,14 @@ impl Queue {
     }
 
     fn mover(&self, request: &Request, class: Class, stopped: Stopped) -> Mover {
-        let (owner, lease) = (request.owner.clone(), request.lease);
+        let (owner, server, lease) = (request.owner.clone(), request.server.clone(), request.lease);
         let entropy = self.entropy.clone();
         Arc::new(move |record, now| {
             // A damaged task is left where it is, for the doctor to find.
             let Ok(Stored { item: task, .. }) = decode::<Task>(record) else { return Choice::Leave };
+            if task.is_left_to_another(server.as_deref(), now) {
+                return Choice::Leave;
+            }
             let found = Class::of(&task);
             if found != class {
                 stopped.set(found);
@@ -336,7 +335,18 @@ impl Request {
     /// Whether tasks of a bucket are asked for, by the end of its name.
     fn admits(&self, end: &str) -> bool {
         let (name, mut needs) = bucket::name_and_needs(end);
-        needs.all(|need| self.capabilities.iter().any(|has| has == need)) && self.names.admit(name)
+        needs.all(|need| self.has(need)) && self.names.admit(name)
+    }
+
+    /// Whether this task may be handed out to who asks, whatever list it is on.
+    pub(super) fn admits_task(&self, task: &Task, now: Millis) -> bool {
+        self.names.admit(&task.name)
+            && task.policy.needs.iter().all(|need| self.has(need))
+            && !task.is_left_to_another(self.server.as_deref(), now)
+    }
+
+    fn has(&self, need: &str) -> bool {
+        self.capabilities.iter().any(|has| has == need)
     }
 }
 
@@ -385,6 +395,7 @@ pub(super) fn claimed(task: Task, lease: Lease, now: Millis) -> Task {
         deliveries: task.deliveries + 1,
         started: task.started.or(Some(now)),
         updated: now,
+        desired_server: None,
         lease: Some(lease),
         ..task
     };

@@ -3,27 +3,25 @@
 use afl_engine::id::{RunId, StepId};
 use afl_engine::policy::Effect;
 use afl_engine::task::{Lease, Task, TaskState};
-use afl_engine::time::Millis;
 
 use super::claim::claimed;
-use super::{Claim, Queue, Refusal};
+use super::{Claim, Queue, Refusal, Request};
 use crate::backend::Durability;
 use crate::store::{Error, Stored, bucket, event_record, run_record};
 
 impl Queue {
-    /// The task, if it may be handed out now; nothing when it may not, somebody else was faster, or as many of its
-    /// facet run as its `Limit` allows.
+    /// The task, if it may be handed out now to who asks; nothing when it may not, somebody else was faster, or as many
+    /// of its facet run as its `Limit` allows. It is named, so the lists that are asked for do not matter.
     pub async fn claim_step(
         &self,
         run: &RunId,
         step: &StepId,
-        owner: &str,
-        lease: Millis,
+        request: &Request,
     ) -> Result<Option<Claim>, Error> {
         let Some(task) = self.store.task(run, step).await? else { return Ok(None) };
         let now = self.store.now().await?;
         let is_due = task.item.not_before.is_none_or(|at| at <= now);
-        if task.item.state != TaskState::Pending || !is_due {
+        if task.item.state != TaskState::Pending || !is_due || !request.admits_task(&task.item, now) {
             return Ok(None);
         }
         if self.running_beyond(&task.item, 1).await? {
@@ -36,7 +34,8 @@ impl Queue {
             return Ok(None);
         };
         let secret = self.entropy.secret();
-        let lease = Lease { owner: owner.to_owned(), secret, expires: now.plus(lease), heartbeat: now };
+        let (owner, expires) = (request.owner.clone(), now.plus(request.lease));
+        let lease = Lease { owner, secret, expires, heartbeat: now };
         let claimed = Stored { item: claimed(task.item, lease, now), version: task.version };
         let write = self.store.update(run, &claimed, now);
         let durability = match claimed.item.policy.effect {

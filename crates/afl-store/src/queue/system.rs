@@ -50,6 +50,7 @@ impl Queue {
             deliveries: 0,
             attempts: 0,
             not_before: None,
+            desired_server: None,
             lease: None,
             error: None,
             error_kind: None,
@@ -67,8 +68,8 @@ impl Queue {
         self.store.write_with_blobs(&order.id, writes, &blobs, Durability::Durable).await
     }
 
-    /// A system task that ended badly is to be done after all.
-    pub async fn ask_again(&self, id: &RunId, by: &Actor) -> Result<Task, Refusal> {
+    /// A system task that ended badly is to be done after all, by the server `on` if it is there in time.
+    pub async fn ask_again(&self, id: &RunId, by: &Actor, on: Option<&Arc<str>>) -> Result<Task, Refusal> {
         self.rewrite(id, |task, event, now| {
             let is_over = matches!(task.state, TaskState::Failed | TaskState::Canceled | TaskState::Ignored);
             let event = open_event(event.event_type, event.payload);
@@ -76,6 +77,7 @@ impl Queue {
                 state: TaskState::Pending,
                 deliveries: 0,
                 attempts: 0,
+                desired_server: on.cloned(),
                 lease: None,
                 error: None,
                 error_kind: None,

@@ -1,5 +1,6 @@
 //! What the queue promises its agents, on the memory backend with a simulated clock.
 
+mod desired;
 mod fair;
 
 use std::collections::BTreeMap;
@@ -122,6 +123,7 @@ impl World {
             deliveries: 0,
             attempts: 0,
             not_before: None,
+            desired_server: None,
             lease: None,
             error: None,
             error_kind: None,
@@ -236,7 +238,7 @@ async fn the_task_of_one_step_is_claimed_within_the_limit_too() {
         [world.ask(0, "a.F", limited.clone()).await, world.ask(1, "a.F", limited.clone()).await];
     let claim = |step: StepId| {
         let (queue, run) = (&world.queue, &world.run);
-        async move { queue.claim_step(run, &step, "agent", LEASE).await.unwrap() }
+        async move { queue.claim_step(run, &step, &Request::new(Names::All, "agent")).await.unwrap() }
     };
     let held = claim(first).await.expect("nobody runs");
     assert_eq!(claim(second.clone()).await, None);

@@ -10,12 +10,13 @@ use crate::record::Place;
 /// The names of buckets.
 pub mod bucket {
     use afl_engine::id::RunId;
+    use afl_engine::task::Task;
 
     /// Events whose outcome waits for the evaluator, by the time it came.
     pub const ARRIVED: &str = "arrived";
     /// Tasks that wait for their next attempt, by the time of it.
     pub const TIMERS: &str = "timers";
-    /// Before a task list and a name, and behind these what an agent must have: tasks that may be claimed, the most
+    /// Before a task list and a name, and behind these what an agent must have and which server is wanted: tasks that may be claimed, the most
     /// urgent first.
     pub const TASKS: &str = "tasks/";
     /// Before a task list and a name: tasks that are being worked on, by the time to look after them.
@@ -33,22 +34,29 @@ pub mod bucket {
 
     /// No facet and no capability has it in its name.
     const NEEDS: char = '+';
+    /// Before the server that the tasks are left to for a while. It comes last: a server may have any name.
+    const DESIRED: &str = "+@";
 
     pub fn tasks(list: &str, name: &str) -> String {
         format!("{TASKS}{list}/{name}")
     }
 
-    pub(crate) fn tasks_that_need(list: &str, name: &str, needs: &[String]) -> String {
-        let mut bucket = tasks(list, name);
-        for need in needs {
+    pub(crate) fn tasks_like(task: &Task) -> String {
+        let mut bucket = tasks(&task.task_list_name, &task.name);
+        for need in &task.policy.needs {
             bucket.push(NEEDS);
             bucket.push_str(need);
+        }
+        if let Some(server) = &task.desired_server {
+            bucket.push_str(DESIRED);
+            bucket.push_str(server);
         }
         bucket
     }
 
     /// The facet that the end of a bucket's name says, and what an agent must have to do its tasks.
     pub fn name_and_needs(end: &str) -> (&str, impl Iterator<Item = &str>) {
+        let end = end.split_once(DESIRED).map_or(end, |(end, _)| end);
         let mut parts = end.split(NEEDS);
         (parts.next().unwrap_or(end), parts)
     }
@@ -147,10 +155,7 @@ pub(crate) fn of_event(event: &Event, at: Millis) -> Option<Place> {
 pub(crate) fn of_task(task: &Task) -> Option<Place> {
     let (list, name) = (&task.task_list_name, &task.name);
     match (task.state, task.not_before) {
-        (TaskState::Pending, None) => {
-            let bucket = bucket::tasks_that_need(list, name, &task.policy.needs);
-            Some(Place { bucket, rank: urgency(task) })
-        }
+        (TaskState::Pending, None) => Some(Place { bucket: bucket::tasks_like(task), rank: urgency(task) }),
         (TaskState::Pending, Some(at)) => Some(Place { bucket: bucket::TIMERS.to_owned(), rank: at.0 }),
         (TaskState::Running | TaskState::AwaitingResponse, _) => {
             let deadline = task.deadline().expect("a task in work has a lease");

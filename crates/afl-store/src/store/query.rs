@@ -23,6 +23,15 @@ pub struct RunPage {
     pub next: Option<Mark>,
 }
 
+/// Tasks of a bucket, and where the next page begins.
+#[derive(Debug, Default)]
+pub struct TaskPage {
+    pub tasks: Vec<Stored<Task>>,
+    /// Those that cannot be read; the errors name them.
+    pub unreadable: Vec<Error>,
+    pub next: Option<Mark>,
+}
+
 /// Parts of a run in the order of its program, and where the next page begins.
 #[derive(Clone, Debug)]
 pub struct StepPage<T> {
@@ -131,9 +140,23 @@ impl Store {
     }
 
     /// The tasks of a bucket, in its order.
-    pub async fn tasks_in(&self, bucket: &str, limit: usize) -> Result<Vec<Stored<Task>>, Error> {
-        let scan = self.bucket_scan(bucket.to_owned(), Order::Ascending, None, limit);
-        self.backend.scan(&scan).await?.iter().map(decode).collect()
+    pub async fn tasks_in(
+        &self,
+        bucket: &str,
+        after: Option<&Mark>,
+        limit: usize,
+    ) -> Result<TaskPage, Error> {
+        let scan = self.bucket_scan(bucket.to_owned(), Order::Ascending, after.cloned(), limit);
+        let records = self.backend.scan(&scan).await?;
+        let mut page = TaskPage::default();
+        for record in &records {
+            match decode(record) {
+                Ok(task) => page.tasks.push(task),
+                Err(error) => page.unreadable.push(error),
+            }
+        }
+        page.next = records.last().filter(|_| records.len() == limit).map(mark_of);
+        Ok(page)
     }
 
     async fn page<T: Entity>(

@@ -137,6 +137,7 @@ fn tasks_are_ranked_by_priority_then_age() {
             deliveries: 0,
             attempts: 0,
             not_before: None,
+            desired_server: None,
             lease: None,
             error: None,
             error_kind: None,
