@@ -123,10 +123,7 @@ impl Hand {
             Self::Script(hosts) => hosts.run_script(call).await,
             Self::System(service, task) => system::run(service, *task, call).await,
             Self::Registered(hosts, registration) => {
-                let silence = silence.map_or(i64::MAX, |silence| {
-                    i64::try_from(silence.as_millis()).unwrap_or(i64::MAX).max(1)
-                });
-                let timeout_ms = registration.timeout_ms.min(silence);
+                let timeout_ms = registration.timeout_of(silence);
                 let registration = Registration { timeout_ms, ..(**registration).clone() };
                 hosts.run(&registration, call).await
             }
