@@ -170,7 +170,9 @@ fn a_start_that_was_handed_over_can_be_withdrawn_and_asked_for_again() {
     let run = world.start(&["--enqueue", "--key", "k"]);
     assert_eq!(world.start(&["--enqueue", "--key", "k"]), run, "the key is that of the start");
     let start = format!("@execute/{run}");
-    assert!(world.afl(&["task", "cancel", &start]).status.success());
+    let canceled = world.afl(&["cancel", &run]);
+    assert!(String::from_utf8_lossy(&canceled.stderr).contains("its start is taken back"), "{canceled:?}");
+    assert_eq!(world.json(&["cancel", &run, "--json"])["status"], "canceled", "twice is no mistake");
     assert_eq!(world.afl(&["task", "cancel", &start]).status.code(), Some(2));
     assert_eq!(world.afl(&["task", "skip", &start]).status.code(), Some(2));
     assert!(world.afl(&["agent", "--once", "--profile", "service"]).status.success());
