@@ -109,6 +109,15 @@ impl Registration {
         }
     }
 
+    /// Which version of the handler it is and which bytes, as far as somebody said so.
+    pub fn words(&self) -> String {
+        let version = Some(&*self.version).filter(|version| *version != DEFAULT_VERSION);
+        let checksum = Some(&*self.checksum).filter(|checksum| !checksum.is_empty());
+        let said = [("version", version), ("sha256", checksum)];
+        let said = said.into_iter().filter_map(|(what, said)| Some(format!("{what} {}", said?)));
+        said.collect::<Vec<_>>().join(", ")
+    }
+
     /// With every default.
     pub fn new(facet_name: impl Into<String>, module_uri: impl Into<String>) -> Self {
         Self {

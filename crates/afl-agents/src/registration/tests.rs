@@ -135,3 +135,14 @@ fn a_step_goes_before_the_default_timeout_and_never_beyond_one_that_was_chosen()
     assert_eq!([timeout(5_000, Some(300_000)), timeout(5_000, Some(10))], [5_000, 10]);
     assert_eq!([timeout(default, Some(0)), timeout(default, Some(u64::MAX))], [1, MAX_TIMEOUT_MS]);
 }
+
+#[test]
+fn a_registration_says_which_version_and_which_bytes_it_is_as_far_as_it_knows() {
+    let words = |version: &str, checksum: &str| {
+        let (version, checksum) = (version.to_owned(), checksum.to_owned());
+        Registration { version, checksum, ..Registration::new("a.F", "builtin:echo") }.words()
+    };
+    assert_eq!(words(DEFAULT_VERSION, ""), "");
+    assert_eq!(words("2.1", ""), "version 2.1");
+    assert_eq!(words("2.1", "ab12"), "version 2.1, sha256 ab12");
+}

@@ -116,6 +116,14 @@ fn last_part(name: &str) -> &str {
 }
 
 impl Hand {
+    /// Which version of a handler it is, for the history of a task; nothing where none was said.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::Registered(_, registration) => registration.words(),
+            Self::Function(_) | Self::Script(_) | Self::System(..) => String::new(),
+        }
+    }
+
     /// `silence` is the longest that the task's own policy allows.
     pub(super) async fn run(&self, call: Call, silence: Option<Duration>) -> Outcome {
         match self {
