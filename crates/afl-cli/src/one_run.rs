@@ -1,7 +1,8 @@
 //! What commands that ask something of one run share.
 
 use afl_engine::id::RunId;
-use afl_runtime::Service;
+use afl_engine::run::{Control, RunStatus};
+use afl_runtime::{Error, Service};
 use clap::Args;
 use serde_json::json;
 
@@ -27,6 +28,25 @@ impl OneRun {
         let service = self.store.open(Missing::Refuse).await?;
         let id = service.find(&self.run).await?;
         Ok((service, id))
+    }
+
+    /// The same for a run that may not have begun.
+    pub(crate) async fn find_begun_or_not(&self) -> Result<(Service, RunId), Failure> {
+        let service = self.store.open(Missing::Refuse).await?;
+        match service.find(&self.run).await {
+            Err(Error::NotBegun { run, .. }) => Ok((service, run)),
+            found => Ok((service, found?)),
+        }
+    }
+
+    /// That there will be no such run.
+    pub(crate) fn tell_taken_back(&self, id: &RunId) -> Result<Exit, Failure> {
+        if self.json {
+            output::json(&json!({"run": id, "status": RunStatus::Canceled, "control": Control::Cancel}))?;
+        } else {
+            output::say(&format!("run {id} had not begun, and will not: its start is taken back\n"));
+        }
+        Ok(Exit::Fine)
     }
 
     /// How the run stands now: an object for programs, this sentence for people.

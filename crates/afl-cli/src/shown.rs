@@ -108,6 +108,16 @@ impl Moment {
     }
 }
 
+/// A field of an object for people; which fields are times is told.
+pub(crate) fn field(name: &str, value: &Value, times: &[&str]) -> String {
+    let time = value.as_i64().filter(|_| times.contains(&name));
+    match (time, value) {
+        (Some(at), _) => Moment(Millis(at)).local(),
+        (None, Value::String(text)) => inert(text),
+        (None, other) => inert(&other.to_string()),
+    }
+}
+
 /// The two largest units of a span: `2 h 5 min`, `3.2 s`, `40 ms`.
 pub(crate) fn span(span: Millis) -> String {
     let millis = span.0.max(0);

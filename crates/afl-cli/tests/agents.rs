@@ -2,6 +2,8 @@
 
 #![cfg(unix)]
 
+mod pay;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -12,26 +14,8 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
-const PROGRAM: &str = "
-event facet Charge(item: String) => (receipt: String)
+use pay::PROGRAM;
 
-workflow Pay(item: String) => (receipt: String) andThen {
-    charge = Charge(item = $.item)
-    yield Pay(receipt = charge.receipt)
-}
-";
-/// Tells that it began, and waits until it may go on.
-const SLOW: &str = r#"
-import os, time
-from agentflow import handler
-
-@handler("Charge")
-def charge(payload):
-    open("FOLDER/calls", "a").write("x")
-    while not os.path.exists("FOLDER/go"):
-        time.sleep(0.01)
-    return {"receipt": "slow"}
-"#;
 const QUICK: &str = r#"
 from agentflow import handler
 
@@ -45,9 +29,8 @@ const LEASE_MS: &str = "1000";
 fn world() -> TempDir {
     let folder = tempfile::tempdir().expect("a folder is made");
     fs::write(folder.path().join("pay.afl"), PROGRAM).expect("it is written");
-    let real = folder.path().canonicalize().expect("it is there");
-    fs::write(folder.path().join("slow.py"), SLOW.replace("FOLDER", real.to_str().expect("it is text")))
-        .expect("it is written");
+    let slow = pay::slow(folder.path(), r#"open("FOLDER/calls", "a").write("x")"#);
+    fs::write(folder.path().join("slow.py"), slow).expect("it is written");
     fs::write(folder.path().join("quick.py"), QUICK).expect("it is written");
     folder
 }

@@ -2,6 +2,8 @@
 
 #![cfg(unix)]
 
+mod pay;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,26 +15,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
-const PROGRAM: &str = "
-event facet Charge(item: String) => (receipt: String)
-
-workflow Pay(item: String) => (receipt: String) andThen {
-    charge = Charge(item = $.item)
-    yield Pay(receipt = charge.receipt)
-}
-";
-/// Tells which process it is, and waits until it may go on.
-const SLOW: &str = r#"
-import os, time
-from agentflow import handler
-
-@handler("Charge")
-def charge(payload):
-    open("FOLDER/pid", "w").write(str(os.getpid()))
-    while not os.path.exists("FOLDER/go"):
-        time.sleep(0.01)
-    return {"receipt": "slow"}
-"#;
+use pay::PROGRAM;
 
 struct World {
     folder: TempDir,
@@ -41,9 +24,8 @@ struct World {
 impl World {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder is made");
-        let real = folder.path().canonicalize().expect("it is there");
         fs::write(folder.path().join("pay.afl"), PROGRAM).expect("it is written");
-        let slow = SLOW.replace("FOLDER", real.to_str().expect("it is text"));
+        let slow = pay::slow(folder.path(), r#"open("FOLDER/pid", "w").write(str(os.getpid()))"#);
         fs::write(folder.path().join("slow.py"), slow).expect("it is written");
         Self { folder }
     }
@@ -188,7 +170,9 @@ fn a_start_that_was_handed_over_can_be_withdrawn_and_asked_for_again() {
     let run = world.start(&["--enqueue", "--key", "k"]);
     assert_eq!(world.start(&["--enqueue", "--key", "k"]), run, "the key is that of the start");
     let start = format!("@execute/{run}");
-    assert!(world.afl(&["task", "cancel", &start]).status.success());
+    let canceled = world.afl(&["cancel", &run]);
+    assert!(String::from_utf8_lossy(&canceled.stderr).contains("its start is taken back"), "{canceled:?}");
+    assert_eq!(world.json(&["cancel", &run, "--json"])["status"], "canceled", "twice is no mistake");
     assert_eq!(world.afl(&["task", "cancel", &start]).status.code(), Some(2));
     assert_eq!(world.afl(&["task", "skip", &start]).status.code(), Some(2));
     assert!(world.afl(&["agent", "--once", "--profile", "service"]).status.success());

@@ -19,6 +19,14 @@ const TRIES: usize = 64;
 /// How many steps one commit of a cancel ends.
 const ENDED_AT_ONCE: usize = 500;
 
+/// What a cancel ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Canceled {
+    Run,
+    /// There was no run yet, and there will be none.
+    Start,
+}
+
 impl Service {
     /// Nothing of the run is evaluated or handed out from now on. Work that agents have already may be finished,
     /// and its outcome waits. Holding a held run changes nothing.
@@ -35,13 +43,18 @@ impl Service {
     }
 
     /// Ends the run: no task is created from now on, late results are refused. When it returns, everything of the
-    /// run has ended. Canceling a canceled run changes nothing.
-    pub async fn cancel(&self, run: &RunId) -> Result<(), Error> {
+    /// run has ended. Canceling a canceled run changes nothing. A start that is left to a runner and not made yet is
+    /// taken back instead.
+    pub async fn cancel(&self, run: &RunId) -> Result<Canceled, Error> {
+        if self.is_start_taken_back(run).await? {
+            return Ok(Canceled::Start);
+        }
         match self.set_control(run, Control::Cancel, "cancel").await {
-            Err(Error::Ended { status: RunStatus::Canceled, .. }) => return Ok(()),
+            Err(Error::Ended { status: RunStatus::Canceled, .. }) => return Ok(Canceled::Run),
             outcome => outcome?,
         }
-        self.end_canceled(run, &self.actor).await
+        self.end_canceled(run, &self.actor).await?;
+        Ok(Canceled::Run)
     }
 
     async fn set_control(&self, id: &RunId, control: Control, verb: &'static str) -> Result<(), Error> {

@@ -84,6 +84,7 @@ pub use afl_lang::program::Program;
 pub use afl_store::backend::Durability;
 pub use afl_store::{collection, lock, notification, server, watch};
 pub use answer::{Answered, Verdict};
+pub use control::Canceled;
 pub use drive::{Arrival, Driven, Standing, Work};
 pub use error::Error;
 pub use look::{Found, Where};

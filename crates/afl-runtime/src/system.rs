@@ -206,6 +206,21 @@ impl Service {
         }
     }
 
+    /// Whether the run was only asked for; then nobody will begin it.
+    pub(crate) async fn is_start_taken_back(&self, run: &RunId) -> Result<bool, Error> {
+        if self.store.run(run).await?.is_some() {
+            return Ok(false);
+        }
+        let Some(task) = self.start_task(run).await? else { return Ok(false) };
+        let task = self.withdraw(&task.workflow_id).await?;
+        // A runner may have begun it just before.
+        match task.state {
+            _ if self.store.run(run).await?.is_some() => Ok(false),
+            TaskState::Canceled => Ok(true),
+            state => Err(Error::NotBegun { run: run.clone(), state, error: task.error }),
+        }
+    }
+
     async fn free_key_of(&self, task: &Task) -> Result<(), Error> {
         let Some(event) = self.store.event(&task.workflow_id, &task.step_id).await? else { return Ok(()) };
         let payload = self.queue.whole_payload(&task.workflow_id, &event.item.payload, &task.path).await?;

@@ -32,7 +32,7 @@ pub struct Registration {
     /// The SHA-256 of the module or program, or nothing.
     #[serde(default)]
     pub checksum: String,
-    /// From the last sign of life.
+    /// From the last sign of life; see [`Registration::timeout_of`].
     #[serde(default = "default_timeout_ms")]
     pub timeout_ms: i64,
     /// Informational.
@@ -97,6 +97,27 @@ fn default_timeout_ms() -> i64 {
 }
 
 impl Registration {
+    /// How long an attempt may be silent, when its step may say so too. The default is for steps that say nothing: a
+    /// step's own `Timeout` goes before it, be it longer or shorter. Any other time was chosen for this handler, and no
+    /// step goes beyond it.
+    pub fn timeout_of(&self, step: Option<Duration>) -> i64 {
+        let step = step.map(|step| i64::try_from(step.as_millis()).unwrap_or(i64::MAX));
+        match step.map(|step| step.clamp(1, MAX_TIMEOUT_MS)) {
+            None => self.timeout_ms,
+            Some(step) if self.timeout_ms == DEFAULT_TIMEOUT_MS => step,
+            Some(step) => self.timeout_ms.min(step),
+        }
+    }
+
+    /// Which version of the handler it is and which bytes, as far as somebody said so.
+    pub fn words(&self) -> String {
+        let version = Some(&*self.version).filter(|version| *version != DEFAULT_VERSION);
+        let checksum = Some(&*self.checksum).filter(|checksum| !checksum.is_empty());
+        let said = [("version", version), ("sha256", checksum)];
+        let said = said.into_iter().filter_map(|(what, said)| Some(format!("{what} {}", said?)));
+        said.collect::<Vec<_>>().join(", ")
+    }
+
     /// With every default.
     pub fn new(facet_name: impl Into<String>, module_uri: impl Into<String>) -> Self {
         Self {

@@ -1,6 +1,7 @@
 //! What registrations may say, and which one a facet goes to.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use insta::assert_snapshot;
 use serde_json::json;
@@ -119,4 +120,29 @@ fn topics_are_patterns_of_which_one_must_match() {
     assert!(admitted(&["a.F[12]"], "a.F2") && !admitted(&["a.F[!12]"], "a.F2"));
     assert!(!admitted(&["billing.*"], "Billing.Pay"));
     assert_snapshot!(Topics::new(["a.[b"]).unwrap_err(), @"topic `a.[b` is no pattern: unclosed character class; missing ']'");
+}
+
+#[test]
+fn a_step_goes_before_the_default_timeout_and_never_beyond_one_that_was_chosen() {
+    let timeout = |registered: i64, step: Option<u64>| {
+        let registration =
+            Registration { timeout_ms: registered, ..Registration::new("a.F", "builtin:echo") };
+        registration.timeout_of(step.map(Duration::from_millis))
+    };
+    let default = DEFAULT_TIMEOUT_MS;
+    assert_eq!([timeout(default, None), timeout(5_000, None)], [default, 5_000]);
+    assert_eq!([timeout(default, Some(300_000)), timeout(default, Some(10))], [300_000, 10]);
+    assert_eq!([timeout(5_000, Some(300_000)), timeout(5_000, Some(10))], [5_000, 10]);
+    assert_eq!([timeout(default, Some(0)), timeout(default, Some(u64::MAX))], [1, MAX_TIMEOUT_MS]);
+}
+
+#[test]
+fn a_registration_says_which_version_and_which_bytes_it_is_as_far_as_it_knows() {
+    let words = |version: &str, checksum: &str| {
+        let (version, checksum) = (version.to_owned(), checksum.to_owned());
+        Registration { version, checksum, ..Registration::new("a.F", "builtin:echo") }.words()
+    };
+    assert_eq!(words(DEFAULT_VERSION, ""), "");
+    assert_eq!(words("2.1", ""), "version 2.1");
+    assert_eq!(words("2.1", "ab12"), "version 2.1, sha256 ab12");
 }

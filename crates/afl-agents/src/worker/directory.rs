@@ -116,6 +116,14 @@ fn last_part(name: &str) -> &str {
 }
 
 impl Hand {
+    /// Which version of a handler it is, for the history of a task; nothing where none was said.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::Registered(_, registration) => registration.words(),
+            Self::Function(_) | Self::Script(_) | Self::System(..) => String::new(),
+        }
+    }
+
     /// `silence` is the longest that the task's own policy allows.
     pub(super) async fn run(&self, call: Call, silence: Option<Duration>) -> Outcome {
         match self {
@@ -123,10 +131,7 @@ impl Hand {
             Self::Script(hosts) => hosts.run_script(call).await,
             Self::System(service, task) => system::run(service, *task, call).await,
             Self::Registered(hosts, registration) => {
-                let silence = silence.map_or(i64::MAX, |silence| {
-                    i64::try_from(silence.as_millis()).unwrap_or(i64::MAX).max(1)
-                });
-                let timeout_ms = registration.timeout_ms.min(silence);
+                let timeout_ms = registration.timeout_of(silence);
                 let registration = Registration { timeout_ms, ..(**registration).clone() };
                 hosts.run(&registration, call).await
             }

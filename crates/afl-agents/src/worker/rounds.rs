@@ -252,7 +252,10 @@ impl Worker {
             server: Some(self.config.server_name.clone()),
             max,
             lease: Millis(i64::try_from(self.config.lock_duration_ms).unwrap_or(i64::MAX)),
-            ..Request::new(Names::Which(Arc::new(move |name| directory.find(name).is_ok())), &self.owner())
+            ..Request::new(
+                Names::Which(Arc::new(move |name| Some(directory.find(name).ok()?.words()))),
+                &self.owner(),
+            )
         }
     }
 

@@ -3,10 +3,11 @@
 use std::fs;
 use std::sync::Arc;
 
-use afl_agents::registration::Registration;
+use afl_agents::registration::{DEFAULT_VERSION, Registration};
 use afl_agents::worker::{Profile, Told, Worker};
 use afl_agents::{Hosts, HostsConfig, Registry, Roots};
 use afl_runtime::TaskQuery;
+use afl_runtime::agent::TaskEventType;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -129,6 +130,34 @@ async fn the_whole_name_goes_before_the_short_one_and_the_result_into_the_run() 
     assert_eq!(runner.poll_once().await.unwrap(), 1);
     assert_eq!(world.error(&second).await, "Checkout.payment: failed as asked");
 }
+
+#[tokio::test]
+async fn g8_each_attempt_says_which_version_of_the_handler_did_it() {
+    let world = World::new();
+    let registry = Registry::new(&world.service);
+    let hosts = Hosts::new(HostsConfig::default()).unwrap();
+    let runner = world.worker(Profile::Registry).with_hosts(Arc::new(hosts));
+    let run = world.start(TWICE, json!({})).await;
+    for version in [DEFAULT_VERSION, "2.1"] {
+        let version = version.to_owned();
+        registry
+            .register(Registration { version, ..Registration::new("t.Do", "builtin:fail") })
+            .await
+            .unwrap();
+        assert!(runner.poll_one().await.unwrap().is_some());
+    }
+    let query = TaskQuery { run: Some(run), limit: 1, ..TaskQuery::default() };
+    let task = world.service.tasks(&query).await.unwrap().remove(0);
+    let claims = task.events().into_iter().filter(|event| event.event_type == TaskEventType::Leased);
+    assert_eq!(claims.map(|event| event.message).collect::<Vec<_>>(), ["", "version 2.1"]);
+}
+
+const TWICE: &str = r"
+namespace t {
+    event facet Do()
+    workflow W() andThen { done = Do() with Retry(max = 2, backoff_ms = 0) }
+}
+";
 
 // covers: SDK-8.7-e
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! `afl cancel`: ends a run.
 
+use afl_runtime::Canceled;
 use clap::Args;
 
 use crate::exit::Exit;
@@ -8,7 +9,8 @@ use crate::one_run::OneRun;
 
 /// End a run: no work of it is handed out any more, late results are refused
 ///
-/// What the run has done stays readable. A canceled run cannot be resumed.
+/// What the run has done stays readable. A canceled run cannot be resumed. One that was started with `--enqueue` and has not
+/// begun will not begin.
 #[derive(Args)]
 pub(crate) struct Options {
     #[command(flatten)]
@@ -16,7 +18,9 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
-    let (service, id) = options.run.find().await?;
-    service.cancel(&id).await?;
-    options.run.tell(&service, &id, &format!("run {id} is canceled")).await
+    let (service, id) = options.run.find_begun_or_not().await?;
+    match service.cancel(&id).await? {
+        Canceled::Run => options.run.tell(&service, &id, &format!("run {id} is canceled")).await,
+        Canceled::Start => options.run.tell_taken_back(&id),
+    }
 }

@@ -1,4 +1,4 @@
-//! `afl doctor`: checks every promise about the stored runs.
+//! `afl doctor`: checks every promise about the stored runs and system tasks.
 
 use std::fmt::Write;
 
@@ -15,12 +15,12 @@ use crate::output;
 use crate::report::count;
 use crate::store::{self, Missing};
 
-/// Check every promise about the stored runs
+/// Check every promise about the stored runs and system tasks
 ///
 /// Ends with code 1 when something is wrong and not repaired.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Look at this run only, by its id or the beginning of it
+    /// Look at this run only, by its id or the beginning of it, or at a system task, such as @execute/06ebz
     run: Option<String>,
     /// Repair what can be repaired without harm
     #[arg(long)]
@@ -59,8 +59,12 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
 
 /// The run by a part of its id; one that cannot be read is found by its whole id.
 async fn named(service: &Service, run: &str) -> Result<RunId, Failure> {
+    let id = RunId(run.into());
+    if !id.is_run() {
+        return Ok(id);
+    }
     match service.find(run).await {
-        Err(error) if error.is_damage() => Ok(RunId(run.into())),
+        Err(error) if error.is_damage() => Ok(id),
         found => Ok(found?),
     }
 }
@@ -82,7 +86,11 @@ fn text(report: &Report, color: Color) -> String {
         0 => "all promises hold".to_owned(),
         some => count(some, "broken promise"),
     };
-    writeln!(text, "checked {}: {found}", count(report.runs, "run")).expect("a string takes any text");
+    let tasks = match report.system_tasks {
+        0 => String::new(),
+        some => format!(" and {}", count(some, "system task")),
+    };
+    writeln!(text, "checked {}{tasks}: {found}", count(report.runs, "run")).expect("a string takes any text");
     text
 }
 

@@ -225,13 +225,7 @@ async fn show(options: &Show) -> Result<(), Failure> {
     let fields = object.as_object().into_iter().flatten().filter(|(_, value)| is_told(value));
     let mut text = String::new();
     for (name, value) in fields {
-        let value = match (name.as_str(), value) {
-            (name, Value::Number(at)) if TIMES.contains(&name) => {
-                Moment(afl_engine::time::Millis(at.as_i64().unwrap_or_default())).local()
-            }
-            (_, Value::String(text)) => shown::inert(text),
-            (_, other) => shown::inert(&other.to_string()),
-        };
+        let value = shown::field(name, value, &TIMES);
         writeln!(text, "{name:<14} {value}").expect(ANY_TEXT);
     }
     text.push_str(&history(&task));

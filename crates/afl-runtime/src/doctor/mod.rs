@@ -1,6 +1,7 @@
 //! Checks every promise about stored data, and repairs what is safe. The simulation asks it after every step.
 
 mod audit;
+mod system;
 
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::Run;
@@ -27,6 +28,8 @@ pub enum Remedy {
 pub struct Report {
     /// How many runs were looked at.
     pub runs: usize,
+    /// How many system tasks.
+    pub system_tasks: usize,
     /// Runs that changed all the time, so that no look at them was whole.
     pub busy: Vec<RunId>,
     pub findings: Vec<Finding>,
@@ -77,7 +80,7 @@ pub enum Repair {
 }
 
 impl Service {
-    /// Looks at every run of the store.
+    /// Looks at every run and every system task of the store.
     pub async fn doctor(&self, remedy: Remedy) -> Result<Report, Error> {
         let mut report = Report::default();
         for shelf in Shelf::ALL {
@@ -94,13 +97,18 @@ impl Service {
                 }
             }
         }
+        self.examine_system_tasks(&mut report, remedy).await?;
         Ok(report)
     }
 
-    /// Looks at one run.
+    /// Looks at one run, or at one system task.
     pub async fn examine(&self, run: &RunId, remedy: Remedy) -> Result<Report, Error> {
         let mut report = Report::default();
-        self.examine_into(&mut report, run, remedy).await?;
+        if run.is_run() {
+            self.examine_into(&mut report, run, remedy).await?;
+        } else {
+            self.examine_system_task(&mut report, run, remedy).await?;
+        }
         Ok(report)
     }
 

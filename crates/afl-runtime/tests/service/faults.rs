@@ -272,13 +272,7 @@ async fn g9_a_task_that_nobody_would_find_is_reported_and_put_right() {
     let world = World::new();
     let run = world.start("One", json!({"n": 1})).await;
     let step = world.step(&run, "One.a").await;
-    let tenant = Tenant::new(Tenant::LOCAL).unwrap();
-    let key = Key { tenant, scope: run.0.clone(), id: format!("t/{step}") };
-    let record = world.memory.get(std::slice::from_ref(&key)).await.unwrap().remove(0).unwrap();
-    let mut content = record.content;
-    content.place = None;
-    let write = Write { key, expect: Expect::Version(record.version), change: Change::Put(content) };
-    world.memory.commit(Batch { writes: vec![write], durability: Durability::Durable }).await.unwrap();
+    world.rewrite(&run.0, &format!("t/{step}"), |content| content.place = None).await;
 
     assert!(world.claim(1).await.is_empty());
     let report = world.service.doctor(Remedy::Fix).await.unwrap();

@@ -6,7 +6,8 @@ use afl_engine::run::RunStatus;
 use afl_engine::task::{MAX_DELIVERIES, Task, TaskKind, TaskState};
 use afl_engine::time::Millis;
 use afl_runtime::agent::{Claim, Names, Request};
-use afl_runtime::{Error, Origin, RunQuery, SystemTask, TaskQuery};
+use afl_runtime::doctor::{Finding, Promise, Remedy, Repair, Report};
+use afl_runtime::{Canceled, Error, Origin, RunQuery, SystemTask, TaskQuery};
 use serde_json::json;
 
 use crate::world::World;
@@ -190,4 +191,65 @@ async fn an_evaluation_that_is_handed_over_takes_in_what_has_come() {
     assert_eq!(done.state, TaskState::Completed);
     let gone = world.service.hand_over_evaluation(&RunId("nobody".into())).await;
     assert!(matches!(gone, Err(Error::UnknownRun { .. })));
+}
+
+#[tokio::test]
+async fn canceling_a_run_that_has_not_begun_takes_its_start_back() {
+    let world = World::new();
+    let mut request = world.request("One", json!({"n": 1})).await;
+    request.idempotency_key = Some("k".to_owned());
+    for taken_by_a_runner in [false, true] {
+        let run = world.service.hand_over(request.clone()).await.unwrap().run;
+        let held = if taken_by_a_runner { claim(&world, SystemTask::Execute).await } else { None };
+        for _ in 0..2 {
+            assert_eq!(world.service.cancel(&run).await.unwrap(), Canceled::Start);
+        }
+        assert!(claim(&world, SystemTask::Execute).await.is_none());
+        if let Some(held) = held {
+            let late = world.service.do_system_task(SystemTask::Execute, held.payload).await.unwrap_err();
+            assert!(late.to_string().contains("canceled before it was started"), "{late}");
+        }
+        assert_eq!(runs(&world).await, []);
+        world.examine().await;
+    }
+    // Its key can be used again, and a run that has begun is canceled as any other.
+    let run = world.service.hand_over(request).await.unwrap().run;
+    work(&world, SystemTask::Execute).await;
+    assert_eq!(world.service.cancel(&run).await.unwrap(), Canceled::Run);
+    assert_eq!(world.status(&run).await, RunStatus::Canceled);
+    let unknown = world.service.cancel(&RunId("none".into())).await.unwrap_err();
+    assert!(matches!(unknown, Error::UnknownRun { .. }), "{unknown}");
+}
+
+#[tokio::test]
+async fn the_doctor_finds_system_tasks_that_are_damaged_or_where_nobody_looks() {
+    let world = World::new();
+    let mut starts = Vec::new();
+    for n in 0..4 {
+        let run = world.service.hand_over(world.request("One", json!({ "n": n })).await).await.unwrap().run;
+        starts.push(format!("@execute/{run}"));
+        world.clock.advance(Millis(1));
+    }
+    work(&world, SystemTask::Execute).await;
+    claim(&world, SystemTask::Execute).await.expect("one is in work");
+    let healthy = world.service.doctor(Remedy::Tell).await.unwrap();
+    assert_eq!((healthy.runs, healthy.system_tasks, healthy.findings), (1, 4, Vec::new()));
+
+    let task = "t/w";
+    world.rewrite(&starts[2], task, |content| content.place.as_mut().unwrap().bucket = "ended".into()).await;
+    world.damage(&starts[3], task).await;
+    let found = |report: Report| {
+        let finding = |finding: Finding| (finding.promise, finding.repair, finding.run.to_string());
+        report.findings.into_iter().map(finding).collect::<Vec<_>>()
+    };
+    let misplaced = |repair| (Promise::NoSilentStall, repair, starts[2].clone());
+    let damaged = (Promise::FailStop, Repair::ByHand, starts[3].clone());
+    let first = world.service.doctor(Remedy::Tell).await.unwrap();
+    assert_eq!(found(first), [misplaced(Repair::Possible), damaged.clone()]);
+    let fixed = world.service.doctor(Remedy::Fix).await.unwrap();
+    assert_eq!(found(fixed), [misplaced(Repair::Done), damaged.clone()]);
+    assert_eq!(found(world.service.doctor(Remedy::Tell).await.unwrap()), [damaged]);
+    assert_eq!(claim(&world, SystemTask::Execute).await.unwrap().ticket.run.to_string(), starts[2]);
+    world.service.discard(&RunId(starts[3].as_str().into())).await.unwrap();
+    assert_eq!(world.service.doctor(Remedy::Tell).await.unwrap().findings, []);
 }

@@ -166,7 +166,9 @@ impl Scene {
             Ask::FailStep => drop(service.fail_step(run, step, &broken()).await?),
             Ask::Pause => service.pause(run).await?,
             Ask::Resume => service.resume(run).await?,
-            Ask::Cancel => service.cancel(run).await?,
+            Ask::Cancel => {
+                service.cancel(run).await?;
+            }
             Ask::Retry => match service.retry(run, &Again::Run).await {
                 // It was tried again, although nobody was told.
                 Ok(_) | Err(Error::NothingFailed { .. }) => {}

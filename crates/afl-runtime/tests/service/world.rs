@@ -15,7 +15,7 @@ use afl_store::clock::{Clock, SimClock};
 use afl_store::entropy::Entropy;
 use afl_store::fault::{Call, Fault, Faulty};
 use afl_store::memory::Memory;
-use afl_store::record::{Key, Record, Tenant};
+use afl_store::record::{Content, Key, Record, Tenant};
 use serde_json::json;
 
 /// Event facets that add, fail or are slow, and workflows of every shape over them.
@@ -154,9 +154,14 @@ impl World {
 
     /// Flips a bit of a stored record.
     pub(crate) async fn damage(&self, scope: &str, id: &str) {
+        self.rewrite(scope, id, |content| content.body[20] ^= 1).await;
+    }
+
+    /// Changes a stored record behind the back of everybody.
+    pub(crate) async fn rewrite(&self, scope: &str, id: &str, change: impl FnOnce(&mut Content)) {
         let key = Key { tenant: Tenant::new(Tenant::LOCAL).unwrap(), scope: scope.into(), id: id.to_owned() };
         let Record { key, version, mut content } = self.memory.get(&[key]).await.unwrap().remove(0).unwrap();
-        content.body[20] ^= 1;
+        change(&mut content);
         let write = Write { key, expect: Expect::Version(version), change: Change::Put(content) };
         let batch = Batch { writes: vec![write], durability: Durability::Durable };
         self.memory.commit(batch).await.unwrap();

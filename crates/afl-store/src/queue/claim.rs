@@ -55,9 +55,13 @@ impl Request {
 pub enum Names {
     All,
     Only(Vec<String>),
-    /// Those that the function admits, by their whole names.
-    Which(Arc<dyn Fn(&str) -> bool + Send + Sync>),
+    /// Those for which the function has a handler, by their whole names. What it says of the handler is noted with each
+    /// claim; it may be nothing.
+    Which(Handlers),
 }
+
+/// What can be said of the handler of a facet; nothing where there is none.
+pub type Handlers = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// A task in the hands of an agent.
 #[derive(Clone, PartialEq, Debug)]
@@ -223,7 +227,7 @@ impl Queue {
 
     fn mover(&self, request: &Request, class: Class, stopped: Stopped) -> Mover {
         let (owner, server, lease) = (request.owner.clone(), request.server.clone(), request.lease);
-        let entropy = self.entropy.clone();
+        let (entropy, names) = (self.entropy.clone(), request.names.clone());
         Arc::new(move |record, now| {
             // A damaged task is left where it is, for the doctor to find.
             let Ok(Stored { item: task, .. }) = decode::<Task>(record) else { return Choice::Leave };
@@ -241,7 +245,8 @@ impl Queue {
                 expires: now.plus(lease),
                 heartbeat: now,
             };
-            Choice::Move(encode(&record.key, &claimed(task, lease, now), now))
+            let handler = names.handler(&task.name);
+            Choice::Move(encode(&record.key, &claimed(task, lease, &handler, now), now))
         })
     }
 
@@ -357,7 +362,15 @@ impl Names {
         match self {
             Self::All => true,
             Self::Only(names) => names.iter().any(|offered| offered == name || offered == short),
-            Self::Which(admits) => admits(name),
+            Self::Which(handler) => handler(name).is_some(),
+        }
+    }
+
+    /// What is to be noted of the handler of a task.
+    pub(super) fn handler(&self, name: &str) -> String {
+        match self {
+            Self::All | Self::Only(_) => String::new(),
+            Self::Which(handler) => handler(name).unwrap_or_default(),
         }
     }
 }
@@ -386,7 +399,7 @@ impl Claim {
     }
 }
 
-pub(super) fn claimed(task: Task, lease: Lease, now: Millis) -> Task {
+pub(super) fn claimed(task: Task, lease: Lease, handler: &str, now: Millis) -> Task {
     let by = Actor::Agent(lease.owner.clone());
     let task = Task {
         state: TaskState::Running,
@@ -399,7 +412,7 @@ pub(super) fn claimed(task: Task, lease: Lease, now: Millis) -> Task {
         lease: Some(lease),
         ..task
     };
-    task.moved(Move::Claimed, &by, "", now)
+    task.moved(Move::Claimed, &by, handler, now)
 }
 
 fn unclaimed(task: Task, now: Millis) -> Task {

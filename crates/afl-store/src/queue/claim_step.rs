@@ -36,7 +36,8 @@ impl Queue {
         let secret = self.entropy.secret();
         let (owner, expires) = (request.owner.clone(), now.plus(request.lease));
         let lease = Lease { owner, secret, expires, heartbeat: now };
-        let claimed = Stored { item: claimed(task.item, lease, now), version: task.version };
+        let handler = request.names.handler(&task.item.name);
+        let claimed = Stored { item: claimed(task.item, lease, &handler, now), version: task.version };
         let write = self.store.update(run, &claimed, now);
         let durability = match claimed.item.policy.effect {
             Some(Effect::Once) => Durability::Durable,

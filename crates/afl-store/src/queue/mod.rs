@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::entropy::Entropy;
 use crate::store::Store;
 
-pub use claim::{Claim, Names, Request};
+pub use claim::{Claim, Handlers, Names, Request};
 pub use continuing::Continued;
 pub use note::{LogLevel, LogLine, LogPage, LogStream};
 pub use refusal::Refusal;

@@ -72,22 +72,14 @@ pub(super) async fn show(options: &Show) -> Result<Exit, Failure> {
     }
     let value = serde_json::to_value(&found).expect("a registration has a JSON form");
     let fields = value.as_object().into_iter().flatten();
-    let rows: Vec<Vec<String>> = fields.map(|(name, value)| vec![name.clone(), text(name, value)]).collect();
+    let rows: Vec<Vec<String>> =
+        fields.map(|(name, value)| vec![name.clone(), shown::field(name, value, &TIMES)]).collect();
     output::data(&shown::table(&["FIELD", "VALUE"], &rows))?;
     Ok(Exit::Fine)
 }
 
 /// The times of a registration.
 const TIMES: [&str; 2] = ["created", "updated"];
-
-fn text(name: &str, value: &Value) -> String {
-    let text = match value {
-        Value::Number(at) if TIMES.contains(&name) => Moment(Millis(at.as_i64().unwrap_or_default())).local(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    shown::inert(&text)
-}
 
 #[derive(Args)]
 pub(super) struct Check {
