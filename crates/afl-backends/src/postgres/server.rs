@@ -7,7 +7,7 @@ use deadpool_postgres::{
     ClientWrapper, Manager, ManagerConfig, Object, Pool, QueueMode, RecyclingMethod, Runtime, Timeouts,
 };
 use tokio::time::{sleep, timeout};
-use tokio_postgres::config::{Host, TargetSessionAttrs};
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Connection, Error, Row, Socket};
 
@@ -55,7 +55,13 @@ impl Server {
         })?;
         let name = name(&config);
         let tls = protection.connector().map_err(refused)?;
-        config.ssl_mode(protection.mode);
+        if let Some(mode) = protection.mode {
+            config.ssl_mode(mode);
+        }
+        if config.get_hosts().iter().all(is_local) {
+            // Nobody stands in between, and there is no name to ask for.
+            config.ssl_mode(SslMode::Disable);
+        }
         let options = format!("{} {SESSION}", config.get_options().unwrap_or_default());
         config
             .options(options)
@@ -120,6 +126,15 @@ impl Server {
             .queue_mode(QueueMode::Lifo)
             .runtime(Runtime::Tokio1);
         builder.build().expect("a runtime is given, which is all that can be missing")
+    }
+}
+
+/// Whether it is a socket of this machine, in a folder.
+fn is_local(host: &Host) -> bool {
+    match host {
+        Host::Tcp(_) => false,
+        #[cfg(unix)]
+        Host::Unix(_) => true,
     }
 }
 

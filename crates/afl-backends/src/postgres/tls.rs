@@ -34,7 +34,8 @@ impl fmt::Debug for Tls {
 /// How a connection is protected.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Protection {
-    pub(super) mode: SslMode,
+    /// None where the address does not say it in a way that is ours to read.
+    pub(super) mode: Option<SslMode>,
     trust: Trust,
 }
 
@@ -43,8 +44,8 @@ pub(super) struct Protection {
 enum Trust {
     /// Whoever answers: nobody can listen in, but anybody can stand in between.
     Anybody,
-    /// Who was certified by one of these, under whatever name.
-    Certified(Roots),
+    /// Who was certified by one of the roots in this file, under whatever name.
+    Certified(PathBuf),
     /// Who was certified by one of these for the host of the address.
     Named(Roots),
 }
@@ -57,9 +58,13 @@ enum Roots {
 
 /// Takes what is said of TLS out of an address, for the rest is the driver's. The error says what is wrong.
 pub(super) fn split(url: &str) -> Result<(String, Protection), String> {
-    let (address, query) = url.split_once('?').unwrap_or((url, ""));
+    // A password may have a question mark.
+    let login = url.find('@').map_or(0, |at| at + 1);
+    let Some(query) = url[login..].find('?').map(|at| login + at) else {
+        return Ok((url.to_owned(), Protection { mode: None, trust: Trust::Anybody }));
+    };
     let (mut mode, mut roots, mut rest) = (None, None, Vec::new());
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+    for pair in url[query + 1..].split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let value = || percent_decode_str(value).decode_utf8_lossy().into_owned();
         match name {
@@ -68,26 +73,39 @@ pub(super) fn split(url: &str) -> Result<(String, Protection), String> {
             _ => rest.push(pair),
         }
     }
-    let address = if rest.is_empty() { address.to_owned() } else { format!("{address}?{}", rest.join("&")) };
-    let named = match roots.as_deref() {
-        None | Some("system") => Roots::System,
-        Some(file) => Roots::File(file.into()),
-    };
-    let (mode, trust) = match mode.as_deref() {
-        Some("disable") => (SslMode::Disable, Trust::Anybody),
-        // Who names roots wants them used.
-        Some("verify-full") => (SslMode::Require, Trust::Named(named)),
-        Some("verify-ca") => (SslMode::Require, Trust::Certified(named)),
-        Some("require") if roots.is_some() => (SslMode::Require, Trust::Certified(named)),
-        Some("require") => (SslMode::Require, Trust::Anybody),
-        Some("prefer" | "allow") | None => (SslMode::Prefer, Trust::Anybody),
-        Some(other) => {
+    let address = [&url[..query], &rest.join("&")].join(if rest.is_empty() { "" } else { "?" });
+    Ok((address, protection(mode.as_deref(), roots.as_deref())?))
+}
+
+fn protection(mode: Option<&str>, roots: Option<&str>) -> Result<Protection, String> {
+    let named = roots.map(|roots| match roots {
+        "system" => Roots::System,
+        file => Roots::File(file.into()),
+    });
+    // Who names roots wants them used.
+    let mode = mode.unwrap_or(if named.is_some() { "verify-full" } else { "prefer" });
+    let (mode, trust) = match (mode, named) {
+        ("disable", _) => (SslMode::Disable, Trust::Anybody),
+        ("prefer" | "allow", None) => (SslMode::Prefer, Trust::Anybody),
+        ("prefer" | "allow", Some(_)) => {
+            return Err(format!("sslmode={mode} uses no sslrootcert: write verify-full, or leave one out"));
+        }
+        ("require", None) => (SslMode::Require, Trust::Anybody),
+        ("require" | "verify-ca", Some(Roots::File(file))) => (SslMode::Require, Trust::Certified(file)),
+        ("require" | "verify-ca", Some(Roots::System) | None) => {
+            return Err(format!(
+                "sslmode={mode} with the roots of this machine lets in whoever has a certificate of any name: write \
+                 sslmode=verify-full, or name the file of your own root with sslrootcert"
+            ));
+        }
+        ("verify-full", named) => (SslMode::Require, Trust::Named(named.unwrap_or(Roots::System))),
+        (other, _) => {
             return Err(format!(
                 "sslmode={other} is not known: write disable, prefer, require, verify-ca or verify-full"
             ));
         }
     };
-    Ok((address, Protection { mode, trust }))
+    Ok(Protection { mode: Some(mode), trust })
 }
 
 impl Protection {
@@ -99,9 +117,9 @@ impl Protection {
             .map_err(|error| error.to_string())?;
         let config = match &self.trust {
             Trust::Named(roots) => config.with_root_certificates(roots.read()?),
-            Trust::Certified(roots) => {
-                let verifier =
-                    WebPkiServerVerifier::builder_with_provider(roots.read()?.into(), provider.clone());
+            Trust::Certified(file) => {
+                let roots = Roots::File(file.clone()).read()?.into();
+                let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider.clone());
                 let chain = verifier.build().map_err(|error| error.to_string())?;
                 config.dangerous().with_custom_certificate_verifier(Lenient::new(provider, Some(chain)))
             }
@@ -154,7 +172,7 @@ pub(super) fn explain(error: &tokio_postgres::Error) -> Option<String> {
         }
         TlsError::InvalidCertificate(
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-        ) => "write the host as its certificate does, or sslmode=verify-ca to ask for no name",
+        ) => "write the host as its certificate does; sslmode=verify-ca with sslrootcert asks for no name",
         _ => "see to the server's certificate and its log",
     };
     Some(format!("cannot be reached safely ({tls}): {advice}"))
@@ -221,5 +239,58 @@ impl ServerCertVerifier for Lenient {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_as_strict_as_it_says_whatever_its_password() {
+        let read = |url: &str| split(url).map(|(rest, found)| (rest, found.mode, found.trust));
+        let file = || PathBuf::from("/a b.pem");
+        let system = || Trust::Named(Roots::System);
+        for (url, rest, mode, trust) in [
+            ("postgres://u:p@h/d", "postgres://u:p@h/d", None, Trust::Anybody),
+            ("host=a sslmode=require", "host=a sslmode=require", None, Trust::Anybody),
+            (
+                "postgres://u:p?q&r@h/d?sslmode=require",
+                "postgres://u:p?q&r@h/d",
+                Some(SslMode::Require),
+                Trust::Anybody,
+            ),
+            (
+                "postgres://h/d?a=1&sslmode=disable&b=2",
+                "postgres://h/d?a=1&b=2",
+                Some(SslMode::Disable),
+                Trust::Anybody,
+            ),
+            ("postgres://h/d?sslmode=verify-full", "postgres://h/d", Some(SslMode::Require), system()),
+            ("postgres://h/d?sslrootcert=system", "postgres://h/d", Some(SslMode::Require), system()),
+            (
+                "postgres://h/d?sslrootcert=%2Fa%20b.pem&sslmode=require",
+                "postgres://h/d",
+                Some(SslMode::Require),
+                Trust::Certified(file()),
+            ),
+            (
+                "postgres://h/d?sslrootcert=/a%20b.pem",
+                "postgres://h/d",
+                Some(SslMode::Require),
+                Trust::Named(Roots::File(file())),
+            ),
+        ] {
+            assert_eq!(read(url), Ok((rest.to_owned(), mode, trust)), "{url}");
+        }
+        for (query, reason) in [
+            ("sslmode=verify-ca", "any name"),
+            ("sslmode=require&sslrootcert=system", "any name"),
+            ("sslmode=prefer&sslrootcert=/x", "uses no sslrootcert"),
+            ("sslmode=always", "is not known"),
+        ] {
+            let refused = read(&format!("postgres://h/d?{query}")).unwrap_err();
+            assert!(refused.contains(reason), "{query}: {refused}");
+        }
     }
 }
