@@ -146,6 +146,8 @@ struct Driver {
     /// Where the last look ended.
     last: Option<Mark>,
     looked: Instant,
+    /// One look at a time: what is wanted meanwhile waits for its end.
+    is_looking: bool,
     /// How long to wait from one look to the next.
     gather: Duration,
     /// When to look at what came, and when at everything.
@@ -171,6 +173,7 @@ impl Driver {
             driving: HashMap::new(),
             last: None,
             looked: now,
+            is_looking: false,
             gather: Duration::ZERO,
             next_look: None,
             everything: now,
@@ -196,15 +199,12 @@ impl Driver {
                 () = asked.notified() => self.everything = Instant::now(),
                 () = arrived.changed() => {
                     self.look_soon(self.looked + self.gather);
-                    // A timer is a millisecond late, even for what is due.
-                    if self.next_look.is_some_and(|due| due <= Instant::now()) {
-                        self.look_at_news();
-                    }
+                    self.look_if_due();
                 }
-                () = sleep_until(next_look.unwrap_or(self.everything)), if next_look.is_some() => {
-                    self.look_at_news();
+                () = sleep_until(next_look.unwrap_or(self.everything)), if next_look.is_some() && !self.is_looking => {
+                    self.look_if_due();
                 }
-                () = sleep_until(self.everything) => {
+                () = sleep_until(self.everything), if !self.is_looking => {
                     self.everything = Instant::now() + BACKSTOP;
                     self.fleet.pardon();
                     self.look(Where::Everywhere);
@@ -238,13 +238,17 @@ impl Driver {
         }
     }
 
-    fn look_at_news(&mut self) {
-        self.next_look = None;
-        self.look(self.last.clone().map_or(Where::Everywhere, Where::Since));
+    /// At once, since a timer is a millisecond late even for what is due.
+    fn look_if_due(&mut self) {
+        if !self.is_looking && self.next_look.is_some_and(|due| due <= Instant::now()) {
+            self.look(self.last.clone().map_or(Where::Everywhere, Where::Since));
+        }
     }
 
     fn look(&mut self, at: Where) {
+        self.next_look = None;
         self.looked = Instant::now();
+        self.is_looking = true;
         let service = self.service.clone();
         self.jobs.spawn(async move { Done::Looked(service.look(&at).await) });
     }
@@ -255,6 +259,9 @@ impl Driver {
             Err(error) => (error.id(), Err(error)),
         };
         let run = self.driving.remove(&id);
+        if run.is_none() {
+            self.is_looking = false;
+        }
         let trouble = match done {
             Ok(Done::Drove(run, Ok(driven))) => {
                 if driven.standing == Standing::Elsewhere {
@@ -272,6 +279,7 @@ impl Driver {
             }
             Ok(Done::Looked(Ok(found))) => {
                 self.take_found(found);
+                self.look_if_due();
                 None
             }
             Ok(Done::Looked(Err(error))) => Some(error.to_string()),

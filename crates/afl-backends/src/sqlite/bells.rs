@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -16,6 +16,8 @@ use std::time::{Duration, SystemTime};
 /// The times of a folder are as coarse as a tick of the system. A list that was made this long after the last change
 /// has seen it.
 const SETTLED: Duration = Duration::from_secs(1);
+
+const RING: &[u8] = b"!";
 
 /// Who waits and rings: one opened store of one process.
 #[derive(Clone, Debug)]
@@ -39,8 +41,10 @@ impl Ringer {
         let path = self.folder.join(format!("{family}.{}", self.id));
         // Under its name it is locked, else somebody might take it for that of a dead process.
         let unlocked = path.with_extension(format!("{}-new", self.id));
-        let lock = File::create(&unlocked)?;
+        let mut lock = File::create(&unlocked)?;
         lock.try_lock()?;
+        // What is there can be written over on a full disk.
+        lock.write_all(RING)?;
         fs::rename(&unlocked, &path)?;
         Ok(Bell { path, _lock: lock })
     }
@@ -87,7 +91,8 @@ pub(super) struct Bells {
 #[derive(Debug)]
 struct Hung {
     path: PathBuf,
-    file: File,
+    /// From its first ring on.
+    file: Option<File>,
 }
 
 impl Bells {
@@ -100,41 +105,60 @@ impl Bells {
         if families.is_empty() {
             return;
         }
-        // Whoever cannot be rung for finds the change with its next slow look.
+        // Whoever cannot be rung for finds the change with its next slow look, and the next ring tries again.
         match fs::metadata(&self.own.folder).and_then(|folder| folder.modified()) {
             Ok(changed) if self.seen == Some(changed) => {}
-            Ok(changed) => self.list(changed).unwrap_or_default(),
+            Ok(changed) => {
+                let is_settled = changed.elapsed().is_ok_and(|age| age >= SETTLED);
+                self.seen = self.list().ok().filter(|()| is_settled).map(|()| changed);
+            }
             // Nobody has ever waited.
             Err(_) => return,
         }
         let is_wanted = |bell: &Hung| family_of(&bell.path).is_some_and(|family| families.contains(family));
-        self.hung.retain(|bell| !is_wanted(bell) || bell.file.write_at(b"!", 0).is_ok());
+        self.hung.retain_mut(|bell| !is_wanted(bell) || bell.ring() == Owner::Lives);
     }
 
-    fn list(&mut self, changed: SystemTime) -> io::Result<()> {
-        self.seen = changed.elapsed().is_ok_and(|age| age >= SETTLED).then_some(changed);
-        let mut known = std::mem::take(&mut self.hung);
+    fn list(&mut self) -> io::Result<()> {
+        let mut paths = BTreeSet::new();
         for entry in fs::read_dir(&self.own.folder)? {
-            let path = entry?.path();
-            let Some(owner) = path.extension() else { continue };
-            if owner == self.own.id.as_str() || owner.to_string_lossy().ends_with("-new") {
-                continue;
-            }
-            match known.iter().position(|bell| bell.path == path) {
-                Some(at) => self.hung.push(known.swap_remove(at)),
-                None => self.hung.extend(open(path)),
-            }
+            paths.insert(entry?.path());
         }
+        self.hung.retain(|bell| paths.remove(&bell.path));
+        let is_ours = |owner: &str| owner == self.own.id || owner.ends_with("-new");
+        paths.retain(|path| path.extension().is_some_and(|owner| !is_ours(&owner.to_string_lossy())));
+        self.hung.extend(paths.into_iter().map(|path| Hung { path, file: None }));
         Ok(())
     }
 }
 
-/// None for a bell whose owner is gone; it is taken down.
-fn open(path: PathBuf) -> Option<Hung> {
-    let file = OpenOptions::new().write(true).open(&path).ok()?;
-    if file.try_lock().is_ok() {
-        fs::remove_file(&path).unwrap_or_default();
-        return None;
+#[derive(PartialEq, Eq)]
+enum Owner {
+    Lives,
+    Gone,
+}
+
+impl Hung {
+    fn ring(&mut self) -> Owner {
+        let file = match self.file.take().map_or_else(|| self.open(), |file| Ok(Some(file))) {
+            Ok(Some(file)) => file,
+            Ok(None) => return Owner::Gone,
+            Err(_) => return Owner::Lives,
+        };
+        self.file = file.write_at(RING, 0).is_ok().then_some(file);
+        Owner::Lives
     }
-    Some(Hung { path, file })
+
+    /// None for a bell whose owner is gone; it is taken down.
+    fn open(&self) -> io::Result<Option<File>> {
+        let file = match OpenOptions::new().write(true).open(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        if file.try_lock().is_ok() {
+            fs::remove_file(&self.path)?;
+            return Ok(None);
+        }
+        Ok(Some(file))
+    }
 }

@@ -1,7 +1,7 @@
 //! The store in one SQLite file: for one machine, with as many processes as it has.
 //!
-//! Writes go through one thread for each process, which gives all that wait one transaction. Reads, and small relaxed
-//! writes while nobody else writes, go straight to the file, since they take microseconds.
+//! Writes go through one thread for each process, which gives all that wait one transaction. Reads, and small writes
+//! while nobody else writes, go straight to the file, since a change of the thread costs as much.
 
 mod apply;
 mod bells;

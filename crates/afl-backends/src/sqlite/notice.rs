@@ -71,13 +71,14 @@ impl Notice {
 fn watcher(watchers: Arc<Watchers>) -> notify::Result<RecommendedWatcher> {
     notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
         match event {
+            // Rings may be lost.
+            Ok(event) if event.need_rescan() => watchers.wake_all(),
             Ok(event) if !matches!(event.kind, EventKind::Modify(_)) => return,
             Ok(event) => {
                 for family in event.paths.iter().filter_map(|bell| family_of(bell)) {
                     watchers.wake_family(family);
                 }
             }
-            // Rings may be lost.
             Err(_) => watchers.wake_all(),
         }
         thread::sleep(COALESCE);

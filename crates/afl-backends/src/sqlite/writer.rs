@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use afl_store::backend::{Batch, Durability, StoreError, Take, Taken};
 use tokio::runtime::Handle;
@@ -30,7 +30,7 @@ const GROUP_BYTES: usize = 64 << 20;
 /// and a sync for each would cost them more.
 const GATHER: Duration = Duration::from_micros(150);
 
-/// How often to look for changes of other processes that nobody rang for. An idle process asks nothing more often.
+/// How often to look for changes of other processes that nobody rang for, however busy this one is.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 pub(super) enum Request {
@@ -162,7 +162,6 @@ impl Drop for Writer {
 struct Turn {
     jobs: Vec<Job>,
     permits: Vec<OwnedSemaphorePermit>,
-    look: bool,
     stop: bool,
 }
 
@@ -199,11 +198,12 @@ struct Thread {
 impl Thread {
     fn run(self) {
         let mut wait = lock(&self.core).log().patience();
+        let mut looked = Instant::now();
         loop {
             let mut turn = Turn::default();
             match self.requests.recv_timeout(wait.unwrap_or(LOOK_EVERY)) {
                 Ok(request) => turn.add(request),
-                Err(RecvTimeoutError::Timeout) => turn.look = wait.is_none(),
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             // With the lock, so that those who come while somebody else writes have part in this turn.
@@ -216,7 +216,8 @@ impl Thread {
             }
             // They count who waits, and these are served now.
             turn.permits.clear();
-            if turn.look {
+            if looked.elapsed() >= LOOK_EVERY {
+                looked = Instant::now();
                 core.look();
             }
             let served = (!turn.jobs.is_empty()).then(|| {
