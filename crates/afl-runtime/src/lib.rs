@@ -99,5 +99,5 @@ pub use start::{MAX_KEY_BYTES, Origin, StartRequest, Started};
 pub use stats::{BACKLOG_COUNTED, Backlog, COUNTED, Stats};
 pub use system::SystemTask;
 pub use task_view::TaskView;
-pub use tasks::TaskQuery;
+pub use tasks::{TaskList, TaskQuery};
 pub use why::{LeftTo, Link, On, Reason, Wait, Why};

@@ -57,7 +57,7 @@ pub struct TaskView {
 impl Service {
     /// What [`Service::tasks`] finds, with their data.
     pub async fn task_views(&self, query: &TaskQuery) -> Result<Vec<TaskView>, Error> {
-        self.view_tasks(&self.tasks(query).await?).await
+        self.view_tasks(&self.tasks(query).await?.tasks).await
     }
 
     /// In the order of the tasks.

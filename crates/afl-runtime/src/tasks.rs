@@ -20,17 +20,25 @@ pub struct TaskQuery {
     pub limit: usize,
 }
 
+#[derive(Clone, Debug, Default)]
+pub struct TaskList {
+    pub tasks: Vec<Task>,
+    /// Why some cannot be shown; each text names its run.
+    pub unreadable: Vec<String>,
+}
+
 impl Service {
     /// The open ones, the oldest first; those of one run in the order of its program.
-    pub async fn tasks(&self, query: &TaskQuery) -> Result<Vec<Task>, Error> {
+    pub async fn tasks(&self, query: &TaskQuery) -> Result<TaskList, Error> {
         match &query.run {
-            Some(run) => self.tasks_of(run, query).await,
+            Some(run) => Ok(TaskList { tasks: self.tasks_of(run, query).await?, unreadable: Vec::new() }),
             None => match query.state {
                 Some(TaskState::Failed | TaskState::Canceled) => {
-                    let mut tasks = self.failed_tasks(query).await?;
-                    tasks.extend(self.open_tasks(query).await?);
-                    tasks.truncate(query.limit);
-                    Ok(tasks)
+                    let mut list = self.open_tasks(query).await?;
+                    let failed = self.failed_tasks(query).await?;
+                    list.tasks.splice(..0, failed);
+                    list.tasks.truncate(query.limit);
+                    Ok(list)
                 }
                 Some(
                     TaskState::Pending
@@ -86,7 +94,7 @@ impl Service {
     }
 
     /// And system tasks, when those are wanted that have ended: these belong to no run.
-    async fn open_tasks(&self, query: &TaskQuery) -> Result<Vec<Task>, Error> {
+    async fn open_tasks(&self, query: &TaskQuery) -> Result<TaskList, Error> {
         let mut buckets = vec![bucket::TIMERS.to_owned()];
         if query.state.is_some_and(TaskState::is_terminal) {
             buckets.push(bucket::ENDED.to_owned());
@@ -94,12 +102,10 @@ impl Service {
         for prefix in [bucket::TASKS, bucket::RUNNING, bucket::HELD] {
             buckets.extend(self.store.buckets(prefix).await?);
         }
-        let mut tasks = Vec::new();
+        let TaskList { mut tasks, mut unreadable } = TaskList::default();
         for bucket in buckets.iter().filter(|bucket| query.may_be_in(bucket)) {
             let some = self.store.tasks_in(bucket, None, query.limit).await?;
-            if let Some(error) = some.unreadable.into_iter().next() {
-                return Err(error.into());
-            }
+            unreadable.extend(some.unreadable.iter().map(ToString::to_string));
             tasks.extend(some.tasks.into_iter().map(|stored| stored.item).filter(|task| query.fits(task)));
         }
         // Between two looks a task can move from one bucket to another and be seen in both.
@@ -108,7 +114,7 @@ impl Service {
             (&later.workflow_id, &later.step_id) == (&earlier.workflow_id, &earlier.step_id)
         });
         tasks.truncate(query.limit);
-        Ok(tasks)
+        Ok(TaskList { tasks, unreadable })
     }
 }
 

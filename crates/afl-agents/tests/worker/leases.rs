@@ -56,7 +56,7 @@ async fn a_task_longer_than_its_lease_stays_with_its_holder_in_every_profile() {
             world.pass(10_000).await;
             // It has heard of the time that passed when its lease says so.
             loop {
-                let task = world.service.tasks(&query).await.unwrap().remove(0);
+                let task = world.service.tasks(&query).await.unwrap().tasks.remove(0);
                 if task.lease.expect("it is held").expires == world.clock.now().plus(Millis(60_000)) {
                     break;
                 }
@@ -66,7 +66,7 @@ async fn a_task_longer_than_its_lease_stays_with_its_holder_in_every_profile() {
         }
         go.notify_one();
         assert_eq!(world.receipt(&run).await, "txn-12345", "{profile:?}");
-        let task = world.service.tasks(&query).await.unwrap().remove(0);
+        let task = world.service.tasks(&query).await.unwrap().tasks.remove(0);
         assert_eq!((task.token, task.deliveries), (1, 1), "{profile:?}");
         working.stop().await;
     }

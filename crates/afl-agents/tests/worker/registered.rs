@@ -121,7 +121,7 @@ async fn the_whole_name_goes_before_the_short_one_and_the_result_into_the_run() 
     let first = world.checkout().await;
     assert_eq!(runner.poll_once().await.unwrap(), 1);
     let query = TaskQuery { run: Some(first.clone()), limit: 1, ..TaskQuery::default() };
-    let task = world.service.tasks(&query).await.unwrap().remove(0);
+    let task = world.service.tasks(&query).await.unwrap().tasks.remove(0);
     assert_eq!((task.state.name(), task.token), ("completed", 1));
     assert_eq!(world.receipt(&first).await, "txn-12345", "the run went on within the same poll");
 
@@ -147,7 +147,7 @@ async fn g8_each_attempt_says_which_version_of_the_handler_did_it() {
         assert!(runner.poll_one().await.unwrap().is_some());
     }
     let query = TaskQuery { run: Some(run), limit: 1, ..TaskQuery::default() };
-    let task = world.service.tasks(&query).await.unwrap().remove(0);
+    let task = world.service.tasks(&query).await.unwrap().tasks.remove(0);
     let claims = task.events().into_iter().filter(|event| event.event_type == TaskEventType::Leased);
     assert_eq!(claims.map(|event| event.message).collect::<Vec<_>>(), ["", "version 2.1"]);
 }
@@ -176,7 +176,7 @@ async fn any_exception_fails_the_step_and_its_task() {
         let cause = if module == "broken" { "no such card" } else { "nowhere" };
         assert!(error.contains(cause), "{error}");
         let query = TaskQuery { run: Some(run), limit: 1, ..TaskQuery::default() };
-        assert_eq!(world.service.tasks(&query).await.unwrap()[0].state.name(), "failed");
+        assert_eq!(world.service.tasks(&query).await.unwrap().tasks[0].state.name(), "failed");
     }
 }
 

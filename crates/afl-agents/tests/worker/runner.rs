@@ -60,9 +60,9 @@ async fn a_start_with_inputs_that_are_refused_fails_and_says_why() {
     let service = service(&world);
     assert_eq!(service.poll_once().await.unwrap(), 1);
     let query = TaskQuery { name: Some("afl:execute".to_owned()), limit: 10, ..TaskQuery::default() };
-    assert_eq!(world.service.tasks(&query).await.unwrap(), [], "none is open");
+    assert_eq!(world.service.tasks(&query).await.unwrap().tasks, [], "none is open");
     let failed = TaskQuery { state: Some("failed".parse().unwrap()), ..query };
-    let failed = world.service.tasks(&failed).await.unwrap();
+    let failed = world.service.tasks(&failed).await.unwrap().tasks;
     assert!(failed[0].error.as_deref().unwrap().contains("`total`"), "{failed:?}");
     assert_eq!(service.poll_once().await.unwrap(), 0, "it is not tried again by itself");
 }
@@ -171,7 +171,7 @@ async fn an_item_whose_lock_another_runner_has_is_left_to_it_and_a_poller_asks_f
     let other = named.acquire(&key, "another", Millis(60_000), Value::Null).await.unwrap().unwrap();
     assert_eq!(service.poll_once().await.unwrap(), 0);
     let query = TaskQuery { run: Some(run.clone()), limit: 1, ..TaskQuery::default() };
-    let task = world.service.tasks(&query).await.unwrap().remove(0);
+    let task = world.service.tasks(&query).await.unwrap().tasks.remove(0);
     assert_eq!(
         (task.state.name(), task.deliveries, task.attempts),
         ("pending", 0, 0),
@@ -180,7 +180,11 @@ async fn an_item_whose_lock_another_runner_has_is_left_to_it_and_a_poller_asks_f
     for _ in 0..3 {
         assert_eq!(service.poll_once().await.unwrap(), 0);
     }
-    assert_eq!(world.service.tasks(&query).await.unwrap()[0].token, 1, "it is not claimed over and over");
+    assert_eq!(
+        world.service.tasks(&query).await.unwrap().tasks[0].token,
+        1,
+        "it is not claimed over and over"
+    );
 
     world.clock.advance(Millis(2_000));
     assert!(named.release(&other).await.unwrap());
@@ -216,6 +220,6 @@ async fn a_runner_that_has_lost_its_lock_stops_and_gives_the_task_back() {
     }
     working.stop().await;
     let query = TaskQuery { run: Some(run), limit: 1, ..TaskQuery::default() };
-    let task = world.service.tasks(&query).await.unwrap().remove(0);
+    let task = world.service.tasks(&query).await.unwrap().tasks.remove(0);
     assert_eq!((task.state.name(), task.deliveries), ("pending", 0));
 }

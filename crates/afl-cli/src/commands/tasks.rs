@@ -1,7 +1,7 @@
 //! `afl tasks`: lists the work that runs wait for.
 
 use afl_engine::task::{Task, TaskState};
-use afl_runtime::{RunId, Service, SystemTask, TaskQuery};
+use afl_runtime::{RunId, Service, SystemTask, TaskList, TaskQuery};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::json;
@@ -60,9 +60,12 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     // One more, to know whether there are more.
     let limit = options.limit.saturating_add(1);
     let query = TaskQuery { run, state: options.state, name: options.name.clone(), limit };
-    let mut tasks = service.tasks(&query).await?;
+    let TaskList { mut tasks, unreadable } = service.tasks(&query).await?;
     let is_cut = tasks.len() > options.limit;
     tasks.truncate(options.limit);
+    for trouble in &unreadable {
+        output::say(&format!("{trouble}\n"));
+    }
     if options.json {
         let tasks = service.view_tasks(&tasks).await?;
         output::json(&json!({"tasks": tasks, "more": is_cut}))?;

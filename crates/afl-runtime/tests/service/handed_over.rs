@@ -31,7 +31,7 @@ async fn work(world: &World, task: SystemTask) {
 
 async fn listed(world: &World, state: TaskState) -> Vec<Task> {
     let query = TaskQuery { state: Some(state), limit: 100, ..TaskQuery::default() };
-    world.service.tasks(&query).await.unwrap()
+    world.service.tasks(&query).await.unwrap().tasks
 }
 
 async fn runs(world: &World) -> Vec<RunId> {

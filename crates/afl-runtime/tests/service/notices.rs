@@ -3,7 +3,7 @@
 use afl_engine::time::Millis;
 use afl_runtime::notification::{KEPT_FOR, NotificationType, STUCK_AFTER};
 use afl_runtime::server::{OFFLINE_AFTER, Server, ServerState};
-use afl_runtime::{Durability, Mark};
+use afl_runtime::{Durability, Mark, TaskQuery};
 use serde_json::json;
 
 use crate::world::{World, broken};
@@ -98,6 +98,9 @@ async fn g13_a_damaged_task_or_server_is_told_of_once_and_stops_no_chore() {
         assert!(told[0].notification.message.contains("is damaged"), "{told:?}");
         assert_eq!(told[0].notification.run, Some(hurt.clone()));
     }
+    let list = world.service.tasks(&TaskQuery { limit: 10, ..TaskQuery::default() }).await.unwrap();
+    assert_eq!(list.tasks.len(), 1, "a list shows the others");
+    assert!(list.unreadable[0].contains(&*hurt.0), "{list:?}");
 }
 
 #[tokio::test]
