@@ -2,7 +2,8 @@
 
 use afl_agents::handler::blocking;
 use afl_agents::worker::{Profile, Worker};
-use afl_runtime::server::{Server, ServerState};
+use afl_runtime::server::{Handled, Server, ServerState};
+use afl_runtime::{Durability, TaskQuery};
 use tokio::time::Instant;
 
 use crate::spy::Hearing;
@@ -88,4 +89,44 @@ async fn the_record_has_the_topics_and_only_the_handlers_among_them() {
     working.stop().await;
     assert!(!worker.is_running());
     assert_ne!(worker.server_id(), world.worker(Profile::Registry).server_id());
+}
+
+// covers: SDK-10.7-b
+#[tokio::test]
+async fn wrong_counts_of_what_was_handled_change_nothing_but_what_is_shown() {
+    let world = World::new();
+    let worker = world.worker(Profile::Service);
+    worker.register("billing.ProcessPayment", blocking(|_| Ok(paid())));
+    let working = work(&worker);
+    let run = world.checkout().await;
+    assert_eq!(world.receipt(&run).await, "txn-12345");
+    let servers = world.service.collection::<Server>();
+    for drift in [0, 7_000_000] {
+        // The worker itself writes its record, too.
+        loop {
+            let stored = servers.get(worker.server_id()).await.unwrap().unwrap();
+            let mut server = stored.item;
+            server.handled =
+                [("billing.ProcessPayment".to_owned(), Handled { completed: drift, ..Handled::default() })]
+                    .into();
+            match servers.put(worker.server_id(), &server, Some(stored.version), Durability::Relaxed).await {
+                Ok(_) => break,
+                Err(error) => assert!(error.is_conflict(), "{error}"),
+            }
+        }
+        let run = world.checkout().await;
+        assert_eq!(world.receipt(&run).await, "txn-12345");
+        let query = TaskQuery { run: Some(run), limit: 10, ..TaskQuery::default() };
+        let tasks = world.service.tasks(&query).await.unwrap().tasks;
+        assert_eq!(
+            tasks.iter().map(|task| (task.state.name(), task.token)).collect::<Vec<_>>(),
+            [("completed", 1)]
+        );
+    }
+    working.stop().await;
+    assert_eq!(
+        record(&world, &worker).await.handled["billing.ProcessPayment"].completed,
+        3,
+        "its own count stands"
+    );
 }
