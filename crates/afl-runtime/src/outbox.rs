@@ -6,8 +6,8 @@ use afl_lang::suggest::closest;
 use afl_store::backend::Durability;
 use afl_store::notification::Notification;
 pub use afl_store::outbox::{
-    BadChannel, Channel, Delivery, Hope, Letter, MAX_CHANNELS, Message, Outbox, Page, Row, Standing, Target,
-    Topic,
+    BadChannel, Channel, Delivery, GIVEN_UP_AFTER, Hope, Letter, MAX_CHANNELS, Message, Outbox, Page, Row,
+    Standing, Target, Topic,
 };
 use afl_store::store::{Stored, bucket};
 use afl_store::watch::Watch;
@@ -145,16 +145,41 @@ impl Service {
         }
     }
 
-    /// Tells people once of each channel whose messages were given up.
+    /// Tells people once of each channel whose messages were given up, and of each whose messages wait for too long.
     pub(crate) async fn tell_dead(&self, now: Millis) -> Result<(), Error> {
         for (name, since) in self.outbox().dead().await? {
             let id = format!("outbox-{name}-{}", since.0);
-            if self.collection::<Notification>().get(&id).await?.is_none() {
-                let standing = self.outbox().standing(&name, 1).await?;
-                let error = standing.last_error.unwrap_or_default();
-                let notification = Notification::of_dead(&name, &error, now);
-                self.tell_once(vec![Notice { id, notification }]).await?;
+            self.tell_of_channel(id, &name, now, Notification::of_dead).await?;
+        }
+        for (name, since) in self.outbox().waiting().await? {
+            if now.since(since) >= GIVEN_UP_AFTER && self.is_to_be_heard(&name).await? {
+                // The first message of a slow reader is always another one, so it is told by the day of that one.
+                let id = format!("outbox-late-{name}-{}", since.0 / GIVEN_UP_AFTER.0);
+                self.tell_of_channel(id, &name, now, Notification::of_late).await?;
             }
+        }
+        Ok(())
+    }
+
+    /// Not so when a person has silenced it: then messages are meant to wait.
+    async fn is_to_be_heard(&self, name: &str) -> Result<bool, Error> {
+        match self.outbox().channels().get(name).await {
+            Ok(channel) => Ok(channel.is_some_and(|channel| channel.item.enabled)),
+            Err(error) if error.is_damage() => Ok(true),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn tell_of_channel(
+        &self,
+        id: String,
+        name: &str,
+        now: Millis,
+        notification: fn(&str, &str, Millis) -> Notification,
+    ) -> Result<(), Error> {
+        if self.collection::<Notification>().get(&id).await?.is_none() {
+            let error = self.outbox().standing(name, 1).await?.last_error.unwrap_or_default();
+            self.tell_once(vec![Notice { id, notification: notification(name, &error, now) }]).await?;
         }
         Ok(())
     }

@@ -86,7 +86,7 @@ impl Push {
                     Sent::Delivered => outbox.delivered(row).await?,
                     Sent::Stopped => return Ok(Pushed::All),
                     Sent::Undelivered(Undelivered::Away(error)) => {
-                        outbox.failed(row, error, Hope::Some).await?;
+                        outbox.failed(row, error, Hope::Back).await?;
                         return Ok(Pushed::Away);
                     }
                     Sent::Undelivered(Undelivered::Refused(error)) => {

@@ -21,8 +21,7 @@ const IDLE: Duration = Duration::from_secs(15);
 const BACKOFF: Duration = Duration::from_millis(500);
 /// How long a channel is left alone that another agent pushes.
 const ELSEWHERE: Duration = Duration::from_secs(5);
-/// How long a receiver is left alone that is away; twice as long each time. Each message has its own time too, but a
-/// receiver that comes back should not be met by all of them.
+/// How long a receiver is left alone that is away; twice as long each time.
 const AWAY_FIRST: Duration = Duration::from_secs(1);
 const AWAY_MOST: Duration = Duration::from_mins(1);
 

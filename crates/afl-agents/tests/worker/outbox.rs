@@ -125,15 +125,40 @@ async fn a_message_that_is_not_taken_comes_again_under_the_same_id() {
     let error = standing.last_error.unwrap();
     assert!(error.contains("503") && !error.contains("hidden"), "{error}");
     receiver.answer.send_replace(StatusCode::OK);
-    world.clock.advance(Millis(1_000));
     worker.relay_once().await.unwrap();
-    let mut numbers = receiver.numbers();
-    numbers.sort_unstable();
-    assert_eq!(numbers, [1, 1, 2, 3]);
+    assert_eq!(receiver.numbers(), [1, 1, 2, 3], "one that was away hears all in order");
     let posts = receiver.posts.borrow();
     let first = &posts[0].body["id"];
     assert_eq!(posts.iter().filter(|post| post.body["id"] == *first).count(), 2);
     assert_eq!(world.standing().await.waiting, 0);
+}
+
+#[tokio::test]
+async fn a_message_for_a_receiver_that_stays_away_is_given_up_after_a_day_and_told_of() {
+    let world = World::simulated(Hearing::Good);
+    let (receiver, url) = Receiver::listening().await;
+    world.channel(&url, None).await;
+    world.runs(30).await;
+    let worker = world.relaying();
+    receiver.answer.send_replace(StatusCode::SERVICE_UNAVAILABLE);
+    for _ in 0..24 {
+        worker.relay_once().await.unwrap();
+        world.clock.advance(Millis(3_600_000));
+    }
+    assert_eq!((receiver.numbers(), world.standing().await.dead), (vec![1; 24], 0));
+    worker.relay_once().await.unwrap();
+    let standing = world.standing().await;
+    assert_eq!((standing.waiting, standing.dead), (29, 1));
+    let mut titles = Vec::new();
+    for _ in 0..2 {
+        world.service.watch_over(world.clock.now()).await.unwrap();
+        let notices = world.service.notifications(10).await.unwrap();
+        titles = notices.into_iter().map(|it| it.notification.title).collect();
+        titles.sort();
+    }
+    let told =
+        ["messages for `out` could not be delivered", "messages for `out` have waited for more than a day"];
+    assert_eq!(titles, told);
 }
 
 #[tokio::test]

@@ -316,6 +316,24 @@ async fn a_message_that_fails_is_tried_later_and_given_up_after_a_day() {
 }
 
 #[tokio::test]
+async fn a_feed_that_nobody_reads_for_a_day_is_told_of_once() {
+    let world = World::new();
+    open(&world, "all", &["run.*"], &[]).await;
+    world.start("Pure", json!({"n": 1})).await;
+    world.clock.advance(Millis(DAY.0 - 1));
+    let told = async || {
+        world.service.watch_over(world.clock.now()).await.unwrap();
+        world.service.notifications(10).await.unwrap().len()
+    };
+    assert_eq!(told().await, 0);
+    world.clock.advance(Millis(1));
+    assert_eq!((told().await, told().await), (1, 1));
+    world.service.open_channel("all", Channel { enabled: false, ..channel(&["*"], &[]) }).await.unwrap();
+    world.clock.advance(DAY);
+    assert_eq!(told().await, 1, "it is meant to wait");
+}
+
+#[tokio::test]
 async fn a_channel_is_checked_and_goes_when_nothing_waits_for_it() {
     let world = World::new();
     let refused = async |name: &str, channel: Channel| {

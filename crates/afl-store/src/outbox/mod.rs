@@ -14,5 +14,5 @@ mod tell;
 pub use channel::{BadChannel, Channel, MAX_CHANNELS, Target};
 pub(crate) use hearing::Hearing;
 pub use message::{Delivery, Letter, Message, Topic};
-pub use rows::{Hope, Outbox, Page, Row};
+pub use rows::{GIVEN_UP_AFTER, Hope, Outbox, Page, Row};
 pub use standing::Standing;

@@ -20,7 +20,7 @@ const BACKOFF_MOST: Millis = Millis(5 * 60_000);
 /// Beyond the longest wait, and far from the end of numbers.
 const DOUBLINGS_MOST: u32 = 16;
 /// A receiver that was away for so long may not come back.
-const GIVEN_UP_AFTER: Millis = Millis(24 * 3_600_000);
+pub const GIVEN_UP_AFTER: Millis = Millis(24 * 3_600_000);
 
 /// All messages of a tenant.
 #[derive(Clone, Debug)]
@@ -47,6 +47,10 @@ pub struct Page {
 /// Whether a failure of delivery may pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hope {
+    /// The receiver is away. The message keeps its place, so that it is the one that is tried again and its day runs
+    /// out, instead of each attempt taking one that was never tried; whoever delivers makes the pause.
+    Back,
+    /// The receiver may take it another time. It is put off, and stands in nobody's way.
     Some,
     None,
 }
@@ -161,11 +165,14 @@ impl Outbox {
         let failing_since = before.failing_since.unwrap_or(now);
         let attempts = before.attempts.saturating_add(1);
         let is_dead = hope == Hope::None || now.since(failing_since) >= GIVEN_UP_AFTER;
-        let not_before = now.plus(backoff(attempts));
+        let not_before = match hope {
+            Hope::Back => before.not_before,
+            Hope::Some | Hope::None => Some(now.plus(backoff(attempts))),
+        };
         let delivery = Delivery {
             attempts,
             failing_since: Some(failing_since),
-            not_before: Some(not_before),
+            not_before,
             last_error: Some(error),
             is_dead,
         };
