@@ -109,7 +109,7 @@ impl Service {
                 match outbox.letter(&row).await {
                     Ok(letter) => letters.push(letter),
                     Err(error) if error.is_damage() => {
-                        outbox.failed(row, error.to_string(), Hope::None).await?;
+                        outbox.failed(row, &error.to_string(), Hope::None).await?;
                     }
                     Err(error) => return Err(error.into()),
                 }

@@ -68,7 +68,7 @@ impl Worker {
                 }
             }
         }
-        // Each sees that it is over, and lets its lock go.
+        // Each finishes the message it has begun, and lets its lock go.
         while pushing.join_next().await.is_some() {}
     }
 

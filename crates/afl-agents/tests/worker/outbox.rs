@@ -9,11 +9,14 @@ use afl_agents::worker::{Profile, Worker};
 use afl_agents::{Hosts, HostsConfig};
 use afl_runtime::Millis;
 use afl_runtime::outbox::{Channel, Standing, Target};
+use afl_runtime::server::ServerState;
 use axum::Router;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -27,7 +30,20 @@ const PURE: &str = "workflow W(n: Long) => (n: Long) andThen { yield W(n = $.n +
 #[derive(Clone)]
 struct Receiver {
     answer: watch::Sender<StatusCode>,
+    says: watch::Sender<Says>,
     posts: watch::Sender<Vec<Post>>,
+}
+
+/// What it says beside the status.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Says {
+    Nothing,
+    /// For ever.
+    Much,
+    /// The connection breaks.
+    Broken,
+    /// Not even the status, until it is told otherwise.
+    NotYet,
 }
 
 #[derive(Clone, Debug)]
@@ -39,8 +55,11 @@ struct Post {
 impl Receiver {
     /// With the address it listens on.
     async fn listening() -> (Self, String) {
-        let receiver =
-            Self { answer: watch::Sender::new(StatusCode::OK), posts: watch::Sender::new(Vec::new()) };
+        let receiver = Self {
+            answer: watch::Sender::new(StatusCode::OK),
+            says: watch::Sender::new(Says::Nothing),
+            posts: watch::Sender::new(Vec::new()),
+        };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/hook?token=hidden", listener.local_addr().unwrap());
         let app = Router::new().route("/hook", post(take)).with_state(receiver.clone());
@@ -53,10 +72,25 @@ impl Receiver {
     }
 }
 
-async fn take(State(receiver): State<Receiver>, headers: HeaderMap, body: Bytes) -> StatusCode {
+async fn take(State(receiver): State<Receiver>, headers: HeaderMap, body: Bytes) -> Response {
     let body = serde_json::from_slice(&body).unwrap();
     receiver.posts.send_modify(|posts| posts.push(Post { headers, body }));
-    *receiver.answer.borrow()
+    let says = *receiver.says.subscribe().wait_for(|says| *says != Says::NotYet).await.unwrap();
+    let status = *receiver.answer.borrow();
+    let words = || Ok::<_, std::io::Error>(Bytes::from_static(b"all is well, and more "));
+    let body = match says {
+        Says::Nothing | Says::NotYet => return status.into_response(),
+        Says::Much => Body::from_stream(stream::repeat_with(words)),
+        Says::Broken => {
+            let end = stream::once(async {
+                // What was said before goes out first.
+                tokio::task::yield_now().await;
+                Err(std::io::Error::other("it broke"))
+            });
+            Body::from_stream(stream::repeat_with(words).take(1).chain(end))
+        }
+    };
+    (status, body).into_response()
 }
 
 impl World {
@@ -159,6 +193,46 @@ async fn a_message_for_a_receiver_that_stays_away_is_given_up_after_a_day_and_to
     let told =
         ["messages for `out` could not be delivered", "messages for `out` have waited for more than a day"];
     assert_eq!(titles, told);
+}
+
+#[tokio::test]
+async fn the_status_alone_says_whether_a_message_was_taken() {
+    for says in [Says::Nothing, Says::Much, Says::Broken] {
+        for (status, standing) in
+            [(StatusCode::OK, (0, 0)), (StatusCode::BAD_REQUEST, (1, 0)), (StatusCode::GONE, (0, 1))]
+        {
+            let world = World::simulated(Hearing::Good);
+            let (receiver, url) = Receiver::listening().await;
+            receiver.says.send_replace(says);
+            receiver.answer.send_replace(status);
+            world.channel(&url, None).await;
+            world.runs(1).await;
+            world.relaying().relay_once().await.unwrap();
+            let found = world.standing().await;
+            assert_eq!((found.waiting, found.dead), standing, "{status} {says:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_stops_finishes_the_message_it_has_begun() {
+    let world = World::new();
+    let (receiver, url) = Receiver::listening().await;
+    receiver.says.send_replace(Says::NotYet);
+    world.channel(&url, None).await;
+    world.runs(2).await;
+    let agent = work(&world.relaying());
+    let mut posts = receiver.posts.subscribe();
+    posts.wait_for(|posts| posts.len() == 1).await.unwrap();
+    let answer = async {
+        // By then it has done all else that belongs to its end.
+        while world.spy.told_states().last() == Some(&ServerState::Running) {
+            tokio::task::yield_now().await;
+        }
+        receiver.says.send_replace(Says::Nothing);
+    };
+    tokio::join!(agent.stop(), answer);
+    assert_eq!((receiver.numbers(), world.standing().await.waiting), (vec![1], 1));
 }
 
 #[tokio::test]

@@ -294,7 +294,7 @@ async fn a_message_that_fails_is_tried_later_and_given_up_after_a_day() {
     let outbox = world.service.outbox();
     let fail = async |hope| {
         let row = outbox.due("all", None, 10).await.unwrap().rows.remove(0);
-        outbox.failed(row, "away".to_owned(), hope).await.unwrap();
+        outbox.failed(row, "away", hope).await.unwrap();
     };
     let mut waits = Vec::new();
     while waits.iter().sum::<i64>() < DAY.0 {
@@ -310,6 +310,9 @@ async fn a_message_that_fails_is_tried_later_and_given_up_after_a_day() {
     assert_eq!((due(&outbox).await, outbox.standing("all", 9).await.unwrap().dead), (vec![], 1));
     assert_eq!(outbox.revive("all").await.unwrap(), 1);
     assert_eq!(due(&outbox).await, [0]);
+    let row = outbox.due("all", None, 10).await.unwrap().rows.remove(0);
+    outbox.failed(row, &"é".repeat(20 << 20), Hope::Back).await.unwrap();
+    assert_eq!(outbox.standing("all", 9).await.unwrap().last_error.map(|error| error.len()), Some(2_000));
     fail(Hope::None).await;
     let standing = outbox.standing("all", 9).await.unwrap();
     assert_eq!((standing.waiting, standing.dead, standing.last_error.as_deref()), (0, 1, Some("away")));

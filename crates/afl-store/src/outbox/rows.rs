@@ -22,6 +22,9 @@ const DOUBLINGS_MOST: u32 = 16;
 /// A receiver that was away for so long may not come back.
 pub const GIVEN_UP_AFTER: Millis = Millis(24 * 3_600_000);
 
+/// Of an error, so much is kept.
+const ERROR_BYTES: usize = 2_000;
+
 /// All messages of a tenant.
 #[derive(Clone, Debug)]
 pub struct Outbox(pub(super) Store);
@@ -159,7 +162,7 @@ impl Outbox {
     }
 
     /// The receiver does not have it, as far as is known.
-    pub async fn failed(&self, row: Row, error: String, hope: Hope) -> Result<(), Error> {
+    pub async fn failed(&self, row: Row, error: &str, hope: Hope) -> Result<(), Error> {
         let now = self.0.now().await?;
         let before = &row.message.delivery;
         let failing_since = before.failing_since.unwrap_or(now);
@@ -173,7 +176,7 @@ impl Outbox {
             attempts,
             failing_since: Some(failing_since),
             not_before,
-            last_error: Some(error),
+            last_error: Some(shown(error)),
             is_dead,
         };
         self.change(row, delivery, Durability::Relaxed).await.map(drop)
@@ -308,6 +311,11 @@ pub(super) fn decode(channel: &str, record: &Record) -> Result<Row, Error> {
     let wrong = |error: serde_json::Error| Error::unreadable(&record.key, Defect::Body(error.to_string()));
     let message = serde_json::from_slice(opened(record)?).map_err(wrong)?;
     Ok(Row { channel: channel.to_owned(), message, key: record.key.clone(), version: record.version })
+}
+
+/// A row that has no room for its error could not be put off, and would stand in the way of all others.
+fn shown(error: &str) -> String {
+    error[..error.floor_char_boundary(ERROR_BYTES)].to_owned()
 }
 
 fn backoff(attempts: u32) -> Millis {
