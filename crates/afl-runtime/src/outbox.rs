@@ -6,8 +6,8 @@ use afl_lang::suggest::closest;
 use afl_store::backend::Durability;
 use afl_store::notification::Notification;
 pub use afl_store::outbox::{
-    BadChannel, Channel, Delivery, GIVEN_UP_AFTER, Hope, Letter, MAX_CHANNELS, Message, Outbox, Page, Row,
-    Standing, Target, Topic,
+    BadChannel, BadUrl, Channel, Delivery, GIVEN_UP_AFTER, Hope, Letter, MAX_CHANNELS, Message, Outbox, Page,
+    Row, Standing, Target, Topic, plain_url,
 };
 use afl_store::store::{Stored, bucket};
 use afl_store::watch::Watch;
@@ -101,10 +101,11 @@ impl Service {
             Target::Url(_) => return Err(Error::NotAFeed { name: name.to_owned() }),
         }
         let outbox = self.outbox();
+        let now = self.store.now().await?;
         let mut letters = Vec::new();
         let mut after = None;
         while letters.len() < max {
-            let page = outbox.due(name, after.take(), max.max(LEAST_PAGE)).await?;
+            let page = outbox.due(name, now, after.take(), max.max(LEAST_PAGE)).await?;
             for row in page.rows.into_iter().take(max - letters.len()) {
                 match outbox.letter(&row).await {
                     Ok(letter) => letters.push(letter),

@@ -116,11 +116,17 @@ impl HttpHost {
         let url = Url::parse(url)
             .map_err(|error| Undelivered::Refused(format!("its address is no URL: {error}")))?;
         let options = Options { secret: secret.map(str::to_owned), ..Options::default() };
-        let secret = self.check(&url, &options).map_err(|failure| Undelivered::Away(failure.message))?;
+        let not_here = |failure: Failure| Undelivered::NotHere(failure.message);
+        let secret = self.check(&url, &options).map_err(not_here)?;
         let headers: HeaderMap = signed(id, secret, &body).into_iter().collect();
         let request = self.client.request(Method::POST, url.clone()).headers(headers).body(body);
-        let response =
-            request.send().await.map_err(|error| Undelivered::Away(unreachable(&url, &error).message))?;
+        let response = request.send().await.map_err(|error| {
+            let failure = unreachable(&url, &error);
+            match failure.kind {
+                FailureKind::Refused => not_here(failure),
+                _ => Undelivered::Away(failure.message),
+            }
+        })?;
         let status = response.status();
         // The receiver has it, whatever it says besides.
         if status.is_success() {
@@ -163,6 +169,8 @@ impl HttpHost {
 /// Why a message was not taken.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Undelivered {
+    /// This agent may not, or has no secret to sign with; another one may.
+    NotHere(String),
     /// Nobody takes any message now.
     Away(String),
     /// This one is not taken now.

@@ -34,6 +34,8 @@ pub(super) enum Pushed {
     Elsewhere,
     /// The receiver takes nothing now.
     Away,
+    /// This agent cannot; another one may.
+    NotHere,
 }
 
 pub(super) struct Push {
@@ -43,6 +45,8 @@ pub(super) struct Push {
     pub(super) name: String,
     pub(super) channel: Channel,
     pub(super) url: String,
+    /// What comes later is for the next one.
+    pub(super) due: Millis,
     pub(super) stopped: watch::Receiver<bool>,
 }
 
@@ -70,7 +74,7 @@ impl Push {
         let mut after = None;
         let mut pushed = Pushed::Nothing;
         loop {
-            let page = outbox.due(&self.name, after.take(), PAGE).await?;
+            let page = outbox.due(&self.name, self.due, after.take(), PAGE).await?;
             for row in page.rows {
                 pushed = Pushed::All;
                 // What was posted is waited for, so that nobody posts it again; nothing else is begun.
@@ -85,6 +89,10 @@ impl Push {
                 }
                 match self.send(&outbox, &row).await? {
                     Sent::Delivered => outbox.delivered(row).await?,
+                    Sent::Undelivered(Undelivered::NotHere(error)) => {
+                        outbox.noted(row, &error).await?;
+                        return Ok(Pushed::NotHere);
+                    }
                     Sent::Undelivered(Undelivered::Away(error)) => {
                         outbox.failed(row, &error, Hope::Back).await?;
                         return Ok(Pushed::Away);

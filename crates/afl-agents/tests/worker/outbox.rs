@@ -1,15 +1,16 @@
 //! Messages of the outbox on their way to a server on this machine.
 
 use std::collections::BTreeMap;
+use std::future::{pending, ready};
 use std::sync::Arc;
+use std::time::Duration;
 
 use afl_agents::handler::{Outcome, concurrent};
 use afl_agents::http::{Allowed, HttpConfig, Secret};
-use afl_agents::worker::{Profile, Worker};
+use afl_agents::worker::{Phase, Profile, Worker};
 use afl_agents::{Hosts, HostsConfig};
 use afl_runtime::Millis;
 use afl_runtime::outbox::{Channel, Standing, Target};
-use afl_runtime::server::ServerState;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -133,7 +134,7 @@ async fn messages_are_posted_in_order_with_their_id_and_signature() {
     let (receiver, url) = Receiver::listening().await;
     world.channel(&url, Some("partner")).await;
     world.runs(3).await;
-    world.relaying().relay_once().await.unwrap();
+    world.relaying().relay_once(pending()).await.unwrap();
     assert_eq!(receiver.numbers(), [1, 2, 3]);
     assert_eq!(world.standing().await, Standing::default());
     let post = receiver.posts.borrow()[0].clone();
@@ -152,14 +153,14 @@ async fn a_message_that_is_not_taken_comes_again_under_the_same_id() {
     world.runs(3).await;
     let worker = world.relaying();
     receiver.answer.send_replace(StatusCode::SERVICE_UNAVAILABLE);
-    worker.relay_once().await.unwrap();
+    worker.relay_once(pending()).await.unwrap();
     assert_eq!(receiver.numbers(), [1], "a receiver that is away is not asked for each message");
     let standing = world.standing().await;
     assert_eq!((standing.waiting, standing.dead), (3, 0));
     let error = standing.last_error.unwrap();
     assert!(error.contains("503") && !error.contains("hidden"), "{error}");
     receiver.answer.send_replace(StatusCode::OK);
-    worker.relay_once().await.unwrap();
+    worker.relay_once(pending()).await.unwrap();
     assert_eq!(receiver.numbers(), [1, 1, 2, 3], "one that was away hears all in order");
     let posts = receiver.posts.borrow();
     let first = &posts[0].body["id"];
@@ -176,11 +177,11 @@ async fn a_message_for_a_receiver_that_stays_away_is_given_up_after_a_day_and_to
     let worker = world.relaying();
     receiver.answer.send_replace(StatusCode::SERVICE_UNAVAILABLE);
     for _ in 0..24 {
-        worker.relay_once().await.unwrap();
+        worker.relay_once(pending()).await.unwrap();
         world.clock.advance(Millis(3_600_000));
     }
     assert_eq!((receiver.numbers(), world.standing().await.dead), (vec![1; 24], 0));
-    worker.relay_once().await.unwrap();
+    worker.relay_once(pending()).await.unwrap();
     let standing = world.standing().await;
     assert_eq!((standing.waiting, standing.dead), (29, 1));
     let mut titles = Vec::new();
@@ -207,7 +208,7 @@ async fn the_status_alone_says_whether_a_message_was_taken() {
             receiver.answer.send_replace(status);
             world.channel(&url, None).await;
             world.runs(1).await;
-            world.relaying().relay_once().await.unwrap();
+            world.relaying().relay_once(pending()).await.unwrap();
             let found = world.standing().await;
             assert_eq!((found.waiting, found.dead), standing, "{status} {says:?}");
         }
@@ -221,12 +222,12 @@ async fn a_worker_that_stops_finishes_the_message_it_has_begun() {
     receiver.says.send_replace(Says::NotYet);
     world.channel(&url, None).await;
     world.runs(2).await;
-    let agent = work(&world.relaying());
+    let worker = world.relaying();
+    let agent = work(&worker);
     let mut posts = receiver.posts.subscribe();
     posts.wait_for(|posts| posts.len() == 1).await.unwrap();
     let answer = async {
-        // By then it has done all else that belongs to its end.
-        while world.spy.told_states().last() == Some(&ServerState::Running) {
+        while worker.phase() == Phase::Running {
             tokio::task::yield_now().await;
         }
         receiver.says.send_replace(Says::Nothing);
@@ -243,11 +244,11 @@ async fn a_message_that_is_refused_stops_no_other_and_one_that_nobody_will_take_
     world.runs(2).await;
     let worker = world.relaying();
     receiver.answer.send_replace(StatusCode::UNPROCESSABLE_ENTITY);
-    worker.relay_once().await.unwrap();
+    worker.relay_once(pending()).await.unwrap();
     assert_eq!((receiver.numbers(), world.standing().await.waiting), (vec![1, 2], 2));
     receiver.answer.send_replace(StatusCode::GONE);
     world.clock.advance(Millis(1_000));
-    worker.relay_once().await.unwrap();
+    worker.relay_once(pending()).await.unwrap();
     let standing = world.standing().await;
     assert_eq!((standing.waiting, standing.dead), (0, 2));
     world.service.watch_over(world.clock.now()).await.unwrap();
@@ -256,7 +257,7 @@ async fn a_message_that_is_refused_stops_no_other_and_one_that_nobody_will_take_
     assert!(notice.notification.title.contains("`out`"), "{notice:?}");
     receiver.answer.send_replace(StatusCode::NO_CONTENT);
     assert_eq!(world.service.outbox().revive("out").await.unwrap(), 2);
-    worker.relay_once().await.unwrap();
+    worker.relay_once(pending()).await.unwrap();
     assert_eq!(world.standing().await, Standing::default());
 }
 
@@ -266,10 +267,86 @@ async fn a_private_address_is_not_posted_to() {
     let (receiver, url) = Receiver::listening().await;
     world.channel(&url.replace("127.0.0.1", "127.0.0.2"), None).await;
     world.runs(1).await;
-    world.relaying().relay_once().await.unwrap();
+    world.relaying().relay_once(pending()).await.unwrap();
     assert_eq!(receiver.posts.borrow().len(), 0);
     let error = world.standing().await.last_error.unwrap();
     assert!(error.contains("no public address"), "{error}");
+}
+
+#[tokio::test]
+async fn an_agent_that_cannot_deliver_spoils_nothing_for_those_that_can() {
+    let world = World::simulated(Hearing::Good);
+    let (receiver, url) = Receiver::listening().await;
+    world.channel(&url, Some("partner")).await;
+    world.runs(2).await;
+    let http = HttpConfig { allowed: Allowed::new(["127.0.0.1"]).unwrap(), ..HttpConfig::default() };
+    let hosts = Hosts::new(HostsConfig { http, ..HostsConfig::default() }).unwrap();
+    let without_secret = world.worker(Profile::Poller).with_hosts(Arc::new(hosts));
+    for _ in 0..2 {
+        without_secret.relay_once(pending()).await.unwrap();
+        world.clock.advance(Millis(24 * 3_600_000));
+    }
+    let standing = world.standing().await;
+    assert_eq!((standing.waiting, standing.dead), (2, 0));
+    assert!(standing.last_error.unwrap().contains("no secret `partner`"));
+    let due = world.service.outbox().due("out", world.clock.now(), None, 1).await.unwrap();
+    assert_eq!(due.rows[0].message.delivery.attempts, 0);
+    world.relaying().relay_once(pending()).await.unwrap();
+    assert_eq!(receiver.numbers(), [1, 2]);
+}
+
+#[tokio::test]
+async fn one_relay_that_is_told_to_stop_begins_nothing_more() {
+    let world = World::simulated(Hearing::Good);
+    let (receiver, url) = Receiver::listening().await;
+    receiver.says.send_replace(Says::NotYet);
+    world.channel(&url, None).await;
+    world.runs(2).await;
+    let worker = world.relaying();
+    worker.relay_once(ready(())).await.unwrap();
+    assert_eq!(receiver.posts.borrow().len(), 0);
+    let mut posts = receiver.posts.subscribe();
+    let begun = async {
+        posts.wait_for(|posts| posts.len() == 1).await.unwrap();
+        receiver.says.send_replace(Says::Nothing);
+    };
+    worker.relay_once(begun).await.unwrap();
+    assert_eq!((receiver.numbers(), world.standing().await.waiting), (vec![1], 1));
+}
+
+#[tokio::test]
+async fn one_relay_pushes_what_was_due_when_it_began() {
+    let world = World::simulated(Hearing::Good);
+    let (receiver, url) = Receiver::listening().await;
+    receiver.says.send_replace(Says::NotYet);
+    world.channel(&url, None).await;
+    world.runs(60).await;
+    let mut posts = receiver.posts.subscribe();
+    let more = async {
+        posts.wait_for(|posts| posts.len() == 1).await.unwrap();
+        world.clock.advance(Millis(1));
+        world.runs(1).await;
+        receiver.says.send_replace(Says::Nothing);
+    };
+    let worker = world.relaying();
+    let (relayed, ()) = tokio::join!(worker.relay_once(pending()), more);
+    relayed.unwrap();
+    assert_eq!((receiver.posts.borrow().len(), world.standing().await.waiting), (60, 1));
+}
+
+#[tokio::test]
+async fn a_push_that_panics_is_begun_again() {
+    let world = World::new();
+    let (receiver, url) = Receiver::listening().await;
+    world.channel(&url, None).await;
+    world.runs(1).await;
+    world.spy.panic_once("afl.outbox/out");
+    let agent = work(&world.relaying());
+    let mut posts = receiver.posts.subscribe();
+    let posted = posts.wait_for(|posts| posts.len() == 1);
+    let _posts =
+        tokio::time::timeout(Duration::from_mins(1), posted).await.expect("it is begun again").unwrap();
+    agent.stop().await;
 }
 
 #[tokio::test]

@@ -281,8 +281,8 @@ async fn a_damaged_message_stands_in_nobodys_way_and_is_told_of_once() {
     assert_eq!(world.service.drop_channel("all").await.unwrap(), 3);
 }
 
-async fn due(outbox: &Outbox) -> Vec<u32> {
-    let page = outbox.due("all", None, 10).await.unwrap();
+async fn due(world: &World, outbox: &Outbox) -> Vec<u32> {
+    let page = outbox.due("all", world.clock.now(), None, 10).await.unwrap();
     page.rows.iter().map(|row| row.message.delivery.attempts).collect()
 }
 
@@ -293,7 +293,7 @@ async fn a_message_that_fails_is_tried_later_and_given_up_after_a_day() {
     world.start("Pure", json!({"n": 1})).await;
     let outbox = world.service.outbox();
     let fail = async |hope| {
-        let row = outbox.due("all", None, 10).await.unwrap().rows.remove(0);
+        let row = outbox.due("all", world.clock.now(), None, 10).await.unwrap().rows.remove(0);
         outbox.failed(row, "away", hope).await.unwrap();
     };
     let mut waits = Vec::new();
@@ -302,15 +302,15 @@ async fn a_message_that_fails_is_tried_later_and_given_up_after_a_day() {
         let next = outbox.waiting().await.unwrap()[0].1;
         waits.push(next.since(world.clock.now()).0);
         world.clock.advance(Millis(waits.last().unwrap() - 1));
-        assert_eq!(due(&outbox).await, Vec::<u32>::new());
+        assert_eq!(due(&world, &outbox).await, Vec::<u32>::new());
         world.clock.advance(Millis(1));
     }
     assert_eq!(waits[..10], [1, 2, 4, 8, 16, 32, 64, 128, 256, 300].map(|seconds| seconds * 1_000));
     fail(Hope::Some).await;
-    assert_eq!((due(&outbox).await, outbox.standing("all", 9).await.unwrap().dead), (vec![], 1));
+    assert_eq!((due(&world, &outbox).await, outbox.standing("all", 9).await.unwrap().dead), (vec![], 1));
     assert_eq!(outbox.revive("all").await.unwrap(), 1);
-    assert_eq!(due(&outbox).await, [0]);
-    let row = outbox.due("all", None, 10).await.unwrap().rows.remove(0);
+    assert_eq!(due(&world, &outbox).await, [0]);
+    let row = outbox.due("all", world.clock.now(), None, 10).await.unwrap().rows.remove(0);
     outbox.failed(row, &"é".repeat(20 << 20), Hope::Back).await.unwrap();
     assert_eq!(outbox.standing("all", 9).await.unwrap().last_error.map(|error| error.len()), Some(2_000));
     fail(Hope::None).await;
@@ -355,6 +355,11 @@ async fn a_channel_is_checked_and_goes_when_nothing_waits_for_it() {
     for to in ["ftp://x", "https://", "x", ""] {
         assert!(to.parse::<Target>().is_err(), "{to}");
     }
+    let refusal = "https://me:hidden@example.org/".parse::<Target>().unwrap_err();
+    assert!(!format!("{refusal} {refusal:?}").contains("hidden"), "{refusal}");
+    let to: Target = "https://example.org/hook?key=hidden".parse().unwrap();
+    let shown = format!("{:?}", Channel { to, ..channel(&["*"], &[]) });
+    assert!(shown.contains("example.org/hook") && !shown.contains("hidden"), "{shown}");
     open(&world, "orders", &["run.*"], &[]).await;
     world.start("Pure", json!({"n": 1})).await;
     assert!(matches!(world.service.close_channel("orders").await, Err(Error::ChannelHolds { left: 1, .. })));

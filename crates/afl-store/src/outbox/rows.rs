@@ -83,10 +83,16 @@ impl Outbox {
         Ok(heads.into_iter().map(|head| (named(&head.bucket), Millis(head.rank))).collect())
     }
 
-    /// A page of what is due. What is damaged is put aside on the way, so that it is in nobody's way; what only a newer
+    /// A page of what was due by this time. What is damaged is put aside on the way, so that it is in nobody's way; what only a newer
     /// release can read stays for it.
-    pub async fn due(&self, channel: &str, after: Option<Mark>, limit: usize) -> Result<Page, Error> {
-        let ranks = Ranks::UpTo(self.0.now().await?.0);
+    pub async fn due(
+        &self,
+        channel: &str,
+        by: Millis,
+        after: Option<Mark>,
+        limit: usize,
+    ) -> Result<Page, Error> {
+        let ranks = Ranks::UpTo(by.0);
         let (page, damaged) = self.page(channel, bucket::outbox(channel), ranks, after, limit).await?;
         for record in damaged {
             self.put_aside_unread(channel, record).await?;
@@ -179,6 +185,16 @@ impl Outbox {
             last_error: Some(shown(error)),
             is_dead,
         };
+        self.change(row, delivery, Durability::Relaxed).await.map(drop)
+    }
+
+    /// Whoever tried could not have delivered it to anybody. That is no attempt, and people see why.
+    pub async fn noted(&self, row: Row, error: &str) -> Result<(), Error> {
+        let last_error = Some(shown(error));
+        if row.message.delivery.last_error == last_error {
+            return Ok(());
+        }
+        let delivery = Delivery { last_error, ..row.message.delivery.clone() };
         self.change(row, delivery, Durability::Relaxed).await.map(drop)
     }
 
