@@ -86,7 +86,7 @@ impl Service {
     }
 
     /// Removes a channel with all messages that wait for it; says how many. What a process still tells that has not
-    /// heard of it yet stays behind, and is delivered to the next channel of this name.
+    /// heard of it yet is for nobody, and goes with the next round of the janitor.
     pub async fn drop_channel(&self, name: &str) -> Result<usize, Error> {
         let channel = self.channel(name).await?;
         self.outbox().channels().remove(name, channel.version).await?;
@@ -96,7 +96,8 @@ impl Service {
     /// `EventDispatcher.poll_completed` of document 002: up to `max` messages of a feed, the oldest first. They come
     /// again until they are acknowledged.
     pub async fn feed(&self, name: &str, max: usize) -> Result<Vec<Letter>, Error> {
-        match self.channel(name).await?.item.to {
+        let channel = self.channel(name).await?.item;
+        match channel.to {
             Target::Feed => {}
             Target::Url(_) => return Err(Error::NotAFeed { name: name.to_owned() }),
         }
@@ -106,7 +107,14 @@ impl Service {
         let mut after = None;
         while letters.len() < max {
             let page = outbox.due(name, now, after.take(), max.max(LEAST_PAGE)).await?;
-            for row in page.rows.into_iter().take(max - letters.len()) {
+            for row in page.rows {
+                if letters.len() == max {
+                    return Ok(letters);
+                }
+                if !row.is_for(&channel) {
+                    outbox.discard(row).await?;
+                    continue;
+                }
                 match outbox.letter(&row).await {
                     Ok(letter) => letters.push(letter),
                     Err(error) if error.is_damage() => {
@@ -132,8 +140,8 @@ impl Service {
     /// `EventDispatcher.dispatch` of document 002: sends an event that waits for its outcome to a channel, with its
     /// payload. Whoever works on it outside tells the outcome by [`Service::continue_step`] or [`Service::fail_step`].
     pub async fn dispatch(&self, name: &str, run: &RunId, step: &StepId) -> Result<(), Error> {
-        self.channel(name).await?;
-        if self.outbox().dispatch(name, run, step).await? {
+        let opened = self.channel(name).await?.item.created;
+        if self.outbox().dispatch(name, opened, run, step).await? {
             return Ok(());
         }
         match self.store.task(run, step).await? {

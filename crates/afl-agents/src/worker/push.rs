@@ -81,6 +81,10 @@ impl Push {
                 if *self.stopped.borrow() {
                     return Ok(pushed);
                 }
+                if !row.is_for(&self.channel) {
+                    outbox.discard(row).await?;
+                    continue;
+                }
                 if since.elapsed() > HELD_FOR / 2 {
                     if !self.service.locks().extend(hold, duration).await? {
                         return Ok(Pushed::Elsewhere);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use afl_engine::event::{EventState, Reception};
+use afl_engine::id::RunId;
 use afl_engine::run::RunStatus;
 use afl_engine::task::TaskState;
 use afl_engine::time::Millis;
@@ -279,6 +280,70 @@ async fn a_damaged_message_stands_in_nobodys_way_and_is_told_of_once() {
     assert_eq!(world.service.outbox().revive("all").await.unwrap(), 0, "it cannot be read");
     world.examine().await;
     assert_eq!(world.service.drop_channel("all").await.unwrap(), 3);
+}
+
+/// As a store that has lost them.
+async fn lose_values(world: &World, run: &RunId) {
+    let tenant = Tenant::new(Tenant::LOCAL).unwrap();
+    let (scope, prefix) = (run.to_string().into(), "x/".to_owned());
+    let scan = Scan::Scope { tenant, scope, prefix, after: None, limit: 100 };
+    let store: Arc<dyn Backend> = world.memory.clone();
+    let lost = store.scan(&scan).await.unwrap().into_iter();
+    let writes: Vec<Write> = lost
+        .map(|record| Write {
+            key: record.key,
+            expect: Expect::Version(record.version),
+            change: Change::Delete,
+        })
+        .collect();
+    assert!(!writes.is_empty());
+    store.commit(Batch { writes, durability: Durability::Durable }).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_message_without_its_values_takes_nobodys_place_in_a_feed() {
+    let world = World::new();
+    open(&world, "all", &["task.completed"], &[]).await;
+    let mut runs = Vec::new();
+    for n in 0..3 {
+        runs.push(world.start("One", json!({ "n": n })).await);
+        let claim = world.claim(1).await.remove(0);
+        let mut result = inc(&claim);
+        if n == 0 {
+            result.extend((0..3_000).map(|at| (format!("field{at}"), json!("some text of a field"))));
+        }
+        world.service.complete(&claim.ticket, &result).await.unwrap();
+        world.finish().await;
+        world.clock.advance(Millis(1));
+    }
+    lose_values(&world, &runs[0]).await;
+    let letters = world.service.feed("all", 2).await.unwrap();
+    assert_eq!(letters.iter().map(|letter| &letter.run).collect::<Vec<_>>(), [&runs[1], &runs[2]]);
+}
+
+#[tokio::test]
+async fn what_was_told_to_a_channel_that_is_gone_reaches_nobody() {
+    let world = World::new();
+    open(&world, "all", &["run.*"], &[]).await;
+    world.start("Pure", json!({"n": 1})).await;
+    let outbox = world.service.outbox();
+    let remove = async || {
+        let version = world.service.channel("all").await.unwrap().version;
+        outbox.channels().remove("all", version).await.unwrap();
+        world.clock.advance(Millis(1));
+    };
+    // As if told by a process that has not heard of it.
+    remove().await;
+    open(&world, "all", &["run.*"], &[]).await;
+    assert_eq!(read(&world, "all").await, []);
+    assert_eq!(outbox.waiting().await.unwrap(), []);
+    world.start("Pure", json!({"n": 2})).await;
+    assert_eq!(read(&world, "all").await.len(), 1);
+    world.service.watch_over(world.clock.now()).await.unwrap();
+    assert_eq!(read(&world, "all").await.len(), 1);
+    remove().await;
+    world.service.watch_over(world.clock.now()).await.unwrap();
+    assert_eq!(outbox.waiting().await.unwrap(), []);
 }
 
 async fn due(world: &World, outbox: &Outbox) -> Vec<u32> {

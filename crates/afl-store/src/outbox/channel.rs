@@ -67,6 +67,7 @@ pub enum BadChannel {
 #[derive(Clone, Debug)]
 pub(super) struct Ear {
     pub(super) channel: String,
+    pub(super) opened: Millis,
     topics: Vec<Topic>,
     facets: Option<GlobSet>,
 }
@@ -103,7 +104,7 @@ impl Channel {
             [] => None,
             patterns => Some(globs(patterns)?),
         };
-        Ok(Ear { channel: name.to_owned(), topics, facets })
+        Ok(Ear { channel: name.to_owned(), opened: self.created, topics, facets })
     }
 }
 

@@ -163,6 +163,11 @@ impl Outbox {
 
     /// The receiver has it. A power cut may bring it back, and then it is delivered again.
     pub async fn delivered(&self, row: Row) -> Result<(), Error> {
+        self.discard(row).await
+    }
+
+    /// Nobody is to have it.
+    pub async fn discard(&self, row: Row) -> Result<(), Error> {
         let write = Write { key: row.key, expect: Expect::Version(row.version), change: Change::Delete };
         unless_overtaken(self.0.write(vec![write], Durability::Relaxed).await).map(drop)
     }
@@ -260,6 +265,46 @@ impl Outbox {
         }
     }
 
+    /// Deletes what waits for channels that are gone: a process that had not heard of it may have told them something
+    /// after all. What came from `now` on may be for a channel that was opened meanwhile.
+    pub async fn sweep(&self, now: Millis) -> Result<usize, Error> {
+        let mut swept = 0;
+        for (name, _) in self.waiting().await?.into_iter().chain(self.dead().await?) {
+            match self.channels().get(&name).await {
+                Ok(None) => {}
+                Ok(Some(_)) => continue,
+                Err(error) if error.is_damage() => continue,
+                Err(error) => return Err(error),
+            }
+            for bucket in [bucket::outbox(&name), bucket::outbox_dead(&name)] {
+                swept += self.sweep_bucket(bucket, now).await?;
+            }
+        }
+        Ok(swept)
+    }
+
+    async fn sweep_bucket(&self, bucket: String, now: Millis) -> Result<usize, Error> {
+        let mut swept = 0;
+        let mut after = None;
+        loop {
+            // No message is due before it came.
+            let scan = Scan::Bucket {
+                tenant: self.0.tenant().clone(),
+                bucket: bucket.clone(),
+                ranks: Ranks::UpTo(now.0 - 1),
+                order: Order::Ascending,
+                after,
+                limit: PAGE,
+            };
+            let records = self.0.backend().scan(&scan).await?;
+            swept += self.delete(&records).await?;
+            match records.last() {
+                Some(last) if records.len() == PAGE => after = Some(mark_of(last)),
+                Some(_) | None => return Ok(swept),
+            }
+        }
+    }
+
     async fn delete(&self, records: &[Record]) -> Result<usize, Error> {
         let delete = |record: &Record| Write {
             key: record.key.clone(),
@@ -303,6 +348,11 @@ impl Row {
     /// The same at each delivery.
     pub fn id(&self) -> &str {
         &self.key.id
+    }
+
+    /// Not so when it was told to an earlier channel of the same name.
+    pub fn is_for(&self, channel: &Channel) -> bool {
+        self.message.opened == Millis(0) || self.message.opened >= channel.created
     }
 }
 
