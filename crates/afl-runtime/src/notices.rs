@@ -71,7 +71,6 @@ impl Service {
     pub async fn watch_over(&self, now: Millis) -> Result<(), Error> {
         self.tell_offline(now).await?;
         self.tell_stuck(now).await?;
-        self.outbox().sweep(now).await?;
         self.tell_dead(now).await?;
         self.forget_old(now).await
     }

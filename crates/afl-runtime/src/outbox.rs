@@ -155,12 +155,19 @@ impl Service {
     }
 
     /// Tells people once of each channel whose messages were given up, and of each whose messages wait for too long.
+    /// Those of channels that are gone go too.
     pub(crate) async fn tell_dead(&self, now: Millis) -> Result<(), Error> {
         for (name, since) in self.outbox().dead().await? {
+            if self.outbox().sweep(&name, now).await? {
+                continue;
+            }
             let id = format!("outbox-{name}-{}", since.0);
             self.tell_of_channel(id, &name, now, Notification::of_dead).await?;
         }
         for (name, since) in self.outbox().waiting().await? {
+            if self.outbox().sweep(&name, now).await? {
+                continue;
+            }
             if now.since(since) >= GIVEN_UP_AFTER && self.is_to_be_heard(&name).await? {
                 // The first message of a slow reader is always another one, so it is told by the day of that one.
                 let id = format!("outbox-late-{name}-{}", since.0 / GIVEN_UP_AFTER.0);

@@ -265,26 +265,22 @@ impl Outbox {
         }
     }
 
-    /// Deletes what waits for channels that are gone: a process that had not heard of it may have told them something
-    /// after all. What came from `now` on may be for a channel that was opened meanwhile.
-    pub async fn sweep(&self, now: Millis) -> Result<usize, Error> {
-        let mut swept = 0;
-        for (name, _) in self.waiting().await?.into_iter().chain(self.dead().await?) {
-            match self.channels().get(&name).await {
-                Ok(None) => {}
-                Ok(Some(_)) => continue,
-                Err(error) if error.is_damage() => continue,
-                Err(error) => return Err(error),
-            }
-            for bucket in [bucket::outbox(&name), bucket::outbox_dead(&name)] {
-                swept += self.sweep_bucket(bucket, now).await?;
-            }
+    /// Deletes what waits for a channel that is gone: a process that had not heard of it may have told it something after
+    /// all. What came from `now` on may be for one that was opened meanwhile. Says whether it is gone.
+    pub async fn sweep(&self, channel: &str, now: Millis) -> Result<bool, Error> {
+        match self.channels().get(channel).await {
+            Ok(None) => {}
+            Ok(Some(_)) => return Ok(false),
+            Err(error) if error.is_damage() => return Ok(false),
+            Err(error) => return Err(error),
         }
-        Ok(swept)
+        for bucket in [bucket::outbox(channel), bucket::outbox_dead(channel)] {
+            self.sweep_bucket(bucket, now).await?;
+        }
+        Ok(true)
     }
 
-    async fn sweep_bucket(&self, bucket: String, now: Millis) -> Result<usize, Error> {
-        let mut swept = 0;
+    async fn sweep_bucket(&self, bucket: String, now: Millis) -> Result<(), Error> {
         let mut after = None;
         loop {
             // No message is due before it came.
@@ -297,10 +293,10 @@ impl Outbox {
                 limit: PAGE,
             };
             let records = self.0.backend().scan(&scan).await?;
-            swept += self.delete(&records).await?;
+            self.delete(&records).await?;
             match records.last() {
                 Some(last) if records.len() == PAGE => after = Some(mark_of(last)),
-                Some(_) | None => return Ok(swept),
+                Some(_) | None => return Ok(()),
             }
         }
     }
