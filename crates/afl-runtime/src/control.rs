@@ -7,6 +7,8 @@ use afl_engine::id::{RunId, StepId};
 use afl_engine::run::{Control, Run, RunStatus};
 use afl_engine::step::{Step, Transmission};
 use afl_store::backend::Durability;
+use afl_store::memory::LIMITS;
+use afl_store::outbox::MAX_CHANNELS;
 use afl_store::store::step_record;
 
 use crate::drive::damaged;
@@ -17,7 +19,11 @@ use crate::service::Service;
 const TRIES: usize = 64;
 
 /// How many steps one commit of a cancel ends.
-const ENDED_AT_ONCE: usize = 500;
+const ENDED_AT_ONCE: usize = 250;
+/// A step with its event and task, and what is noted of them.
+const WRITES_OF_AN_END: usize = 6;
+// Each end is told to every channel, and a few more may be opened at once than there should be.
+const _: () = assert!(ENDED_AT_ONCE * (WRITES_OF_AN_END + 2 * MAX_CHANNELS) <= LIMITS.batch_writes);
 
 /// What a cancel ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

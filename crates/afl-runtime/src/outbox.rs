@@ -6,8 +6,8 @@ use afl_lang::suggest::closest;
 use afl_store::backend::Durability;
 use afl_store::notification::Notification;
 pub use afl_store::outbox::{
-    BadChannel, Channel, Delivery, Hope, Letter, MAX_CHANNELS, Message, Outbox, Page, Row, Standing, Target,
-    Topic,
+    BadChannel, BadUrl, Channel, Delivery, GIVEN_UP_AFTER, Hope, Letter, MAX_CHANNELS, Message, Outbox, Page,
+    Row, Standing, Target, Topic, plain_url,
 };
 use afl_store::store::{Stored, bucket};
 use afl_store::watch::Watch;
@@ -86,7 +86,7 @@ impl Service {
     }
 
     /// Removes a channel with all messages that wait for it; says how many. What a process still tells that has not
-    /// heard of it yet stays behind, and is delivered to the next channel of this name.
+    /// heard of it yet is for nobody, and goes with the next round of the janitor.
     pub async fn drop_channel(&self, name: &str) -> Result<usize, Error> {
         let channel = self.channel(name).await?;
         self.outbox().channels().remove(name, channel.version).await?;
@@ -96,20 +96,29 @@ impl Service {
     /// `EventDispatcher.poll_completed` of document 002: up to `max` messages of a feed, the oldest first. They come
     /// again until they are acknowledged.
     pub async fn feed(&self, name: &str, max: usize) -> Result<Vec<Letter>, Error> {
-        match self.channel(name).await?.item.to {
+        let channel = self.channel(name).await?.item;
+        match channel.to {
             Target::Feed => {}
             Target::Url(_) => return Err(Error::NotAFeed { name: name.to_owned() }),
         }
         let outbox = self.outbox();
+        let now = self.store.now().await?;
         let mut letters = Vec::new();
         let mut after = None;
         while letters.len() < max {
-            let page = outbox.due(name, after.take(), max.max(LEAST_PAGE)).await?;
-            for row in page.rows.into_iter().take(max - letters.len()) {
+            let page = outbox.due(name, now, after.take(), max.max(LEAST_PAGE)).await?;
+            for row in page.rows {
+                if letters.len() == max {
+                    return Ok(letters);
+                }
+                if !row.is_for(&channel) {
+                    outbox.discard(row).await?;
+                    continue;
+                }
                 match outbox.letter(&row).await {
                     Ok(letter) => letters.push(letter),
                     Err(error) if error.is_damage() => {
-                        outbox.failed(row, error.to_string(), Hope::None).await?;
+                        outbox.failed(row, &error.to_string(), Hope::None).await?;
                     }
                     Err(error) => return Err(error.into()),
                 }
@@ -131,8 +140,8 @@ impl Service {
     /// `EventDispatcher.dispatch` of document 002: sends an event that waits for its outcome to a channel, with its
     /// payload. Whoever works on it outside tells the outcome by [`Service::continue_step`] or [`Service::fail_step`].
     pub async fn dispatch(&self, name: &str, run: &RunId, step: &StepId) -> Result<(), Error> {
-        self.channel(name).await?;
-        if self.outbox().dispatch(name, run, step).await? {
+        let opened = self.channel(name).await?.item.created;
+        if self.outbox().dispatch(name, opened, run, step).await? {
             return Ok(());
         }
         match self.store.task(run, step).await? {
@@ -145,16 +154,48 @@ impl Service {
         }
     }
 
-    /// Tells people once of each channel whose messages were given up.
+    /// Tells people once of each channel whose messages were given up, and of each whose messages wait for too long.
+    /// Those of channels that are gone go too.
     pub(crate) async fn tell_dead(&self, now: Millis) -> Result<(), Error> {
         for (name, since) in self.outbox().dead().await? {
-            let id = format!("outbox-{name}-{}", since.0);
-            if self.collection::<Notification>().get(&id).await?.is_none() {
-                let standing = self.outbox().standing(&name, 1).await?;
-                let error = standing.last_error.unwrap_or_default();
-                let notification = Notification::of_dead(&name, &error, now);
-                self.tell_once(vec![Notice { id, notification }]).await?;
+            if self.outbox().sweep(&name, now).await? {
+                continue;
             }
+            let id = format!("outbox-{name}-{}", since.0);
+            self.tell_of_channel(id, &name, now, Notification::of_dead).await?;
+        }
+        for (name, since) in self.outbox().waiting().await? {
+            if self.outbox().sweep(&name, now).await? {
+                continue;
+            }
+            if now.since(since) >= GIVEN_UP_AFTER && self.is_to_be_heard(&name).await? {
+                // The first message of a slow reader is always another one, so it is told by the day of that one.
+                let id = format!("outbox-late-{name}-{}", since.0 / GIVEN_UP_AFTER.0);
+                self.tell_of_channel(id, &name, now, Notification::of_late).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Not so when a person has silenced it: then messages are meant to wait.
+    async fn is_to_be_heard(&self, name: &str) -> Result<bool, Error> {
+        match self.outbox().channels().get(name).await {
+            Ok(channel) => Ok(channel.is_some_and(|channel| channel.item.enabled)),
+            Err(error) if error.is_damage() => Ok(true),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn tell_of_channel(
+        &self,
+        id: String,
+        name: &str,
+        now: Millis,
+        notification: fn(&str, &str, Millis) -> Notification,
+    ) -> Result<(), Error> {
+        if self.collection::<Notification>().get(&id).await?.is_none() {
+            let error = self.outbox().standing(name, 1).await?.last_error.unwrap_or_default();
+            self.tell_once(vec![Notice { id, notification: notification(name, &error, now) }]).await?;
         }
         Ok(())
     }

@@ -98,7 +98,9 @@ impl Service {
     /// Deletes runs and system tasks that ended before this time, with everything of theirs, but for those whose values
     /// belong to a message that waits. Says which runs.
     pub async fn collect(&self, ended_before: Millis) -> Result<Vec<RunId>, Error> {
-        self.collect_system_tasks(ended_before).await?;
+        let outbox = self.outbox();
+        let channels = outbox.names().await?;
+        self.collect_system_tasks(ended_before, &channels).await?;
         let mut old = Vec::new();
         for shelf in [Shelf::Completed, Shelf::Failed, Shelf::Canceled] {
             let mut after = None;
@@ -113,9 +115,8 @@ impl Service {
             }
         }
         let mut deleted = Vec::new();
-        let outbox = self.outbox();
         for run in old {
-            if outbox.refers_to(&run.id).await? {
+            if outbox.refers_to(&run.id, &channels).await? {
                 continue;
             }
             match self.store.delete_run(&run).await {

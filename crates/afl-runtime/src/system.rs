@@ -232,8 +232,12 @@ impl Service {
         }
     }
 
-    /// Deletes system tasks that ended before this time.
-    pub(crate) async fn collect_system_tasks(&self, ended_before: Millis) -> Result<usize, Error> {
+    /// Deletes system tasks that ended before this time and that no message for one of these channels needs.
+    pub(crate) async fn collect_system_tasks(
+        &self,
+        ended_before: Millis,
+        channels: &[String],
+    ) -> Result<usize, Error> {
         let mut deleted = 0;
         let mut after = None;
         loop {
@@ -241,7 +245,7 @@ impl Service {
             let page = self.store.tasks_in(bucket::ENDED, after.as_ref(), PAGE).await?;
             let old = |task: &Task| task.ended.is_some_and(|ended| ended < ended_before);
             for task in page.tasks.iter().filter(|task| old(&task.item)) {
-                if self.outbox().refers_to(&task.item.workflow_id).await? {
+                if self.outbox().refers_to(&task.item.workflow_id, channels).await? {
                     continue;
                 }
                 match self.store.delete_system_task(task).await {

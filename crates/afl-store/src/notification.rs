@@ -154,6 +154,12 @@ impl Notification {
         let title = format!("messages for `{channel}` could not be delivered");
         Self::new(NotificationType::OutboxDead, title, error, now)
     }
+
+    /// `error` is empty when nobody tried, as with a feed that nobody reads.
+    pub fn of_late(channel: &str, error: &str, now: Millis) -> Self {
+        let title = format!("messages for `{channel}` have waited for more than a day");
+        Self::new(NotificationType::OutboxDead, title, error, now)
+    }
 }
 
 /// What a run wants to be told.

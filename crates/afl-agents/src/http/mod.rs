@@ -15,6 +15,7 @@ use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 pub use address::{Allowed, BadEntry, PrivateAddress};
@@ -44,6 +45,7 @@ pub const MAX_RESPONSE_BYTES: usize = 32 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Of an answer that is an error, so much is shown.
 const SHOWN_BYTES: usize = 2_000;
+const SHOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl HttpHost {
     pub(crate) fn new(config: HttpConfig) -> Result<Self, reqwest::Error> {
@@ -111,20 +113,30 @@ impl HttpHost {
         id: &str,
         body: Vec<u8>,
     ) -> Result<(), Undelivered> {
-        let away = |failure: Failure| Undelivered::Away(failure.message);
         let url = Url::parse(url)
             .map_err(|error| Undelivered::Refused(format!("its address is no URL: {error}")))?;
         let options = Options { secret: secret.map(str::to_owned), ..Options::default() };
-        // Another agent may be allowed to, or have the secret.
-        let secret = self.check(&url, &options).map_err(away)?;
+        let not_here = |failure: Failure| Undelivered::NotHere(failure.message);
+        let secret = self.check(&url, &options).map_err(not_here)?;
         let headers: HeaderMap = signed(id, secret, &body).into_iter().collect();
         let request = self.client.request(Method::POST, url.clone()).headers(headers).body(body);
-        let (status, body) = self.send(&url, request).await.map_err(away)?;
-        let message = match judge(&url, status, &body) {
-            _ if status.is_success() => return Ok(()),
+        let response = request.send().await.map_err(|error| {
+            let failure = unreachable(&url, &error);
+            match failure.kind {
+                FailureKind::Refused => not_here(failure),
+                _ => Undelivered::Away(failure.message),
+            }
+        })?;
+        let status = response.status();
+        // The receiver has it, whatever it says besides.
+        if status.is_success() {
+            return Ok(());
+        }
+        let message = match judge(&url, status, &beginning(response).await) {
             Outcome::Failed(failure) => failure.message,
             Outcome::Completed { .. } => unreachable!("only a success completes"),
         };
+        let message = message[..message.floor_char_boundary(SHOWN_BYTES)].to_owned();
         Err(match status {
             StatusCode::GONE => Undelivered::Gone(message),
             StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => Undelivered::Away(message),
@@ -157,6 +169,8 @@ impl HttpHost {
 /// Why a message was not taken.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Undelivered {
+    /// This agent may not, or has no secret to sign with; another one may.
+    NotHere(String),
     /// Nobody takes any message now.
     Away(String),
     /// This one is not taken now.
@@ -203,6 +217,20 @@ async fn read(url: &Url, mut response: Response) -> Result<Vec<u8>, Failure> {
         body.extend_from_slice(&chunk);
     }
     Ok(body)
+}
+
+/// So much of an answer as is shown, or as comes.
+async fn beginning(mut response: Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    // What it answered is known already, so it is not waited for long.
+    let until = Instant::now() + SHOWN_TIMEOUT;
+    while body.len() < SHOWN_BYTES
+        && let Ok(Ok(Some(chunk))) = timeout_at(until, response.chunk()).await
+    {
+        body.extend_from_slice(&chunk);
+    }
+    body.truncate(SHOWN_BYTES);
+    body
 }
 
 fn judge(url: &Url, status: StatusCode, body: &[u8]) -> Outcome {

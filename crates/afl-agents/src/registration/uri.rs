@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
+use afl_runtime::outbox::{BadUrl, plain_url};
 use url::Url;
 
 use super::Problem;
@@ -75,13 +76,10 @@ fn absolute(path: &str) -> Result<PathBuf, String> {
 }
 
 fn http_url(uri: &str) -> Result<Url, String> {
-    let url = Url::parse(uri).map_err(|error| format!("is no URL: {error}"))?;
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(
-            "holds a user name or password: leave them out, and sign with `metadata.secret`".to_owned()
-        );
-    }
-    Ok(url)
+    plain_url(uri).map_err(|error| match error {
+        BadUrl::Syntax(_) => error.to_string(),
+        BadUrl::Userinfo => format!("{error}, and sign with `metadata.secret`"),
+    })
 }
 
 impl DottedName {

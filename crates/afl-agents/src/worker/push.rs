@@ -13,7 +13,6 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use super::rounds::ended;
 use crate::hosts::Hosts;
 use crate::http::Undelivered;
 
@@ -35,6 +34,8 @@ pub(super) enum Pushed {
     Elsewhere,
     /// The receiver takes nothing now.
     Away,
+    /// This agent cannot; another one may.
+    NotHere,
 }
 
 pub(super) struct Push {
@@ -44,14 +45,14 @@ pub(super) struct Push {
     pub(super) name: String,
     pub(super) channel: Channel,
     pub(super) url: String,
+    /// What comes later is for the next one.
+    pub(super) due: Millis,
     pub(super) stopped: watch::Receiver<bool>,
 }
 
 enum Sent {
     Delivered,
     Undelivered(Undelivered),
-    /// There was no time for it.
-    Stopped,
 }
 
 impl Push {
@@ -73,9 +74,17 @@ impl Push {
         let mut after = None;
         let mut pushed = Pushed::Nothing;
         loop {
-            let page = outbox.due(&self.name, after.take(), PAGE).await?;
+            let page = outbox.due(&self.name, self.due, after.take(), PAGE).await?;
             for row in page.rows {
                 pushed = Pushed::All;
+                // What was posted is waited for, so that nobody posts it again; nothing else is begun.
+                if *self.stopped.borrow() {
+                    return Ok(pushed);
+                }
+                if !row.is_for(&self.channel) {
+                    outbox.discard(row).await?;
+                    continue;
+                }
                 if since.elapsed() > HELD_FOR / 2 {
                     if !self.service.locks().extend(hold, duration).await? {
                         return Ok(Pushed::Elsewhere);
@@ -84,16 +93,19 @@ impl Push {
                 }
                 match self.send(&outbox, &row).await? {
                     Sent::Delivered => outbox.delivered(row).await?,
-                    Sent::Stopped => return Ok(Pushed::All),
+                    Sent::Undelivered(Undelivered::NotHere(error)) => {
+                        outbox.noted(row, &error).await?;
+                        return Ok(Pushed::NotHere);
+                    }
                     Sent::Undelivered(Undelivered::Away(error)) => {
-                        outbox.failed(row, error, Hope::Some).await?;
+                        outbox.failed(row, &error, Hope::Back).await?;
                         return Ok(Pushed::Away);
                     }
                     Sent::Undelivered(Undelivered::Refused(error)) => {
-                        outbox.failed(row, error, Hope::Some).await?;
+                        outbox.failed(row, &error, Hope::Some).await?;
                     }
                     Sent::Undelivered(Undelivered::Gone(error)) => {
-                        outbox.failed(row, error, Hope::None).await?;
+                        outbox.failed(row, &error, Hope::None).await?;
                     }
                 }
             }
@@ -116,16 +128,13 @@ impl Push {
         let body = serde_json::to_vec(&letter).expect("a letter has a JSON form");
         let secret = self.channel.secret.as_deref();
         let delivery = self.hosts.http().deliver(&self.url, secret, &letter.id, body);
-        Ok(tokio::select! {
-            () = ended(self.stopped.clone()) => Sent::Stopped,
-            answered = timeout(ANSWER_TIMEOUT, delivery) => match answered {
-                Ok(Ok(())) => Sent::Delivered,
-                Ok(Err(undelivered)) => Sent::Undelivered(undelivered),
-                Err(_) => {
-                    let seconds = ANSWER_TIMEOUT.as_secs();
-                    Sent::Undelivered(Undelivered::Away(format!("no answer within {seconds} s")))
-                }
-            },
+        Ok(match timeout(ANSWER_TIMEOUT, delivery).await {
+            Ok(Ok(())) => Sent::Delivered,
+            Ok(Err(undelivered)) => Sent::Undelivered(undelivered),
+            Err(_) => {
+                let seconds = ANSWER_TIMEOUT.as_secs();
+                Sent::Undelivered(Undelivered::Away(format!("no answer within {seconds} s")))
+            }
         })
     }
 }

@@ -1,19 +1,23 @@
 //! Messages of the outbox on their way to a server on this machine.
 
 use std::collections::BTreeMap;
+use std::future::{pending, ready};
 use std::sync::Arc;
+use std::time::Duration;
 
 use afl_agents::handler::{Outcome, concurrent};
 use afl_agents::http::{Allowed, HttpConfig, Secret};
-use afl_agents::worker::{Profile, Worker};
+use afl_agents::worker::{Phase, Profile, Worker};
 use afl_agents::{Hosts, HostsConfig};
 use afl_runtime::Millis;
 use afl_runtime::outbox::{Channel, Standing, Target};
 use axum::Router;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -27,7 +31,20 @@ const PURE: &str = "workflow W(n: Long) => (n: Long) andThen { yield W(n = $.n +
 #[derive(Clone)]
 struct Receiver {
     answer: watch::Sender<StatusCode>,
+    says: watch::Sender<Says>,
     posts: watch::Sender<Vec<Post>>,
+}
+
+/// What it says beside the status.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Says {
+    Nothing,
+    /// For ever.
+    Much,
+    /// The connection breaks.
+    Broken,
+    /// Not even the status, until it is told otherwise.
+    NotYet,
 }
 
 #[derive(Clone, Debug)]
@@ -39,8 +56,11 @@ struct Post {
 impl Receiver {
     /// With the address it listens on.
     async fn listening() -> (Self, String) {
-        let receiver =
-            Self { answer: watch::Sender::new(StatusCode::OK), posts: watch::Sender::new(Vec::new()) };
+        let receiver = Self {
+            answer: watch::Sender::new(StatusCode::OK),
+            says: watch::Sender::new(Says::Nothing),
+            posts: watch::Sender::new(Vec::new()),
+        };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/hook?token=hidden", listener.local_addr().unwrap());
         let app = Router::new().route("/hook", post(take)).with_state(receiver.clone());
@@ -53,10 +73,25 @@ impl Receiver {
     }
 }
 
-async fn take(State(receiver): State<Receiver>, headers: HeaderMap, body: Bytes) -> StatusCode {
+async fn take(State(receiver): State<Receiver>, headers: HeaderMap, body: Bytes) -> Response {
     let body = serde_json::from_slice(&body).unwrap();
     receiver.posts.send_modify(|posts| posts.push(Post { headers, body }));
-    *receiver.answer.borrow()
+    let says = *receiver.says.subscribe().wait_for(|says| *says != Says::NotYet).await.unwrap();
+    let status = *receiver.answer.borrow();
+    let words = || Ok::<_, std::io::Error>(Bytes::from_static(b"all is well, and more "));
+    let body = match says {
+        Says::Nothing | Says::NotYet => return status.into_response(),
+        Says::Much => Body::from_stream(stream::repeat_with(words)),
+        Says::Broken => {
+            let end = stream::once(async {
+                // What was said before goes out first.
+                tokio::task::yield_now().await;
+                Err(std::io::Error::other("it broke"))
+            });
+            Body::from_stream(stream::repeat_with(words).take(1).chain(end))
+        }
+    };
+    (status, body).into_response()
 }
 
 impl World {
@@ -99,7 +134,7 @@ async fn messages_are_posted_in_order_with_their_id_and_signature() {
     let (receiver, url) = Receiver::listening().await;
     world.channel(&url, Some("partner")).await;
     world.runs(3).await;
-    world.relaying().relay_once().await.unwrap();
+    world.relaying().relay_once(pending()).await.unwrap();
     assert_eq!(receiver.numbers(), [1, 2, 3]);
     assert_eq!(world.standing().await, Standing::default());
     let post = receiver.posts.borrow()[0].clone();
@@ -118,22 +153,87 @@ async fn a_message_that_is_not_taken_comes_again_under_the_same_id() {
     world.runs(3).await;
     let worker = world.relaying();
     receiver.answer.send_replace(StatusCode::SERVICE_UNAVAILABLE);
-    worker.relay_once().await.unwrap();
+    worker.relay_once(pending()).await.unwrap();
     assert_eq!(receiver.numbers(), [1], "a receiver that is away is not asked for each message");
     let standing = world.standing().await;
     assert_eq!((standing.waiting, standing.dead), (3, 0));
     let error = standing.last_error.unwrap();
     assert!(error.contains("503") && !error.contains("hidden"), "{error}");
     receiver.answer.send_replace(StatusCode::OK);
-    world.clock.advance(Millis(1_000));
-    worker.relay_once().await.unwrap();
-    let mut numbers = receiver.numbers();
-    numbers.sort_unstable();
-    assert_eq!(numbers, [1, 1, 2, 3]);
+    worker.relay_once(pending()).await.unwrap();
+    assert_eq!(receiver.numbers(), [1, 1, 2, 3], "one that was away hears all in order");
     let posts = receiver.posts.borrow();
     let first = &posts[0].body["id"];
     assert_eq!(posts.iter().filter(|post| post.body["id"] == *first).count(), 2);
     assert_eq!(world.standing().await.waiting, 0);
+}
+
+#[tokio::test]
+async fn a_message_for_a_receiver_that_stays_away_is_given_up_after_a_day_and_told_of() {
+    let world = World::simulated(Hearing::Good);
+    let (receiver, url) = Receiver::listening().await;
+    world.channel(&url, None).await;
+    world.runs(30).await;
+    let worker = world.relaying();
+    receiver.answer.send_replace(StatusCode::SERVICE_UNAVAILABLE);
+    for _ in 0..24 {
+        worker.relay_once(pending()).await.unwrap();
+        world.clock.advance(Millis(3_600_000));
+    }
+    assert_eq!((receiver.numbers(), world.standing().await.dead), (vec![1; 24], 0));
+    worker.relay_once(pending()).await.unwrap();
+    let standing = world.standing().await;
+    assert_eq!((standing.waiting, standing.dead), (29, 1));
+    let mut titles = Vec::new();
+    for _ in 0..2 {
+        world.service.watch_over(world.clock.now()).await.unwrap();
+        let notices = world.service.notifications(10).await.unwrap();
+        titles = notices.into_iter().map(|it| it.notification.title).collect();
+        titles.sort();
+    }
+    let told =
+        ["messages for `out` could not be delivered", "messages for `out` have waited for more than a day"];
+    assert_eq!(titles, told);
+}
+
+#[tokio::test]
+async fn the_status_alone_says_whether_a_message_was_taken() {
+    for says in [Says::Nothing, Says::Much, Says::Broken] {
+        for (status, standing) in
+            [(StatusCode::OK, (0, 0)), (StatusCode::BAD_REQUEST, (1, 0)), (StatusCode::GONE, (0, 1))]
+        {
+            let world = World::simulated(Hearing::Good);
+            let (receiver, url) = Receiver::listening().await;
+            receiver.says.send_replace(says);
+            receiver.answer.send_replace(status);
+            world.channel(&url, None).await;
+            world.runs(1).await;
+            world.relaying().relay_once(pending()).await.unwrap();
+            let found = world.standing().await;
+            assert_eq!((found.waiting, found.dead), standing, "{status} {says:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_stops_finishes_the_message_it_has_begun() {
+    let world = World::new();
+    let (receiver, url) = Receiver::listening().await;
+    receiver.says.send_replace(Says::NotYet);
+    world.channel(&url, None).await;
+    world.runs(2).await;
+    let worker = world.relaying();
+    let agent = work(&worker);
+    let mut posts = receiver.posts.subscribe();
+    posts.wait_for(|posts| posts.len() == 1).await.unwrap();
+    let answer = async {
+        while worker.phase() == Phase::Running {
+            tokio::task::yield_now().await;
+        }
+        receiver.says.send_replace(Says::Nothing);
+    };
+    tokio::join!(agent.stop(), answer);
+    assert_eq!((receiver.numbers(), world.standing().await.waiting), (vec![1], 1));
 }
 
 #[tokio::test]
@@ -144,11 +244,11 @@ async fn a_message_that_is_refused_stops_no_other_and_one_that_nobody_will_take_
     world.runs(2).await;
     let worker = world.relaying();
     receiver.answer.send_replace(StatusCode::UNPROCESSABLE_ENTITY);
-    worker.relay_once().await.unwrap();
+    worker.relay_once(pending()).await.unwrap();
     assert_eq!((receiver.numbers(), world.standing().await.waiting), (vec![1, 2], 2));
     receiver.answer.send_replace(StatusCode::GONE);
     world.clock.advance(Millis(1_000));
-    worker.relay_once().await.unwrap();
+    worker.relay_once(pending()).await.unwrap();
     let standing = world.standing().await;
     assert_eq!((standing.waiting, standing.dead), (0, 2));
     world.service.watch_over(world.clock.now()).await.unwrap();
@@ -157,7 +257,7 @@ async fn a_message_that_is_refused_stops_no_other_and_one_that_nobody_will_take_
     assert!(notice.notification.title.contains("`out`"), "{notice:?}");
     receiver.answer.send_replace(StatusCode::NO_CONTENT);
     assert_eq!(world.service.outbox().revive("out").await.unwrap(), 2);
-    worker.relay_once().await.unwrap();
+    worker.relay_once(pending()).await.unwrap();
     assert_eq!(world.standing().await, Standing::default());
 }
 
@@ -167,10 +267,86 @@ async fn a_private_address_is_not_posted_to() {
     let (receiver, url) = Receiver::listening().await;
     world.channel(&url.replace("127.0.0.1", "127.0.0.2"), None).await;
     world.runs(1).await;
-    world.relaying().relay_once().await.unwrap();
+    world.relaying().relay_once(pending()).await.unwrap();
     assert_eq!(receiver.posts.borrow().len(), 0);
     let error = world.standing().await.last_error.unwrap();
     assert!(error.contains("no public address"), "{error}");
+}
+
+#[tokio::test]
+async fn an_agent_that_cannot_deliver_spoils_nothing_for_those_that_can() {
+    let world = World::simulated(Hearing::Good);
+    let (receiver, url) = Receiver::listening().await;
+    world.channel(&url, Some("partner")).await;
+    world.runs(2).await;
+    let http = HttpConfig { allowed: Allowed::new(["127.0.0.1"]).unwrap(), ..HttpConfig::default() };
+    let hosts = Hosts::new(HostsConfig { http, ..HostsConfig::default() }).unwrap();
+    let without_secret = world.worker(Profile::Poller).with_hosts(Arc::new(hosts));
+    for _ in 0..2 {
+        without_secret.relay_once(pending()).await.unwrap();
+        world.clock.advance(Millis(24 * 3_600_000));
+    }
+    let standing = world.standing().await;
+    assert_eq!((standing.waiting, standing.dead), (2, 0));
+    assert!(standing.last_error.unwrap().contains("no secret `partner`"));
+    let due = world.service.outbox().due("out", world.clock.now(), None, 1).await.unwrap();
+    assert_eq!(due.rows[0].message.delivery.attempts, 0);
+    world.relaying().relay_once(pending()).await.unwrap();
+    assert_eq!(receiver.numbers(), [1, 2]);
+}
+
+#[tokio::test]
+async fn one_relay_that_is_told_to_stop_begins_nothing_more() {
+    let world = World::simulated(Hearing::Good);
+    let (receiver, url) = Receiver::listening().await;
+    receiver.says.send_replace(Says::NotYet);
+    world.channel(&url, None).await;
+    world.runs(2).await;
+    let worker = world.relaying();
+    worker.relay_once(ready(())).await.unwrap();
+    assert_eq!(receiver.posts.borrow().len(), 0);
+    let mut posts = receiver.posts.subscribe();
+    let begun = async {
+        posts.wait_for(|posts| posts.len() == 1).await.unwrap();
+        receiver.says.send_replace(Says::Nothing);
+    };
+    worker.relay_once(begun).await.unwrap();
+    assert_eq!((receiver.numbers(), world.standing().await.waiting), (vec![1], 1));
+}
+
+#[tokio::test]
+async fn one_relay_pushes_what_was_due_when_it_began() {
+    let world = World::simulated(Hearing::Good);
+    let (receiver, url) = Receiver::listening().await;
+    receiver.says.send_replace(Says::NotYet);
+    world.channel(&url, None).await;
+    world.runs(60).await;
+    let mut posts = receiver.posts.subscribe();
+    let more = async {
+        posts.wait_for(|posts| posts.len() == 1).await.unwrap();
+        world.clock.advance(Millis(1));
+        world.runs(1).await;
+        receiver.says.send_replace(Says::Nothing);
+    };
+    let worker = world.relaying();
+    let (relayed, ()) = tokio::join!(worker.relay_once(pending()), more);
+    relayed.unwrap();
+    assert_eq!((receiver.posts.borrow().len(), world.standing().await.waiting), (60, 1));
+}
+
+#[tokio::test]
+async fn a_push_that_panics_is_begun_again() {
+    let world = World::new();
+    let (receiver, url) = Receiver::listening().await;
+    world.channel(&url, None).await;
+    world.runs(1).await;
+    world.spy.panic_once("afl.outbox/out");
+    let agent = work(&world.relaying());
+    let mut posts = receiver.posts.subscribe();
+    let posted = posts.wait_for(|posts| posts.len() == 1);
+    let _posts =
+        tokio::time::timeout(Duration::from_mins(1), posted).await.expect("it is begun again").unwrap();
+    agent.stop().await;
 }
 
 #[tokio::test]

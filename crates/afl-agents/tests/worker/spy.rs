@@ -38,6 +38,8 @@ struct Notes {
     read: Vec<Arc<str>>,
     /// The states that servers wrote of themselves.
     states: Vec<ServerState>,
+    /// Who reads this breaks.
+    trap: Option<String>,
 }
 
 impl Spy {
@@ -54,6 +56,11 @@ impl Spy {
     /// What servers said of themselves, in order.
     pub(crate) fn told_states(&self) -> Vec<ServerState> {
         self.notes().states.clone()
+    }
+
+    /// The next one who reads the record of this name panics.
+    pub(crate) fn panic_once(&self, id: &str) {
+        self.notes().trap = Some(id.to_owned());
     }
 
     /// Nothing of it can be reached from now on.
@@ -91,6 +98,8 @@ impl Backend for Spy {
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
         self.reach()?;
         self.notes().read.extend(keys.iter().map(|key| key.scope.clone()));
+        let trap = self.notes().trap.take_if(|trap| keys.iter().any(|key| key.id == *trap));
+        assert!(trap.is_none(), "the test asked for it");
         self.inner.get(keys).await
     }
 

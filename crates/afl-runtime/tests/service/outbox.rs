@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use afl_engine::event::{EventState, Reception};
+use afl_engine::id::RunId;
 use afl_engine::run::RunStatus;
 use afl_engine::task::TaskState;
 use afl_engine::time::Millis;
@@ -281,8 +282,72 @@ async fn a_damaged_message_stands_in_nobodys_way_and_is_told_of_once() {
     assert_eq!(world.service.drop_channel("all").await.unwrap(), 3);
 }
 
-async fn due(outbox: &Outbox) -> Vec<u32> {
-    let page = outbox.due("all", None, 10).await.unwrap();
+/// As a store that has lost them.
+async fn lose_values(world: &World, run: &RunId) {
+    let tenant = Tenant::new(Tenant::LOCAL).unwrap();
+    let (scope, prefix) = (run.to_string().into(), "x/".to_owned());
+    let scan = Scan::Scope { tenant, scope, prefix, after: None, limit: 100 };
+    let store: Arc<dyn Backend> = world.memory.clone();
+    let lost = store.scan(&scan).await.unwrap().into_iter();
+    let writes: Vec<Write> = lost
+        .map(|record| Write {
+            key: record.key,
+            expect: Expect::Version(record.version),
+            change: Change::Delete,
+        })
+        .collect();
+    assert!(!writes.is_empty());
+    store.commit(Batch { writes, durability: Durability::Durable }).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_message_without_its_values_takes_nobodys_place_in_a_feed() {
+    let world = World::new();
+    open(&world, "all", &["task.completed"], &[]).await;
+    let mut runs = Vec::new();
+    for n in 0..3 {
+        runs.push(world.start("One", json!({ "n": n })).await);
+        let claim = world.claim(1).await.remove(0);
+        let mut result = inc(&claim);
+        if n == 0 {
+            result.extend((0..3_000).map(|at| (format!("field{at}"), json!("some text of a field"))));
+        }
+        world.service.complete(&claim.ticket, &result).await.unwrap();
+        world.finish().await;
+        world.clock.advance(Millis(1));
+    }
+    lose_values(&world, &runs[0]).await;
+    let letters = world.service.feed("all", 2).await.unwrap();
+    assert_eq!(letters.iter().map(|letter| &letter.run).collect::<Vec<_>>(), [&runs[1], &runs[2]]);
+}
+
+#[tokio::test]
+async fn what_was_told_to_a_channel_that_is_gone_reaches_nobody() {
+    let world = World::new();
+    open(&world, "all", &["run.*"], &[]).await;
+    world.start("Pure", json!({"n": 1})).await;
+    let outbox = world.service.outbox();
+    let remove = async || {
+        let version = world.service.channel("all").await.unwrap().version;
+        outbox.channels().remove("all", version).await.unwrap();
+        world.clock.advance(Millis(1));
+    };
+    // As if told by a process that has not heard of it.
+    remove().await;
+    open(&world, "all", &["run.*"], &[]).await;
+    assert_eq!(read(&world, "all").await, []);
+    assert_eq!(outbox.waiting().await.unwrap(), []);
+    world.start("Pure", json!({"n": 2})).await;
+    assert_eq!(read(&world, "all").await.len(), 1);
+    world.service.watch_over(world.clock.now()).await.unwrap();
+    assert_eq!(read(&world, "all").await.len(), 1);
+    remove().await;
+    world.service.watch_over(world.clock.now()).await.unwrap();
+    assert_eq!(outbox.waiting().await.unwrap(), []);
+}
+
+async fn due(world: &World, outbox: &Outbox) -> Vec<u32> {
+    let page = outbox.due("all", world.clock.now(), None, 10).await.unwrap();
     page.rows.iter().map(|row| row.message.delivery.attempts).collect()
 }
 
@@ -293,8 +358,8 @@ async fn a_message_that_fails_is_tried_later_and_given_up_after_a_day() {
     world.start("Pure", json!({"n": 1})).await;
     let outbox = world.service.outbox();
     let fail = async |hope| {
-        let row = outbox.due("all", None, 10).await.unwrap().rows.remove(0);
-        outbox.failed(row, "away".to_owned(), hope).await.unwrap();
+        let row = outbox.due("all", world.clock.now(), None, 10).await.unwrap().rows.remove(0);
+        outbox.failed(row, "away", hope).await.unwrap();
     };
     let mut waits = Vec::new();
     while waits.iter().sum::<i64>() < DAY.0 {
@@ -302,17 +367,38 @@ async fn a_message_that_fails_is_tried_later_and_given_up_after_a_day() {
         let next = outbox.waiting().await.unwrap()[0].1;
         waits.push(next.since(world.clock.now()).0);
         world.clock.advance(Millis(waits.last().unwrap() - 1));
-        assert_eq!(due(&outbox).await, Vec::<u32>::new());
+        assert_eq!(due(&world, &outbox).await, Vec::<u32>::new());
         world.clock.advance(Millis(1));
     }
     assert_eq!(waits[..10], [1, 2, 4, 8, 16, 32, 64, 128, 256, 300].map(|seconds| seconds * 1_000));
     fail(Hope::Some).await;
-    assert_eq!((due(&outbox).await, outbox.standing("all", 9).await.unwrap().dead), (vec![], 1));
+    assert_eq!((due(&world, &outbox).await, outbox.standing("all", 9).await.unwrap().dead), (vec![], 1));
     assert_eq!(outbox.revive("all").await.unwrap(), 1);
-    assert_eq!(due(&outbox).await, [0]);
+    assert_eq!(due(&world, &outbox).await, [0]);
+    let row = outbox.due("all", world.clock.now(), None, 10).await.unwrap().rows.remove(0);
+    outbox.failed(row, &"é".repeat(20 << 20), Hope::Back).await.unwrap();
+    assert_eq!(outbox.standing("all", 9).await.unwrap().last_error.map(|error| error.len()), Some(2_000));
     fail(Hope::None).await;
     let standing = outbox.standing("all", 9).await.unwrap();
     assert_eq!((standing.waiting, standing.dead, standing.last_error.as_deref()), (0, 1, Some("away")));
+}
+
+#[tokio::test]
+async fn a_feed_that_nobody_reads_for_a_day_is_told_of_once() {
+    let world = World::new();
+    open(&world, "all", &["run.*"], &[]).await;
+    world.start("Pure", json!({"n": 1})).await;
+    world.clock.advance(Millis(DAY.0 - 1));
+    let told = async || {
+        world.service.watch_over(world.clock.now()).await.unwrap();
+        world.service.notifications(10).await.unwrap().len()
+    };
+    assert_eq!(told().await, 0);
+    world.clock.advance(Millis(1));
+    assert_eq!((told().await, told().await), (1, 1));
+    world.service.open_channel("all", Channel { enabled: false, ..channel(&["*"], &[]) }).await.unwrap();
+    world.clock.advance(DAY);
+    assert_eq!(told().await, 1, "it is meant to wait");
 }
 
 #[tokio::test]
@@ -334,6 +420,11 @@ async fn a_channel_is_checked_and_goes_when_nothing_waits_for_it() {
     for to in ["ftp://x", "https://", "x", ""] {
         assert!(to.parse::<Target>().is_err(), "{to}");
     }
+    let refusal = "https://me:hidden@example.org/".parse::<Target>().unwrap_err();
+    assert!(!format!("{refusal} {refusal:?}").contains("hidden"), "{refusal}");
+    let to: Target = "https://example.org/hook?key=hidden".parse().unwrap();
+    let shown = format!("{:?}", Channel { to, ..channel(&["*"], &[]) });
+    assert!(shown.contains("example.org/hook") && !shown.contains("hidden"), "{shown}");
     open(&world, "orders", &["run.*"], &[]).await;
     world.start("Pure", json!({"n": 1})).await;
     assert!(matches!(world.service.close_channel("orders").await, Err(Error::ChannelHolds { left: 1, .. })));

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use afl_engine::time::Millis;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 use super::message::Topic;
 use crate::collection::Item;
@@ -34,7 +35,7 @@ pub struct Channel {
 }
 
 /// Where messages go.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Target {
     /// Nowhere: whoever wants them reads them here.
@@ -51,6 +52,11 @@ pub enum BadChannel {
     Name { name: String },
     #[error("`{to}` is no place for messages: write `feed`, or a URL that begins with https:// or http://")]
     Target { to: String },
+    /// Without the address, which would show them.
+    #[error(
+        "the address holds a user name or password: leave them out, and sign with a secret of the agents"
+    )]
+    Userinfo,
     #[error("`{pattern}` is no pattern: {reason}")]
     Pattern { pattern: String, reason: String },
     #[error("no topic fits `{pattern}`: there are {}", topics())]
@@ -61,6 +67,7 @@ pub enum BadChannel {
 #[derive(Clone, Debug)]
 pub(super) struct Ear {
     pub(super) channel: String,
+    pub(super) opened: Millis,
     topics: Vec<Topic>,
     facets: Option<GlobSet>,
 }
@@ -97,7 +104,7 @@ impl Channel {
             [] => None,
             patterns => Some(globs(patterns)?),
         };
-        Ok(Ear { channel: name.to_owned(), topics, facets })
+        Ok(Ear { channel: name.to_owned(), opened: self.created, topics, facets })
     }
 }
 
@@ -137,10 +144,31 @@ impl FromStr for Target {
         let is_url = |scheme: &&str| text.strip_prefix(*scheme).is_some_and(|rest| !rest.is_empty());
         match text {
             FEED => Ok(Self::Feed),
-            _ if SCHEMES.iter().any(is_url) => Ok(Self::Url(text.to_owned())),
+            _ if SCHEMES.iter().any(is_url) => match plain_url(text) {
+                Ok(_) => Ok(Self::Url(text.to_owned())),
+                Err(BadUrl::Userinfo) => Err(BadChannel::Userinfo),
+                Err(BadUrl::Syntax(_)) => Err(BadChannel::Target { to: text.to_owned() }),
+            },
             _ => Err(BadChannel::Target { to: text.to_owned() }),
         }
     }
+}
+
+/// A URL that names no user: what is stored and shown is no place for passwords.
+pub fn plain_url(text: &str) -> Result<Url, BadUrl> {
+    let url = Url::parse(text)?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(BadUrl::Userinfo);
+    }
+    Ok(url)
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum BadUrl {
+    #[error("is no URL: {0}")]
+    Syntax(#[from] url::ParseError),
+    #[error("holds a user name or password: leave them out")]
+    Userinfo,
 }
 
 impl TryFrom<String> for Target {
@@ -165,7 +193,14 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Feed => f.write_str(FEED),
-            Self::Url(url) => f.write_str(url.split('?').next().unwrap_or(url)),
+            Self::Url(url) => f.write_str(url.split(['?', '#']).next().unwrap_or(url)),
         }
+    }
+}
+
+/// As little as is shown to people.
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }

@@ -77,6 +77,10 @@ pub struct Message {
     #[serde(default)]
     pub token: u64,
     pub at: Millis,
+    /// When the channel was opened that it is for; another one of its name has nothing to do with it. Zero when that is
+    /// not known.
+    #[serde(default)]
+    pub(super) opened: Millis,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) data: Option<Data>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -156,6 +160,7 @@ impl Message {
             facet: task.name.clone(),
             token: task.token,
             at,
+            opened: Millis(0),
             data: None,
             error: None,
             delivery: Delivery::default(),
@@ -174,6 +179,7 @@ impl Message {
             facet: run.workflow.clone(),
             token: 0,
             at,
+            opened: Millis(0),
             data: None,
             error: error.map(|it| EventError { kind: it.kind.clone(), message: it.to_string() }),
             delivery: Delivery::default(),

@@ -11,8 +11,8 @@ mod rows;
 mod standing;
 mod tell;
 
-pub use channel::{BadChannel, Channel, MAX_CHANNELS, Target};
+pub use channel::{BadChannel, BadUrl, Channel, MAX_CHANNELS, Target, plain_url};
 pub(crate) use hearing::Hearing;
 pub use message::{Delivery, Letter, Message, Topic};
-pub use rows::{Hope, Outbox, Page, Row};
+pub use rows::{GIVEN_UP_AFTER, Hope, Outbox, Page, Row};
 pub use standing::Standing;

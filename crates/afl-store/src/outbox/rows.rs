@@ -20,7 +20,10 @@ const BACKOFF_MOST: Millis = Millis(5 * 60_000);
 /// Beyond the longest wait, and far from the end of numbers.
 const DOUBLINGS_MOST: u32 = 16;
 /// A receiver that was away for so long may not come back.
-const GIVEN_UP_AFTER: Millis = Millis(24 * 3_600_000);
+pub const GIVEN_UP_AFTER: Millis = Millis(24 * 3_600_000);
+
+/// Of an error, so much is kept.
+const ERROR_BYTES: usize = 2_000;
 
 /// All messages of a tenant.
 #[derive(Clone, Debug)]
@@ -47,6 +50,10 @@ pub struct Page {
 /// Whether a failure of delivery may pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hope {
+    /// The receiver is away. The message keeps its place, so that it is the one that is tried again and its day runs
+    /// out, instead of each attempt taking one that was never tried; whoever delivers makes the pause.
+    Back,
+    /// The receiver may take it another time. It is put off, and stands in nobody's way.
     Some,
     None,
 }
@@ -76,10 +83,16 @@ impl Outbox {
         Ok(heads.into_iter().map(|head| (named(&head.bucket), Millis(head.rank))).collect())
     }
 
-    /// A page of what is due. What is damaged is put aside on the way, so that it is in nobody's way; what only a newer
+    /// A page of what was due by this time. What is damaged is put aside on the way, so that it is in nobody's way; what only a newer
     /// release can read stays for it.
-    pub async fn due(&self, channel: &str, after: Option<Mark>, limit: usize) -> Result<Page, Error> {
-        let ranks = Ranks::UpTo(self.0.now().await?.0);
+    pub async fn due(
+        &self,
+        channel: &str,
+        by: Millis,
+        after: Option<Mark>,
+        limit: usize,
+    ) -> Result<Page, Error> {
+        let ranks = Ranks::UpTo(by.0);
         let (page, damaged) = self.page(channel, bucket::outbox(channel), ranks, after, limit).await?;
         for record in damaged {
             self.put_aside_unread(channel, record).await?;
@@ -150,25 +163,43 @@ impl Outbox {
 
     /// The receiver has it. A power cut may bring it back, and then it is delivered again.
     pub async fn delivered(&self, row: Row) -> Result<(), Error> {
+        self.discard(row).await
+    }
+
+    /// Nobody is to have it.
+    pub async fn discard(&self, row: Row) -> Result<(), Error> {
         let write = Write { key: row.key, expect: Expect::Version(row.version), change: Change::Delete };
         unless_overtaken(self.0.write(vec![write], Durability::Relaxed).await).map(drop)
     }
 
     /// The receiver does not have it, as far as is known.
-    pub async fn failed(&self, row: Row, error: String, hope: Hope) -> Result<(), Error> {
+    pub async fn failed(&self, row: Row, error: &str, hope: Hope) -> Result<(), Error> {
         let now = self.0.now().await?;
         let before = &row.message.delivery;
         let failing_since = before.failing_since.unwrap_or(now);
         let attempts = before.attempts.saturating_add(1);
         let is_dead = hope == Hope::None || now.since(failing_since) >= GIVEN_UP_AFTER;
-        let not_before = now.plus(backoff(attempts));
+        let not_before = match hope {
+            Hope::Back => before.not_before,
+            Hope::Some | Hope::None => Some(now.plus(backoff(attempts))),
+        };
         let delivery = Delivery {
             attempts,
             failing_since: Some(failing_since),
-            not_before: Some(not_before),
-            last_error: Some(error),
+            not_before,
+            last_error: Some(shown(error)),
             is_dead,
         };
+        self.change(row, delivery, Durability::Relaxed).await.map(drop)
+    }
+
+    /// Whoever tried could not have delivered it to anybody. That is no attempt, and people see why.
+    pub async fn noted(&self, row: Row, error: &str) -> Result<(), Error> {
+        let last_error = Some(shown(error));
+        if row.message.delivery.last_error == last_error {
+            return Ok(());
+        }
+        let delivery = Delivery { last_error, ..row.message.delivery.clone() };
         self.change(row, delivery, Durability::Relaxed).await.map(drop)
     }
 
@@ -234,6 +265,42 @@ impl Outbox {
         }
     }
 
+    /// Deletes what waits for a channel that is gone: a process that had not heard of it may have told it something after
+    /// all. What came from `now` on may be for one that was opened meanwhile. Says whether it is gone.
+    pub async fn sweep(&self, channel: &str, now: Millis) -> Result<bool, Error> {
+        match self.channels().get(channel).await {
+            Ok(None) => {}
+            Ok(Some(_)) => return Ok(false),
+            Err(error) if error.is_damage() => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        for bucket in [bucket::outbox(channel), bucket::outbox_dead(channel)] {
+            self.sweep_bucket(bucket, now).await?;
+        }
+        Ok(true)
+    }
+
+    async fn sweep_bucket(&self, bucket: String, now: Millis) -> Result<(), Error> {
+        let mut after = None;
+        loop {
+            // No message is due before it came.
+            let scan = Scan::Bucket {
+                tenant: self.0.tenant().clone(),
+                bucket: bucket.clone(),
+                ranks: Ranks::UpTo(now.0 - 1),
+                order: Order::Ascending,
+                after,
+                limit: PAGE,
+            };
+            let records = self.0.backend().scan(&scan).await?;
+            self.delete(&records).await?;
+            match records.last() {
+                Some(last) if records.len() == PAGE => after = Some(mark_of(last)),
+                Some(_) | None => return Ok(()),
+            }
+        }
+    }
+
     async fn delete(&self, records: &[Record]) -> Result<usize, Error> {
         let delete = |record: &Record| Write {
             key: record.key.clone(),
@@ -278,6 +345,11 @@ impl Row {
     pub fn id(&self) -> &str {
         &self.key.id
     }
+
+    /// Not so when it was told to an earlier channel of the same name.
+    pub fn is_for(&self, channel: &Channel) -> bool {
+        self.message.opened == Millis(0) || self.message.opened >= channel.created
+    }
 }
 
 pub(super) fn row_write(store: &Store, channel: &str, id: &str, message: &Message) -> Write {
@@ -301,6 +373,11 @@ pub(super) fn decode(channel: &str, record: &Record) -> Result<Row, Error> {
     let wrong = |error: serde_json::Error| Error::unreadable(&record.key, Defect::Body(error.to_string()));
     let message = serde_json::from_slice(opened(record)?).map_err(wrong)?;
     Ok(Row { channel: channel.to_owned(), message, key: record.key.clone(), version: record.version })
+}
+
+/// A row that has no room for its error could not be put off, and would stand in the way of all others.
+fn shown(error: &str) -> String {
+    error[..error.floor_char_boundary(ERROR_BYTES)].to_owned()
 }
 
 fn backoff(attempts: u32) -> Millis {

@@ -42,14 +42,18 @@ impl Outbox {
         Ok(standing)
     }
 
-    /// Whether a message that waits or was given up cannot be read without the run, or may be one.
-    pub async fn refers_to(&self, run: &RunId) -> Result<bool, Error> {
-        let channels = self.channels().readable().await?;
-        for (channel, _) in channels {
+    pub async fn names(&self) -> Result<Vec<String>, Error> {
+        Ok(self.channels().readable().await?.into_iter().map(|(name, _)| name).collect())
+    }
+
+    /// Whether a message that waits for one of these channels, or was given up, cannot be read without the run, or may
+    /// be one.
+    pub async fn refers_to(&self, run: &RunId, channels: &[String]) -> Result<bool, Error> {
+        for channel in channels {
             let mut after = None;
             loop {
-                let page = self.of(&channel, &format!("{run}/"), after).await?;
-                let refers = |record: &Record| match decode(&channel, record) {
+                let page = self.of(channel, &format!("{run}/"), after).await?;
+                let refers = |record: &Record| match decode(channel, record) {
                     Ok(row) => row.message.data.as_ref().is_some_and(Data::refers_to_run),
                     Err(_) => true,
                 };

@@ -91,8 +91,11 @@ impl Store {
         }
         let (data, blob) = data.map(Data::new).unzip();
         told.blobs.extend(blob.flatten());
-        let message = Message { data, ..message.clone() };
-        told.writes.extend(wanted.map(|ear| row_write(self, &ear.channel, &id, &message)));
+        let mut message = Message { data, ..message.clone() };
+        told.writes.extend(wanted.map(|ear| {
+            message.opened = ear.opened;
+            row_write(self, &ear.channel, &id, &message)
+        }));
     }
 
     async fn workflow_of(&self, run: &RunId) -> Result<Option<Arc<str>>, Error> {
@@ -104,8 +107,14 @@ impl Store {
 }
 
 impl Outbox {
-    /// Sends the open event of a step to a channel, durably; the same event only once.
-    pub async fn dispatch(&self, channel: &str, run: &RunId, step: &StepId) -> Result<bool, Error> {
+    /// Sends the open event of a step to a channel that was opened at this time, durably; the same event only once.
+    pub async fn dispatch(
+        &self,
+        channel: &str,
+        opened: Millis,
+        run: &RunId,
+        step: &StepId,
+    ) -> Result<bool, Error> {
         let work = self.0.work(run, step).await?;
         let (Some(task), Some(event)) = (work.task, work.event) else { return Ok(false) };
         if task.item.state.is_terminal() {
@@ -115,7 +124,7 @@ impl Outbox {
         let (data, blob) = Data::new(&event.payload);
         let workflow = work.run.map(|run| run.item.workflow);
         let message = Message::of_dispatch(&task.item, self.0.now().await?);
-        let message = Message { workflow, data: Some(data), ..message };
+        let message = Message { workflow, opened, data: Some(data), ..message };
         let write = row_write(&self.0, channel, &message.id(version), &message);
         let blobs: Vec<_> = blob.into_iter().collect();
         match self.0.write_with_blobs(run, vec![write], &blobs, Durability::Durable).await {

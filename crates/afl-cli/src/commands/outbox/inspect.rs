@@ -44,6 +44,7 @@ type Listed = (String, Channel, Standing);
 fn entry((name, channel, standing): &Listed) -> Value {
     let mut object = serde_json::to_value(channel).expect("a channel has a JSON form");
     object["name"] = name.clone().into();
+    object["to"] = channel.to.to_string().into();
     for (field, value) in json!(standing).as_object().into_iter().flatten() {
         object[field] = value.clone();
     }
