@@ -17,7 +17,7 @@ pub(super) const QUEUE: usize = 1_024;
 /// What one transaction carries, so that it stays short; a single batch may be larger.
 const GROUP_BATCHES: usize = 256;
 const GROUP_BYTES: usize = 8 << 20;
-/// A group after one of this many batches waits this long at most until it is as large: a transaction costs more than
+/// A group after others of this many batches waits this long at most until it is as large: a transaction costs more than
 /// a batch in it, and each durable one takes its turn at the disk.
 const BUSY: usize = 4;
 const GATHER: Duration = Duration::from_millis(2);
@@ -52,15 +52,16 @@ struct Lane {
     waiting: VecDeque<Request>,
     /// Away while it writes.
     writer: Option<Writer>,
-    /// How many batches its last group had: so many callers come back about now.
-    last: usize,
+    /// How many batches its last groups had: so many callers come back about now. It falls slowly, else a group that
+    /// was cut short would make the next ones small.
+    crowd: usize,
     /// Until when a group waits for them.
     gathers_until: Option<Instant>,
 }
 
 impl Lane {
     fn new(writer: Writer) -> Self {
-        Self { waiting: VecDeque::new(), writer: Some(writer), last: 0, gathers_until: None }
+        Self { waiting: VecDeque::new(), writer: Some(writer), crowd: 0, gathers_until: None }
     }
 
     /// The next group and who writes it, if it is time for it.
@@ -69,14 +70,14 @@ impl Lane {
             return None;
         }
         let group = next_group(&mut self.waiting);
-        self.last = group.len();
+        self.crowd = group.len().max(self.crowd * 7 / 8);
         self.gathers_until = None;
         self.writer.take().map(|writer| (writer, group))
     }
 
     /// Whether more are likely to come in a moment. One caller alone never waits.
     fn is_gathering(&mut self) -> bool {
-        if self.last < BUSY || self.waiting.len() >= self.last {
+        if self.crowd < BUSY || self.waiting.len() >= self.crowd {
             return false;
         }
         let now = Instant::now();
