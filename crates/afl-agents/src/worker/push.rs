@@ -92,7 +92,7 @@ impl Push {
                     since = Instant::now();
                 }
                 match self.send(&outbox, &row).await? {
-                    Sent::Delivered => outbox.delivered(row).await?,
+                    Sent::Delivered => outbox.discard(row).await?,
                     Sent::Undelivered(Undelivered::NotHere(error)) => {
                         outbox.noted(row, &error).await?;
                         return Ok(Pushed::NotHere);

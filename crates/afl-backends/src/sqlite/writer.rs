@@ -15,7 +15,7 @@ use afl_store::backend::{Batch, Durability, StoreError, Take, Taken};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::core::{AtOnce, Core, Served};
+use super::core::{AtOnce, Core};
 use super::group::{Job, Reply};
 use super::stats::{Counters, Stats};
 
@@ -228,7 +228,9 @@ impl Thread {
             let is_long = core.log().is_long();
             wait = core.log().patience();
             drop(core);
-            served.map(Served::answer).unwrap_or_default();
+            if let Some(served) = served {
+                served.answer();
+            }
             if is_long || is_idle {
                 wait = lock(&self.core).checkpoint();
             }

@@ -34,8 +34,8 @@ pub(crate) fn load_average() -> String {
 
 /// CPU time of a server: the process of the id in the file, its children, and those that have ended.
 pub(crate) fn cpu_of_server(pid_file: &Path) -> Duration {
-    let server = fs::read_to_string(pid_file).unwrap_or_default();
-    cpu_of(server.lines().next().unwrap_or_default())
+    let server = fs::read_to_string(pid_file).expect("a server that runs has a file with its id");
+    cpu_of(server.lines().next().expect("its first line is the id"))
 }
 
 /// CPU time of a process, its children, and those that have ended.

@@ -112,7 +112,6 @@ async fn an_end_without_channels_costs_no_read_and_no_write_more() {
     assert_eq!(costs, [(4, 1), (3, 1), (4, 1), (3, 1)]);
 }
 
-// covers: XR-9
 #[tokio::test]
 async fn xr9_an_outcome_is_stored_with_all_that_follows_from_it_or_not_at_all() {
     for moment in [Moment::Before, Moment::After] {

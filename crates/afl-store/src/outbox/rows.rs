@@ -161,12 +161,7 @@ impl Outbox {
         Ok(values)
     }
 
-    /// The receiver has it. A power cut may bring it back, and then it is delivered again.
-    pub async fn delivered(&self, row: Row) -> Result<(), Error> {
-        self.discard(row).await
-    }
-
-    /// Nobody is to have it.
+    /// The receiver has it, or nobody is to have it. A power cut may bring it back, and then it is delivered again.
     pub async fn discard(&self, row: Row) -> Result<(), Error> {
         let write = Write { key: row.key, expect: Expect::Version(row.version), change: Change::Delete };
         unless_overtaken(self.0.write(vec![write], Durability::Relaxed).await).map(drop)

@@ -370,6 +370,7 @@ impl Names {
     pub(super) fn handler(&self, name: &str) -> String {
         match self {
             Self::All | Self::Only(_) => String::new(),
+            // It was admitted for this claim; a handler that went meanwhile has nothing to note.
             Self::Which(handler) => handler(name).unwrap_or_default(),
         }
     }

@@ -108,6 +108,7 @@ fn worker(opened: &Opened, slots: usize, stopped: oneshot::Receiver<()>) -> toki
     worker.register("bench.Echo", concurrent(|call| async move { Ok(call.payload) }));
     tokio::spawn(async move {
         // That the sender is gone is the message.
+        // Who is gone wants it to stop as well.
         let until = async { stopped.await.unwrap_or_default() };
         worker.start(until).await.expect("the worker ends well");
     })

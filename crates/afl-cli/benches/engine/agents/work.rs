@@ -77,7 +77,7 @@ impl Work {
             Self::Echo | Self::Python => (0..tasks as u64).collect(),
             Self::Nap => vec![NAP_MS; tasks],
         };
-        let inputs = json!({ "items": items }).as_object().cloned().unwrap_or_default();
+        let inputs = json!({ "items": items }).as_object().cloned().expect("it is an object");
         let workflow = Some(self.workflow().to_owned());
         let request = StartRequest { workflow, inputs, ..StartRequest::new(hash) };
         service.start(request).await.expect("the run starts").run
