@@ -65,9 +65,9 @@ impl Follower<'_> {
             return self.drive(&Work { run: self.run.clone(), arrivals: round.arrivals }).await;
         }
         let found = self.service.look(&Where::Everywhere).await?;
-        if let Some(work) = found.work.iter().find(|work| work.run == *self.run) {
+        if let Some(found) = found.work.iter().find(|found| found.work.run == *self.run) {
             hands.look_again();
-            return self.drive(work).await;
+            return self.drive(&found.work).await;
         }
         if !self.stop.is_asked() {
             hands.take_up().await?;

@@ -87,7 +87,7 @@ pub use answer::{Answered, Verdict};
 pub use control::Canceled;
 pub use drive::{Arrival, Driven, Standing, Work};
 pub use error::Error;
-pub use look::{Found, Where};
+pub use look::{Found, FoundWork, Where};
 pub use notices::{Mark, Notice};
 pub use pick::pick_workflow;
 pub use plans::{NotCompiled, compile};

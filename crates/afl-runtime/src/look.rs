@@ -29,14 +29,21 @@ pub enum Where {
 /// What a look found, and where the next one may begin.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    pub work: Vec<Work>,
+    pub work: Vec<FoundWork>,
     pub last: Option<Mark>,
+}
+
+#[derive(Clone, Debug)]
+pub struct FoundWork {
+    pub work: Work,
+    /// Where the first of its arrivals is, for whoever does not take it up now.
+    pub first: Option<Mark>,
 }
 
 impl Service {
     /// All work there is. Runs that an operator holds are found too, and left alone when they are driven.
     pub async fn look(&self, at: &Where) -> Result<Found, Error> {
-        let mut runs: BTreeMap<RunId, Vec<Arrival>> = BTreeMap::new();
+        let mut runs: BTreeMap<RunId, (Vec<Arrival>, Option<Mark>)> = BTreeMap::new();
         let (mut after, everywhere) = match at {
             Where::Everywhere => (None, true),
             Where::Since(mark) => (Some(before(mark)), false),
@@ -46,7 +53,9 @@ impl Service {
             let page = self.store.arrived(after.as_ref(), PAGE).await?;
             let full = page.len() == PAGE;
             for (run, step, mark) in page {
-                runs.entry(run).or_default().push(Arrival { step, event: None });
+                let (arrivals, first) = runs.entry(run).or_default();
+                arrivals.push(Arrival { step, event: None });
+                first.get_or_insert_with(|| mark.clone());
                 last = Some(mark);
             }
             if !full {
@@ -61,8 +70,8 @@ impl Service {
                 }
             }
         }
-        let work = runs.into_iter().map(|(run, arrivals)| Work { run, arrivals }).collect();
-        Ok(Found { work, last })
+        let found = |(run, (arrivals, first))| FoundWork { work: Work { run, arrivals }, first };
+        Ok(Found { work: runs.into_iter().map(found).collect(), last })
     }
 
     /// One round without a driver: looks, drives all that was found, and sweeps. Says how many runs were driven.
@@ -72,7 +81,7 @@ impl Service {
         self.queue.sweep_once().await?;
         let found = self.look(&Where::Everywhere).await?;
         let mut driven = 0;
-        for work in &found.work {
+        for FoundWork { work, .. } in &found.work {
             match self.drive_once(work).await {
                 Ok(_) => driven += 1,
                 Err(error) if error.is_damage() => {}

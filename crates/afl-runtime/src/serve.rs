@@ -19,7 +19,7 @@ use crate::drive::{Driven, Others, Standing, Work};
 use crate::error::Error;
 use crate::fleet::{Fleet, InHand};
 use crate::janitor::Janitor;
-use crate::look::{Found, Where};
+use crate::look::{Found, FoundWork, Where};
 use crate::service::Service;
 
 /// How many wake-ups may wait; one more makes the driver look for itself.
@@ -307,17 +307,22 @@ impl Driver {
             short if short < LOOK_SHORT => Duration::ZERO,
             long => long.saturating_mul(LOOK_SHARE).min(LOOK_SLOWEST),
         };
-        self.last = found.last.or(self.last.take());
+        let mut last = found.last;
         let mut news: u32 = 0;
-        for work in found.work {
+        for FoundWork { work, first } in found.work {
             let arrivals = work.arrivals.len() as u32;
             match self.fleet.note_found(work) {
                 InHand::No => news += arrivals,
                 InHand::Yes => {
+                    // The next look begins with it, however long it is in hand.
+                    if first.is_some() {
+                        last = last.min(first);
+                    }
                     self.look_soon(Instant::now() + LOOK_AGAIN.max(share));
                 }
             }
         }
+        self.last = last.or(self.last.take());
         let wanted = match news {
             0 => (2 * self.gather).clamp(GATHER_LEAST, GATHER_MOST),
             1 => Duration::ZERO,

@@ -227,8 +227,8 @@ async fn g13_a_step_whose_block_is_lost_stops_its_run_and_no_other() {
     }
     assert_eq!(world.status(&well).await, RunStatus::Completed);
     let found = world.service.look(&afl_runtime::Where::Everywhere).await.unwrap().work;
-    let work = found.into_iter().find(|work| work.run == hurt).expect("its result waits");
-    let error = world.service.drive_once(&work).await.unwrap_err().to_string();
+    let found = found.into_iter().find(|found| found.work.run == hurt).expect("its result waits");
+    let error = world.service.drive_once(&found.work).await.unwrap_err().to_string();
     assert!(error.contains("`s/wb0` is missing"), "{error}");
 }
 

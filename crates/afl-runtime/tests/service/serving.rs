@@ -6,14 +6,16 @@ use std::time::Duration;
 use crate::world::{PROGRAM, World, answer};
 use afl_engine::id::RunId;
 use afl_engine::run::RunStatus;
+use afl_engine::time::Millis;
 use afl_runtime::agent::{Names, Request};
 use afl_runtime::{Error, Service, compile};
 use afl_store::backend::Backend;
-use afl_store::clock::Clock;
+use afl_store::clock::{Clock, SimClock};
+use afl_store::fault::{Call, Fault, Faulty, Moment, Verb};
 use afl_store::memory::Memory;
 use afl_store::record::Tenant;
 use serde_json::json;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, Semaphore, oneshot};
 
 /// A process over the store: a driver, until it is dropped.
 struct Process {
@@ -174,4 +176,47 @@ async fn a_driver_that_was_dropped_at_work_leaves_room_for_the_next() {
     process.driver.abort();
     process.driver.await.unwrap_err();
     process.service.serve(async {}).await.unwrap();
+}
+
+/// The driver's evaluation of one run takes so long that looks no longer reach back to what came in the meantime.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_comes_during_a_long_evaluation_is_found_after_it() {
+    let clock = SimClock::new(Millis(1_800_000_000_000));
+    let memory: Arc<dyn Backend> = Arc::new(Memory::new(Clock::Simulated(clock.clone())));
+    let (gate, closed) = (Arc::new(Semaphore::new(0)), Arc::new(Notify::new()));
+    let slow = Arc::new({
+        let (gate, closed) = (gate.clone(), closed.clone());
+        Faulty::new(memory.clone(), |_| Fault::None).pausing(Arc::new(move || {
+            let (gate, closed) = (gate.clone(), closed.clone());
+            Box::pin(async move {
+                closed.notify_one();
+                gate.acquire().await.unwrap().forget();
+            })
+        }))
+    });
+    let other = Service::new(memory, Tenant::new(Tenant::LOCAL).unwrap());
+    let backend: Arc<dyn Backend> = slow.clone();
+    let driving = Process::new(&backend);
+    let request = Request { max: 2, ..Request::new(Names::All, "agent") };
+    let before = start(&other, "One", json!({"n": 1})).await;
+    answer(&other, &other.claim(&request).await.unwrap()[0]).await;
+    assert_eq!(ended(&driving.service, &before).await, RunStatus::Completed);
+
+    let run = start(&other, "Fan", json!({"items": [1, 2]})).await;
+    let claims = other.claim(&request).await.unwrap();
+    let mut is_first = true;
+    slow.plan(move |call: Call| match call.verb {
+        Verb::Commit if std::mem::take(&mut is_first) => Fault::Delay(Moment::Before),
+        _ => Fault::None,
+    });
+    answer(&other, &claims[0]).await;
+    closed.notified().await;
+    answer(&other, &claims[1]).await;
+    clock.advance(Millis(5_000));
+    let later = start(&other, "One", json!({"n": 1})).await;
+    answer(&other, &other.claim(&request).await.unwrap()[0]).await;
+    assert_eq!(ended(&driving.service, &later).await, RunStatus::Completed);
+    gate.add_permits(1);
+    assert_eq!(ended(&driving.service, &run).await, RunStatus::Completed);
+    driving.stop().await;
 }
