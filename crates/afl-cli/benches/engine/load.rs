@@ -23,6 +23,9 @@ pub(crate) enum Load {
     Wide { steps: usize },
 }
 
+/// How many steps are measured at least.
+const LEAST_STEPS: usize = 20_000;
+
 /// Steps of a block and its yield, for each element of [`Load::Wide`].
 const STEPS_PER_ELEMENT: usize = 3;
 
@@ -33,19 +36,26 @@ namespace bench {
 ";
 
 impl Load {
+    /// Small runs are made several times, one after the other: a tenth of a second says little.
     pub(crate) fn runs(self) -> usize {
         match self {
             Self::Singles { runs, .. } => runs,
-            Self::Chain { .. } | Self::Sequence { .. } | Self::Fan { .. } | Self::Wide { .. } => 1,
+            Self::Chain { .. } | Self::Sequence { .. } | Self::Fan { .. } | Self::Wide { .. } => {
+                (LEAST_STEPS / self.steps_of_a_run()).max(1)
+            }
         }
     }
 
-    /// All steps that the name of the case counts.
+    /// All steps of all runs that the name of the case counts.
     pub(crate) fn steps(self) -> usize {
+        self.runs() * self.steps_of_a_run()
+    }
+
+    fn steps_of_a_run(self) -> usize {
         match self {
             Self::Chain { steps } | Self::Wide { steps } => steps,
             Self::Sequence { events } | Self::Fan { events } => events,
-            Self::Singles { runs, .. } => runs,
+            Self::Singles { .. } => 1,
         }
     }
 
@@ -98,8 +108,10 @@ pub(crate) async fn prepare(service: &Service, load: Load) -> StartRequest {
 /// Starts all runs, never more at once than the load says, and waits for their ends.
 pub(crate) async fn drive(opened: &Opened, load: Load, request: &StartRequest) {
     let Load::Singles { runs, in_flight } = load else {
-        opened.service.start(request.clone()).await.expect("the run starts");
-        opened.counted.ended(1).await;
+        for _ in 0..load.runs() {
+            opened.service.start(request.clone()).await.expect("the run starts");
+            opened.counted.ended(1).await;
+        }
         return;
     };
     let free = Semaphore::new(in_flight);

@@ -77,17 +77,17 @@ fn of_case(case: &Measured) -> Vec<Target> {
     let durable = case.spent.calls.durable_commits as f64;
     match case.case.load {
         Load::Chain { steps } => {
-            add("durable commits", durable, Bound::AtMost(1.0));
+            add("durable commits", durable / case.runs(), Bound::AtMost(1.0));
             if steps == 10_000 {
-                add("CPU ms", case.cpu_ms(), Bound::AtMost(1_000.0));
+                add("CPU ms", case.cpu_ms() / case.runs(), Bound::AtMost(1_000.0));
             }
         }
-        Load::Sequence { events } => {
-            add("durable commits a step", (durable - 1.0) / events as f64, Bound::AtMost(1.0));
+        Load::Sequence { .. } => {
+            add("durable commits a step", (durable - case.runs()) / case.steps(), Bound::AtMost(1.0));
         }
         Load::Fan { events } => {
             if events == 1_000 {
-                add("CPU ms", case.cpu_ms(), Bound::AtMost(300.0));
+                add("CPU ms", case.cpu_ms() / case.runs(), Bound::AtMost(300.0));
             }
         }
         Load::Singles { in_flight: 1, .. } => {
@@ -134,7 +134,11 @@ fn growth(kind: Kind, report: &Report) -> Option<Target> {
     }
     let cost = |case: &Measured| case.cpu_ms() / case.steps();
     let (first, last) = (first?, last?);
-    let what = format!("CPU of an event step, foreach of {} by {}", last.steps(), first.steps());
+    let what = format!(
+        "CPU of an event step, foreach of {} by {}",
+        last.steps() / last.runs(),
+        first.steps() / first.runs()
+    );
     Some(Target { what, kind, figure: cost(last) / cost(first), bound: Bound::AtMost(1.3), busy: None })
 }
 
