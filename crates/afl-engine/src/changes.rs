@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::attribute::Blob;
 use crate::event::Event;
-use crate::run::Run;
+use crate::run::{Active, Run};
 use crate::step::Step;
 use crate::task::Task;
 
@@ -12,6 +12,7 @@ use crate::task::Task;
 #[derive(Clone, Debug)]
 pub struct Changes {
     pub(crate) run: Put<Run>,
+    pub(crate) active: Option<Put<Active>>,
     pub(crate) steps: Vec<Put<Step>>,
     pub(crate) events: Vec<Put<Event>>,
     pub(crate) tasks: Vec<Put<Task>>,
@@ -29,6 +30,11 @@ pub struct Put<T> {
 impl Changes {
     pub fn run(&self) -> &Put<Run> {
         &self.run
+    }
+
+    /// The new list of active steps, if it is another; an empty one is not kept.
+    pub fn active(&self) -> Option<&Put<Active>> {
+        self.active.as_ref()
     }
 
     pub fn steps(&self) -> &[Put<Step>] {

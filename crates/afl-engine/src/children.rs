@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+use crate::wire;
 
 /// Stored with the parent, so that a result costs the same whatever the number of its siblings.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -10,10 +11,10 @@ pub struct Children {
     /// How many there can be.
     pub total: u32,
     /// Those created so far that are neither complete nor failed.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "wire::is_default")]
     pub open: u32,
     /// The elements of a `foreach` created so far.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "wire::is_default")]
     pub created: u32,
     /// Which are complete; not kept for a `foreach`, where nothing depends on one element.
     #[serde(default, skip_serializing_if = "Bits::is_empty")]
@@ -21,7 +22,7 @@ pub struct Children {
     /// Those whose dependencies are complete and that are to be created in the next iteration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ready: Vec<u32>,
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "wire::is_default")]
     pub failed: u32,
     /// The first of them in order, not in time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -35,11 +36,6 @@ const KEPT_FAILURES: usize = 8;
 pub struct Failed {
     pub child: u32,
     pub failure: Failure,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 impl Children {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::time::Millis;
-use crate::wire::wire_enum;
+use crate::wire::{self, wire_enum};
 
 /// How many moves are kept: a task that is tried again for ever must not grow.
 const KEPT: usize = 50;
@@ -70,7 +70,7 @@ pub struct History {
     #[serde(rename = "m")]
     moves: Vec<Entry>,
     /// How many older ones are not kept.
-    #[serde(rename = "d", default, skip_serializing_if = "is_zero")]
+    #[serde(rename = "d", default, skip_serializing_if = "wire::is_default")]
     dropped: u32,
 }
 
@@ -218,11 +218,6 @@ impl std::fmt::Display for Actor {
             Self::User(name) => write!(f, "user:{name}"),
         }
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(count: &u32) -> bool {
-    *count == 0
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::failure::Failure;
 use crate::id::{RunId, StepId};
 use crate::time::Millis;
-use crate::wire::wire_enum;
+use crate::wire::{self, wire_enum};
 
 /// How many entries of [`Run::iterations_per_run`] are kept: the first ones, which is where a reader looks.
 pub const KEPT_RUNS: usize = 64;
@@ -39,9 +39,9 @@ pub struct Run {
     /// Iterations of the run to a fixed point that is under way.
     #[serde(default)]
     pub iterations_now: u64,
-    /// What the next iteration begins with; empty at a fixed point.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub active: Vec<StepId>,
+    /// How many steps the next iteration begins with; none at a fixed point. [`Active`] names them.
+    #[serde(default, skip_serializing_if = "wire::is_default")]
+    pub active: usize,
     #[serde(default)]
     pub counts: Counts,
     /// Where the last of its tasks stands in the queue.
@@ -50,6 +50,12 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
 }
+
+/// What the next iteration of a run begins with. It can be long, and is a record of its own because everybody who
+/// claims or settles a task reads the run.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Active(pub Vec<StepId>);
 
 /// What the run consists of, so that nobody has to count it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

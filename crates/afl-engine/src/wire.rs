@@ -1,4 +1,9 @@
-//! Enums whose variants have names on the wire: each name is written once.
+//! What the forms on the wire have in common: enums whose variants have names there, each written once.
+
+/// For what is left out because everybody who reads it would think so.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
 
 /// A name on the wire that no variant has.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

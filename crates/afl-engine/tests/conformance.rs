@@ -128,7 +128,7 @@ impl Taken {
 
     fn restart(&mut self) {
         let options = options(if self.way == Way::Crashing { 1 } else { 1_000 });
-        self.evaluation = Evaluation::resume(self.plan.clone(), self.world.run(), Millis(3), options);
+        self.evaluation = Evaluation::resume(self.plan.clone(), self.world.suspended(), Millis(3), options);
     }
 
     fn answer_some(&mut self, case: &Case, attempts: &mut BTreeMap<StepId, usize>) -> Vec<StepId> {

@@ -35,7 +35,7 @@ fn begin(name: &str) -> (World, Evaluation, Arc<Plan>) {
 }
 
 fn resume(world: &World, plan: &Arc<Plan>) -> Evaluation {
-    Evaluation::resume(plan.clone(), world.run(), Millis(9), options(1_000))
+    Evaluation::resume(plan.clone(), world.suspended(), Millis(9), options(1_000))
 }
 
 fn answer(world: &mut World, evaluation: &mut Evaluation, id: &str, result: &Value) -> RunStatus {
@@ -289,7 +289,7 @@ fn g13_a_record_that_no_evaluation_of_this_program_wrote_is_damage_and_never_nul
     let mut world = World::default();
     world.drive(&mut evaluation);
     let step = world.get::<Step>("s/wb0s0");
-    let mut evaluation = Evaluation::resume(plan, world.run(), Millis(3), options(1_000));
+    let mut evaluation = Evaluation::resume(plan, world.suspended(), Millis(3), options(1_000));
     assert_eq!(
         evaluation.supply_step("wb0s7".parse().expect("an id"), step.clone()),
         Err(Damage::NotInProgram)

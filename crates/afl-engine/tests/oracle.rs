@@ -82,7 +82,7 @@ fn run(program: &Program, seed: u64, writes: usize, operator: Operator) -> (Expe
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     loop {
         let resume =
-            |world: &World| Evaluation::resume(plan.clone(), world.run(), Millis(3), options(writes));
+            |world: &World| Evaluation::resume(plan.clone(), world.suspended(), Millis(3), options(writes));
         let Some(status) = world.drive_to_commit(&mut evaluation) else {
             evaluation = resume(&world);
             continue;

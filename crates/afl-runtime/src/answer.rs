@@ -126,10 +126,11 @@ impl Service {
 
     /// Also tells why a step cannot be answered.
     async fn answer_failed(&self, id: &RunId, step: &StepId, told: &Told) -> Result<Try, Error> {
-        let run = self.existing(id).await?;
+        let suspended = self.suspended(id).await?;
         let now = self.store.now().await?;
-        let is_held = run.item.control == Control::Hold;
-        let mut evaluation = Evaluation::resume(self.plan_of(&run.item).await?, run, now, self.options);
+        let is_held = suspended.run.item.control == Control::Hold;
+        let plan = self.plan_of(&suspended.run.item).await?;
+        let mut evaluation = Evaluation::resume(plan, suspended, now, self.options);
         loop {
             match evaluation.answer(step, told, &self.actor) {
                 evaluation::Answer::Taken => break,

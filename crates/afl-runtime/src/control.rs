@@ -1,10 +1,10 @@
 //! What an operator asks of a run: hold, go on, cancel. The intent is committed first, then carried out; whoever
 //! finds a run with an intent carries it on.
 
-use afl_engine::evaluation::{Evaluation, Stored, Wants};
+use afl_engine::evaluation::{Evaluation, Stored, Suspended, Wants};
 use afl_engine::history::Actor;
 use afl_engine::id::{RunId, StepId};
-use afl_engine::run::{Control, Run, RunStatus};
+use afl_engine::run::{Active, Control, Run, RunStatus};
 use afl_engine::step::{Step, Transmission};
 use afl_store::backend::Durability;
 use afl_store::memory::LIMITS;
@@ -98,16 +98,16 @@ impl Service {
     }
 
     async fn try_end_canceled(&self, id: &RunId, by: &Actor) -> Result<(), Error> {
-        let run = self.existing(id).await?;
+        let Suspended { run, active } = self.suspended(id).await?;
         if run.item.status.is_terminal() {
             return Ok(());
         }
         let now = self.store.now().await?;
         let plan = self.plan_of(&run.item).await?;
         // Nothing is evaluated any more, so nothing is active.
-        let item = Run { active: Vec::new(), ..run.item };
-        let mut evaluation =
-            Evaluation::resume(plan, Stored { item, version: run.version }, now, self.options);
+        let active = active.map(|active| Stored { item: Active::default(), ..active });
+        let suspended = Suspended { run, active };
+        let mut evaluation = Evaluation::resume(plan, suspended, now, self.options);
         let mut after: Option<StepId> = None;
         loop {
             let page = self.store.steps_page(id, after.as_ref(), ENDED_AT_ONCE).await?;
@@ -152,7 +152,14 @@ impl Service {
     }
 
     pub(crate) async fn existing(&self, id: &RunId) -> Result<Stored<Run>, Error> {
-        let run = self.store.run(id).await?;
-        run.ok_or_else(|| Error::UnknownRun { given: id.to_string(), closest: None })
+        self.store.run(id).await?.ok_or_else(|| unknown(id))
     }
+
+    pub(crate) async fn suspended(&self, id: &RunId) -> Result<Suspended, Error> {
+        self.store.suspended(id).await?.ok_or_else(|| unknown(id))
+    }
+}
+
+fn unknown(id: &RunId) -> Error {
+    Error::UnknownRun { given: id.to_string(), closest: None }
 }

@@ -136,7 +136,10 @@ impl Service {
 
     /// Begins with what is stored.
     async fn cold(&self, id: &RunId, others: Others, now: Millis) -> Result<Cold, Error> {
-        let Some(run) = self.store.run(id).await? else { return Ok(Cold::Stands(Standing::Gone)) };
+        let Some(suspended) = self.store.suspended(id).await? else {
+            return Ok(Cold::Stands(Standing::Gone));
+        };
+        let run = &suspended.run;
         if run.item.status.is_terminal() {
             return Ok(Cold::Stands(Standing::Rests(run.item.status)));
         }
@@ -151,7 +154,7 @@ impl Service {
             }
             Control::Go => {
                 let plan = self.plan_of(&run.item).await?;
-                Ok(Cold::Ready(Box::new(Evaluation::resume(plan, run, now, self.options))))
+                Ok(Cold::Ready(Box::new(Evaluation::resume(plan, suspended, now, self.options))))
             }
         }
     }
@@ -266,7 +269,7 @@ pub(crate) fn damaged(run: &RunId, record: String, damage: &Damage) -> store::Er
 fn is_under_way(run: &Run, now: Millis) -> bool {
     // A clock that went back must not make a run wait for it.
     let ago = now.since(run.updated);
-    !run.active.is_empty() && (Millis(0)..UNDER_WAY).contains(&ago)
+    run.active > 0 && (Millis(0)..UNDER_WAY).contains(&ago)
 }
 
 enum Cold {

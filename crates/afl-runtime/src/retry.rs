@@ -81,7 +81,8 @@ impl Service {
 
     /// Adds what it opened, some of it also when others write the run meanwhile.
     async fn try_retry(&self, id: &RunId, again: &Again, opened: &mut Vec<StepId>) -> Result<Try, Error> {
-        let run = self.existing(id).await?;
+        let suspended = self.suspended(id).await?;
+        let run = &suspended.run;
         if run.item.control == Control::Cancel || run.item.status == RunStatus::Canceled {
             return Err(Error::Ended { run: id.clone(), status: RunStatus::Canceled, verb: "retry" });
         }
@@ -104,7 +105,7 @@ impl Service {
             None => return Err(Error::NothingFailed { run: id.clone(), path: path(&within) }),
         }
         let now = self.store.now().await?;
-        let mut evaluation = Evaluation::resume(plan, run, now, self.options);
+        let mut evaluation = Evaluation::resume(plan, suspended, now, self.options);
         for some in failed.steps.chunks(OPENED_AT_ONCE) {
             self.supply(&mut evaluation, &wants_of(some)).await?;
             // Every evaluator writes the run: while its version is the same, all that was supplied is of one time.

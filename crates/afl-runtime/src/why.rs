@@ -164,7 +164,7 @@ fn reason(run: &Run, waits: &[Wait]) -> Reason {
         (RunStatus::Running | RunStatus::Paused, Control::Hold, _) => Reason::Held,
         (RunStatus::Running | RunStatus::Paused, Control::Cancel, _) => Reason::Canceling,
         (RunStatus::Running, Control::Go, _) => Reason::Evaluating,
-        (RunStatus::Paused, Control::Go, _) if !run.active.is_empty() => Reason::Evaluating,
+        (RunStatus::Paused, Control::Go, _) if run.active > 0 => Reason::Evaluating,
         (RunStatus::Paused, Control::Go, _) if waits.is_empty() && run.counts.waiting == 0 => Reason::Stalled,
         (RunStatus::Paused, Control::Go, _) => Reason::Waiting,
     }

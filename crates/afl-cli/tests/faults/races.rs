@@ -124,7 +124,7 @@ async fn what_was_read_or_written_is_the_callers_own_on_every_store() {
         let stored = service.run(&run).await.unwrap();
         let mut read = stored.clone();
         read.labels.insert("changed".to_owned(), "here only".to_owned());
-        read.active.clear();
+        read.iterations_per_run.clear();
         assert_eq!(service.run(&run).await.unwrap(), stored, "{:?}", site.kind);
         let mut given = claim(&service, 1).await.remove(0);
         let mut told = result(&given);

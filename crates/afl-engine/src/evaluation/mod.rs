@@ -35,7 +35,7 @@ use crate::changes::{Changes, Put};
 use crate::event::Event;
 use crate::id::StepId;
 use crate::plan::{FacetAt, Node, Plan};
-use crate::run::{KEPT_RUNS, Run, RunStatus};
+use crate::run::{Active, KEPT_RUNS, Run, RunStatus};
 use crate::step::Step;
 use crate::task::Task;
 use crate::time::Millis;
@@ -84,6 +84,14 @@ pub struct Stored<T> {
     pub version: u64,
 }
 
+/// A run as it was left.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Suspended {
+    pub run: Stored<Run>,
+    /// As many steps as the run says.
+    pub active: Option<Stored<Active>>,
+}
+
 /// Why a record that was supplied cannot be what this run stored. The run must not go on with it.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Damage {
@@ -112,6 +120,8 @@ pub struct Evaluation {
     run: Run,
     run_version: Option<u64>,
     run_is_dirty: bool,
+    /// The stored version of the list of active steps, when there is one.
+    active_version: Option<u64>,
     known: Known,
     options: Options,
     now: Millis,
@@ -143,12 +153,16 @@ enum Phase {
 
 impl Evaluation {
     /// Goes on with a stored run.
-    pub fn resume(plan: Arc<Plan>, run: Stored<Run>, now: Millis, options: Options) -> Self {
+    pub fn resume(plan: Arc<Plan>, suspended: Suspended, now: Millis, options: Options) -> Self {
+        let Suspended { run, active } = suspended;
         let workflow = plan.facet_at(&run.item.workflow).expect("a run's program has its workflow");
         let mut evaluation = Self::new(plan, workflow, run.item, now, options);
         evaluation.run_version = Some(run.version);
-        for id in std::mem::take(&mut evaluation.run.active) {
-            evaluation.activate(id);
+        if let Some(Stored { item: Active(steps), version }) = active {
+            evaluation.active_version = Some(version);
+            for id in steps {
+                evaluation.activate(id);
+            }
         }
         evaluation
     }
@@ -160,6 +174,7 @@ impl Evaluation {
             run,
             run_version: None,
             run_is_dirty: false,
+            active_version: None,
             known: Known::default(),
             options,
             now,
@@ -304,10 +319,10 @@ impl Evaluation {
         }
         self.run_is_dirty = false;
         self.run.updated = self.now;
-        self.run.active.clone_from(&self.next);
-        self.run.active.extend(self.held_back.iter().cloned());
+        self.run.active = self.next.len() + self.held_back.len();
         Some(Changes {
             run: Put { item: Arc::new(self.run.clone()), version: self.run_version },
+            active: self.active_change(),
             steps: self.known.steps.take(|entry: &StepEntry| entry.step.clone()),
             events: self.known.events.take(|event| Arc::new(event.clone())),
             tasks: self.known.tasks.take(|task| Arc::new(task.clone())),
@@ -315,9 +330,16 @@ impl Evaluation {
         })
     }
 
+    fn active_change(&self) -> Option<Put<Active>> {
+        let is_none = self.run.active == 0 && self.active_version.is_none();
+        let steps = || self.next.iter().chain(&self.held_back).cloned().collect();
+        (!is_none).then(|| Put { item: Arc::new(Active(steps())), version: self.active_version })
+    }
+
     /// The changes taken last are stored.
     pub fn committed(&mut self) {
         self.run_version = Some(self.run_version.unwrap_or(0) + 1);
+        self.active_version = (self.run.active > 0).then(|| self.active_version.unwrap_or(0) + 1);
         self.known.steps.committed();
         self.known.events.committed();
         self.known.tasks.committed();

@@ -106,7 +106,7 @@ impl Evaluation {
             iterations: 0,
             iterations_per_run: Vec::new(),
             iterations_now: 0,
-            active: Vec::new(),
+            active: 0,
             counts: Counts { steps: 1, ..Counts::default() },
             turn: None,
             error: None,

@@ -11,7 +11,9 @@ use std::sync::Arc;
 use afl_engine::Value;
 use afl_engine::attribute::Held;
 use afl_engine::changes::{Changes, Put};
-use afl_engine::evaluation::{Advance, Budget, Evaluation, InputError, Options, Start, Stored, Wants};
+use afl_engine::evaluation::{
+    Advance, Budget, Evaluation, InputError, Options, Start, Stored, Suspended, Wants,
+};
 use afl_engine::event::{Event, EventError, EventState, Payload, Reception};
 use afl_engine::id::{RunId, StepId};
 use afl_engine::plan::Plan;
@@ -127,7 +129,7 @@ impl World {
         let Some(changes) = evaluation.take_changes() else { return };
         let records = 1 + changes.steps().len() + changes.events().len() + changes.tasks().len();
         self.largest_commit = self.largest_commit.max(records);
-        self.longest_active = self.longest_active.max(changes.run().item.active.len());
+        self.longest_active = self.longest_active.max(changes.run().item.active);
         self.write(&changes);
         self.traces.extend(evaluation.drain_traces());
         evaluation.committed();
@@ -137,6 +139,12 @@ impl World {
     fn write(&mut self, changes: &Changes) {
         let Put { item, version } = changes.run();
         self.put("run".to_owned(), &**item, *version);
+        if let Some(Put { item, version }) = changes.active() {
+            self.put("active".to_owned(), &**item, *version);
+            if item.0.is_empty() {
+                self.records.remove("active");
+            }
+        }
         for Put { item, version } in changes.steps() {
             self.put(format!("s/{}", item.id), &**item, *version);
         }
@@ -153,6 +161,10 @@ impl World {
 
     pub(crate) fn run(&self) -> Stored<Run> {
         self.get("run").expect("the run is stored")
+    }
+
+    pub(crate) fn suspended(&self) -> Suspended {
+        Suspended { run: self.run(), active: self.get("active") }
     }
 
     pub(crate) fn step(&self, id: &str) -> Step {

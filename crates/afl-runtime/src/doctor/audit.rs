@@ -128,7 +128,7 @@ impl<'a> Audit<'a> {
     }
 
     fn check_awake(&mut self) {
-        let waits = self.counted.waiting > 0 || !self.run.active.is_empty();
+        let waits = self.counted.waiting > 0 || self.run.active > 0;
         // One that is held or being canceled is found by where it is listed.
         let goes_on = !self.run.status.is_terminal() && self.run.control == Control::Go;
         if goes_on && !waits {

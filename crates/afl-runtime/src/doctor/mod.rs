@@ -5,7 +5,7 @@ mod system;
 
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::Run;
-use afl_store::store::{Misplaced, Placement, Shelf};
+use afl_store::store::{self, Misplaced, Placement, Shelf};
 use serde::Serialize;
 
 use self::audit::Audit;
@@ -120,8 +120,16 @@ impl Service {
                 report.findings.append(&mut findings);
                 return Ok(());
             }
-            // Its own record is among those that were just read.
-            let Some(before) = self.store.run(id).await? else { return Ok(()) };
+            let before = match self.store.suspended(id).await {
+                Ok(Some(suspended)) => suspended.run,
+                Ok(None) => return Ok(()),
+                Err(store::Error::Unreadable { run, record: path, defect }) => {
+                    let (promise, problem) = (Promise::FailStop, format!("it {defect}"));
+                    report.findings.push(Finding { promise, run, path, problem, repair: Repair::ByHand });
+                    return Ok(());
+                }
+                Err(error) => return Err(error.into()),
+            };
             findings.extend(self.examine_run(&before.item).await?);
             let after = self.store.run(id).await?;
             if after.is_some_and(|after| after.version == before.version) {

@@ -1,6 +1,6 @@
 //! Hands out tasks: the most urgent first, each to one holder under a lease.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -254,11 +254,17 @@ impl Queue {
     async fn hand_out(&self, taken: Taken) -> Result<Vec<Claim>, Error> {
         let tasks = taken.moved.iter().map(decode::<Task>).collect::<Result<Vec<_>, _>>()?;
         let (events, runs) = taken.beside.split_at(tasks.len());
-        let runs: BTreeMap<&str, &Record> = runs.iter().flatten().map(|run| (&*run.key.scope, run)).collect();
+        let going = |run: &Record| goes_on(run).is_ok_and(|goes_on| goes_on);
+        let going: BTreeSet<&str> =
+            runs.iter().flatten().filter(|run| going(run)).map(|run| &*run.key.scope).collect();
         let mut claims = Vec::with_capacity(tasks.len());
         for (task, event) in tasks.into_iter().zip(events) {
-            let run = runs.get(&*task.item.workflow_id.0).copied();
-            match self.payload(&task.item, run, event.as_ref()).await {
+            let goes_on = task.item.kind() == TaskKind::System || going.contains(&*task.item.workflow_id.0);
+            if !goes_on {
+                self.put_aside(task).await?;
+                continue;
+            }
+            match self.payload(&task.item, event.as_ref()).await {
                 Ok(Some(payload)) => claims.push(Claim::new(task.item, payload)),
                 Ok(None) | Err(Error::Unreadable { .. } | Error::Shared { .. }) => {
                     self.put_aside(task).await?;
@@ -271,19 +277,12 @@ impl Queue {
         Ok(claims)
     }
 
-    /// What the task is about; nothing when its run does not want it done now.
+    /// What the task is about, by its event.
     pub(super) async fn payload(
         &self,
         task: &Task,
-        run: Option<&Record>,
         event: Option<&Record>,
     ) -> Result<Option<Map<String, Value>>, Error> {
-        if task.kind() == TaskKind::Event {
-            let Some(run) = run.map(decode::<Run>).transpose()? else { return Ok(None) };
-            if run.item.control != Control::Go || run.item.status.is_terminal() {
-                return Ok(None);
-            }
-        }
         let Some(event) = event.map(decode::<Event>).transpose()? else { return Ok(None) };
         self.whole_payload(&task.workflow_id, &event.item.payload, &task.path).await.map(Some)
     }
@@ -321,6 +320,12 @@ impl Queue {
 struct HandedOut {
     count: usize,
     claims: Vec<Claim>,
+}
+
+/// Whether the run of this record wants its tasks done now.
+pub(super) fn goes_on(run: &Record) -> Result<bool, Error> {
+    let run = decode::<Run>(run)?.item;
+    Ok(run.control == Control::Go && !run.status.is_terminal())
 }
 
 /// The events of the tasks in their order, then their runs.

@@ -2,9 +2,9 @@
 
 use afl_engine::id::{RunId, StepId};
 use afl_engine::policy::Effect;
-use afl_engine::task::{Lease, Task, TaskState};
+use afl_engine::task::{Lease, Task, TaskKind, TaskState};
 
-use super::claim::claimed;
+use super::claim::{claimed, goes_on};
 use super::{Claim, Queue, Refusal, Request};
 use crate::backend::Durability;
 use crate::store::{Error, Stored, bucket, event_record, run_record};
@@ -30,9 +30,15 @@ impl Queue {
         let keys = [run_record(), event_record(step)].map(|id| self.store.run_key(run, id));
         let found = self.store.backend().get(&keys).await?;
         let [of_run, event] = &found[..] else { unreachable!("the run and the event were asked for") };
-        let Some(payload) = self.payload(&task.item, of_run.as_ref(), event.as_ref()).await? else {
-            return Ok(None);
+        let goes_on = match (task.item.kind(), of_run) {
+            (TaskKind::System, _) => true,
+            (TaskKind::Event, Some(run)) => goes_on(run)?,
+            (TaskKind::Event, None) => false,
         };
+        if !goes_on {
+            return Ok(None);
+        }
+        let Some(payload) = self.payload(&task.item, event.as_ref()).await? else { return Ok(None) };
         let secret = self.entropy.secret();
         let (owner, expires) = (request.owner.clone(), now.plus(request.lease));
         let lease = Lease { owner, secret, expires, heartbeat: now };

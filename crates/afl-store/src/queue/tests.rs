@@ -64,7 +64,7 @@ impl World {
             iterations: 1,
             iterations_per_run: vec![1],
             iterations_now: 0,
-            active: Vec::new(),
+            active: 0,
             counts: Counts::default(),
             turn: None,
             error: None,

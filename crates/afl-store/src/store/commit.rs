@@ -3,7 +3,7 @@
 use afl_engine::changes::{Changes, Put};
 use afl_engine::evaluation::Stored;
 use afl_engine::id::RunId;
-use afl_engine::run::Run;
+use afl_engine::run::{Active, Run};
 use afl_engine::task::Task;
 use afl_engine::time::Millis;
 use serde::{Deserialize, Serialize};
@@ -93,8 +93,9 @@ impl Store {
     ) -> Result<(), Error> {
         let run = &changes.run().item.id;
         let now = changes.run().item.updated;
-        let mut writes = Vec::with_capacity(1 + changes.steps().len() + changes.events().len());
+        let mut writes = Vec::with_capacity(2 + changes.steps().len() + changes.events().len());
         writes.push(self.put_change(run, changes.run(), now));
+        writes.extend(changes.active().map(|active| self.put_active(run, active, now)));
         writes.extend(changes.steps().iter().map(|put| self.put_change(run, put, now)));
         writes.extend(changes.events().iter().map(|put| self.put_change(run, put, now)));
         writes.extend(changes.tasks().iter().map(|put| self.put_change(run, put, now)));
@@ -108,6 +109,11 @@ impl Store {
         let blobs: Vec<_> = changes.blobs().iter().cloned().chain(told.blobs).collect();
         // Nobody outside may hear of what a power cut could take back.
         self.write_with_blobs(run, writes, &blobs, Durability::Durable).await
+    }
+
+    fn put_active(&self, run: &RunId, active: &Put<Active>, now: Millis) -> Write {
+        let write = self.put_change(run, active, now);
+        if active.item.0.is_empty() { Write { change: Change::Delete, ..write } } else { write }
     }
 
     fn keep_task(&self, task: &Stored<Task>) -> Write {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use afl_engine::evaluation::Stored;
 use afl_engine::event::Event;
 use afl_engine::id::{RunId, StepId};
-use afl_engine::run::Run;
+use afl_engine::run::{Active, Run};
 use afl_engine::step::Step;
 use afl_engine::task::Task;
 use afl_engine::time::Millis;
@@ -18,6 +18,7 @@ use crate::backend::{Change, Expect, Write};
 use crate::record::{Key, Place, Record};
 
 pub(crate) const RUN: &str = "run";
+pub(crate) const ACTIVE: &str = "active";
 pub(crate) const STEPS: &str = "s/";
 pub(crate) const EVENTS: &str = "e/";
 pub(crate) const TASKS: &str = "t/";
@@ -46,6 +47,20 @@ impl Entity for Run {
 
     fn place(&self, _: Millis) -> Option<Place> {
         Some(place::of_run(self))
+    }
+}
+
+impl Entity for Active {
+    fn record_id(&self) -> String {
+        ACTIVE.to_owned()
+    }
+
+    fn named(self, _: &str) -> Option<Self> {
+        Some(self)
+    }
+
+    fn place(&self, _: Millis) -> Option<Place> {
+        None
     }
 }
 

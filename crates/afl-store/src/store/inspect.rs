@@ -2,7 +2,7 @@
 
 use afl_engine::event::Event;
 use afl_engine::id::RunId;
-use afl_engine::run::Run;
+use afl_engine::run::{Active, Run};
 use afl_engine::step::Step;
 use afl_engine::task::Task;
 use afl_engine::time::Millis;
@@ -25,6 +25,7 @@ pub struct Inspected {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sort {
     Run,
+    Active,
     Step,
     Event,
     Task,
@@ -104,6 +105,7 @@ fn inspected(run: &RunId, record: Record) -> Inspected {
         Some(entity::BLOBS | entity::PIECES) => (Sort::Blob, seal::opened(&record).map(|_| Placement::Right)),
         Some(entity::LOGS) => (Sort::Log, seal::opened(&record).map(|_| Placement::Right)),
         _ if id == entity::RUN => (Sort::Run, placement::<Run>(run, record)),
+        _ if id == entity::ACTIVE => (Sort::Active, placement::<Active>(run, record)),
         _ => (Sort::Unknown, Ok(Placement::Right)),
     };
     Inspected { record: id, sort, state }

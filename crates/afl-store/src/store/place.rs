@@ -134,7 +134,7 @@ impl Shelf {
             (RunStatus::Canceled, _) => Self::Canceled,
             (RunStatus::Running | RunStatus::Paused, Control::Cancel) => Self::Canceling,
             (RunStatus::Running | RunStatus::Paused, Control::Hold) => Self::Held,
-            (RunStatus::Paused, Control::Go) if run.active.is_empty() => Self::Waiting,
+            (RunStatus::Paused, Control::Go) if run.active == 0 => Self::Waiting,
             (RunStatus::Running | RunStatus::Paused, Control::Go) => Self::Running,
         }
     }

@@ -1,10 +1,10 @@
 //! Reads parts of a run by their names, many at once from one snapshot.
 
 use afl_engine::attribute::BlobHash;
-use afl_engine::evaluation::{Stored, Wants};
+use afl_engine::evaluation::{Stored, Suspended, Wants};
 use afl_engine::event::Event;
 use afl_engine::id::{RunId, StepId};
-use afl_engine::run::Run;
+use afl_engine::run::{Active, Run};
 use afl_engine::step::Step;
 use afl_engine::task::Task;
 
@@ -26,6 +26,21 @@ pub struct Loaded {
 impl Store {
     pub async fn run(&self, run: &RunId) -> Result<Option<Stored<Run>>, Error> {
         self.one(run, entity::RUN.to_owned()).await
+    }
+
+    /// A run with all that an evaluation begins with.
+    pub async fn suspended(&self, id: &RunId) -> Result<Option<Suspended>, Error> {
+        let keys = [entity::RUN, entity::ACTIVE].map(|record| self.run_key(id, record.to_owned()));
+        let mut records = self.records(&keys).await?.into_iter();
+        let run: Option<Stored<Run>> = records.next().flatten().as_ref().map(decode).transpose()?;
+        let active: Option<Stored<Active>> = records.next().flatten().as_ref().map(decode).transpose()?;
+        let Some(run) = run else { return Ok(None) };
+        let listed = active.as_ref().map_or(0, |active| active.item.0.len());
+        if listed != run.item.active {
+            let reason = format!("it names {listed} steps, and the run counts {}", run.item.active);
+            return Err(Error::unreadable(&keys[1], Defect::Body(reason)));
+        }
+        Ok(Some(Suspended { run, active }))
     }
 
     pub async fn step(&self, run: &RunId, step: &StepId) -> Result<Option<Stored<Step>>, Error> {

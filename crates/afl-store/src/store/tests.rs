@@ -8,12 +8,12 @@ use afl_engine::evaluation::Wants;
 use afl_engine::history::History;
 use afl_engine::id::{RunId, Segment, StepId};
 use afl_engine::policy::Policy;
-use afl_engine::run::{Control, Counts, Run, RunStatus};
+use afl_engine::run::{Active, Control, Counts, Run, RunStatus};
 use afl_engine::task::{Task, TaskState};
 use afl_engine::time::Millis;
 
 use super::{Defect, Error, Shelf, Store};
-use crate::backend::{Backend, Change, Durability, Expect, Limits};
+use crate::backend::{Backend, Change, Durability, Expect, Limits, Write};
 use crate::clock::{Clock, SimClock};
 use crate::memory::{LIMITS, Memory};
 use crate::record::Tenant;
@@ -39,7 +39,7 @@ fn run(id: &str, status: RunStatus, created: i64) -> Run {
         iterations: 1,
         iterations_per_run: vec![1],
         iterations_now: 0,
-        active: Vec::new(),
+        active: 0,
         counts: Counts::default(),
         turn: None,
         error: None,
@@ -99,6 +99,27 @@ async fn f12_a_flipped_byte_or_a_newer_version_names_its_run_and_stops_no_other(
     let page = store.runs(&Shelf::ALL, None, 10).await.unwrap();
     assert_eq!(page.runs.len(), 1);
     assert_eq!(page.unreadable.len(), 2);
+}
+
+#[tokio::test]
+async fn f12_a_lost_or_cut_list_of_active_steps_is_named() {
+    let store = store(LIMITS);
+    let midway = Run { active: 2, ..run("midway", RunStatus::Running, 1) };
+    keep(&store, &midway).await;
+    let lost = store.suspended(&midway.id).await.unwrap_err().to_string();
+    assert!(
+        lost.starts_with("run midway is quarantined: its record `active` is damaged (it names 0"),
+        "{lost}"
+    );
+    for (steps, is_whole) in [(1, false), (2, true)] {
+        let active = Active(vec![StepId::root(); steps]);
+        let write = store.put(&midway.id, &active, Expect::Absent, Millis(0));
+        store.write(vec![write], Durability::Durable).await.unwrap();
+        assert_eq!(store.suspended(&midway.id).await.is_ok(), is_whole);
+        let key = store.run_key(&midway.id, "active".to_owned());
+        let delete = Write { key, expect: Expect::Version(1), change: Change::Delete };
+        store.write(vec![delete], Durability::Durable).await.unwrap();
+    }
 }
 
 #[tokio::test]
