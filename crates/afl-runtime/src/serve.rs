@@ -38,7 +38,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// Looks that are not short take one part in so many of the time, but are not put off for longer than this.
 const LOOK_SHORT: Duration = Duration::from_millis(5);
 const LOOK_SHARE: u32 = 20;
-const LOOK_SLOWEST: Duration = Duration::from_secs(1);
+const LOOK_SLOWEST: Duration = Duration::from_secs(2);
 /// When to see whether another process is done with a run.
 const ELSEWHERE: Duration = Duration::from_secs(1);
 /// How long to leave a store alone that failed.

@@ -20,7 +20,6 @@ const BUSY_MAX: Duration = Duration::from_secs(10);
 const BUSY_FIRST: Duration = Duration::from_micros(200);
 const BUSY_STEP: Duration = Duration::from_millis(4);
 
-const CACHE_KIB: i64 = 16 << 10;
 /// A log that grew beyond this is cut when it starts anew.
 const LOG_KEPT_BYTES: i64 = 64 << 20;
 const STATEMENTS: usize = 64;
@@ -55,9 +54,8 @@ fn open(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
     Connection::open_with_flags(path, flags).and_then(set).map_err(|error| explain(path, &error))
 }
 
+/// The cache stays as small as SQLite makes it: a commit that moved a page goes through all of it.
 fn set_for_writing(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
-    // Not for readers: each commit makes their caches stale.
-    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     // The writer makes its checkpoints itself, when nobody waits.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update_and_check(None, "journal_size_limit", LOG_KEPT_BYTES, |_| Ok(()))?;

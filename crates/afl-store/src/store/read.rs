@@ -58,16 +58,17 @@ impl Store {
     /// All that an evaluation wants, from one snapshot.
     pub async fn load(&self, run: &RunId, wants: &Wants) -> Result<Loaded, Error> {
         let key = |id| self.run_key(run, id);
+        let [steps, events, tasks] = [&wants.steps, &wants.events, &wants.tasks].map(in_order);
         let mut keys = Vec::new();
-        keys.extend(wants.steps.iter().map(|id| key(entity::step_record(id))));
-        keys.extend(wants.events.iter().map(|id| key(entity::event_record(id))));
-        keys.extend(wants.tasks.iter().map(|id| key(entity::task_record(id))));
+        keys.extend(steps.iter().map(|id| key(entity::step_record(id))));
+        keys.extend(events.iter().map(|id| key(entity::event_record(id))));
+        keys.extend(tasks.iter().map(|id| key(entity::task_record(id))));
         keys.extend(wants.blobs.iter().map(|hash| key(blob_record(hash))));
         let mut records = self.records(&keys).await?.into_iter();
         let mut loaded = Loaded {
-            steps: decode_all(&wants.steps, &mut records)?,
-            events: decode_all(&wants.events, &mut records)?,
-            tasks: decode_all(&wants.tasks, &mut records)?,
+            steps: decode_all(&steps, &mut records)?,
+            events: decode_all(&events, &mut records)?,
+            tasks: decode_all(&tasks, &mut records)?,
             blobs: Vec::with_capacity(wants.blobs.len()),
         };
         for (hash, record) in wants.blobs.iter().zip(records) {
@@ -124,11 +125,22 @@ pub(crate) struct Work {
 /// What was looked for, by the step it belongs to.
 pub type Found<T> = Vec<(StepId, Option<Stored<T>>)>;
 
+/// As they lie beside each other in the store.
+fn in_order<'a>(names: impl IntoIterator<Item = &'a StepId>) -> Vec<&'a StepId> {
+    let mut names: Vec<_> = names.into_iter().collect();
+    names.sort_unstable();
+    names
+}
+
 /// Takes as many records as there are names.
-fn decode_all<'a, T: Entity>(
-    names: impl IntoIterator<Item = &'a StepId>,
+fn decode_all<T: Entity>(
+    names: &[&StepId],
     records: &mut impl Iterator<Item = Option<Record>>,
 ) -> Result<Found<T>, Error> {
-    let pairs = names.into_iter().zip(records);
-    pairs.map(|(id, record)| Ok((id.clone(), record.as_ref().map(decode).transpose()?))).collect()
+    // What is collected from fallible items grows again and again, and a step is large.
+    let mut found = Vec::with_capacity(names.len());
+    for (id, record) in names.iter().zip(records) {
+        found.push(((*id).clone(), record.as_ref().map(decode).transpose()?));
+    }
+    Ok(found)
 }
