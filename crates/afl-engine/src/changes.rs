@@ -32,7 +32,7 @@ impl Changes {
         &self.run
     }
 
-    /// The new list of active steps, if it is another; an empty one is not kept.
+    /// The list of active steps, where there is one or was one; an empty one is not kept.
     pub fn active(&self) -> Option<&Put<Active>> {
         self.active.as_ref()
     }

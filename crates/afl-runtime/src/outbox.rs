@@ -194,6 +194,7 @@ impl Service {
         notification: fn(&str, &str, Millis) -> Notification,
     ) -> Result<(), Error> {
         if self.collection::<Notification>().get(&id).await?.is_none() {
+            // There is none when nobody has tried to deliver anything.
             let error = self.outbox().standing(name, 1).await?.last_error.unwrap_or_default();
             self.tell_once(vec![Notice { id, notification: notification(name, &error, now) }]).await?;
         }

@@ -123,9 +123,11 @@ impl Service {
             let before = match self.store.suspended(id).await {
                 Ok(Some(suspended)) => suspended.run,
                 Ok(None) => return Ok(()),
-                Err(store::Error::Unreadable { run, record: path, defect }) => {
-                    let (promise, problem) = (Promise::FailStop, format!("it {defect}"));
-                    report.findings.push(Finding { promise, run, path, problem, repair: Repair::ByHand });
+                Err(ref error @ store::Error::Unreadable { record: ref path, .. }) => {
+                    let (promise, run, path) = (Promise::FailStop, id.clone(), path.clone());
+                    let (problem, repair) = (error.to_string(), Repair::ByHand);
+                    findings.push(Finding { promise, run, path, problem, repair });
+                    report.findings.append(&mut findings);
                     return Ok(());
                 }
                 Err(error) => return Err(error.into()),

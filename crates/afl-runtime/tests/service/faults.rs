@@ -6,9 +6,7 @@ use afl_engine::run::RunStatus;
 use afl_engine::time::Millis;
 use afl_runtime::agent::{Names, Refusal, Request};
 use afl_runtime::{Error, StartRequest};
-use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Write};
-use afl_store::fault::{Fault, Moment, at_write};
-use afl_store::record::{Key, Tenant};
+use afl_store::fault::{Fault, Moment, Verb, at_write};
 use serde_json::{Value, json};
 
 /// Programs that end in different ways.
@@ -214,11 +212,7 @@ async fn g13_a_step_whose_block_is_lost_stops_its_run_and_no_other() {
     let world = World::new();
     let hurt = world.start("Two", json!({"n": 1})).await;
     let well = world.start("Two", json!({"n": 1})).await;
-    let key =
-        Key { tenant: Tenant::new(Tenant::LOCAL).unwrap(), scope: hurt.0.clone(), id: "s/wb0".to_owned() };
-    let version = world.memory.get(std::slice::from_ref(&key)).await.unwrap()[0].as_ref().unwrap().version;
-    let write = Write { key, expect: Expect::Version(version), change: Change::Delete };
-    world.memory.commit(Batch { writes: vec![write], durability: Durability::Durable }).await.unwrap();
+    world.lose(&hurt.0, "s/wb0").await;
     for _ in 0..4 {
         for claim in world.claim(10).await {
             answer(&world.service, &claim).await;
@@ -230,6 +224,36 @@ async fn g13_a_step_whose_block_is_lost_stops_its_run_and_no_other() {
     let found = found.into_iter().find(|found| found.work.run == hurt).expect("its result waits");
     let error = world.service.drive_once(&found.work).await.unwrap_err().to_string();
     assert!(error.contains("`s/wb0` is missing"), "{error}");
+}
+
+#[tokio::test]
+async fn g13_a_run_without_its_list_of_active_steps_is_told_of_and_not_driven() {
+    let world = World::new();
+    let items: Vec<i64> = (0..5_000).collect();
+    let request = world.request("Fan", json!({ "items": items })).await;
+    let mut commits = 0;
+    world.faulty.plan(move |call| {
+        commits += u64::from(call.verb == Verb::Commit);
+        if commits == 2 { Fault::Gone(Moment::Before) } else { Fault::None }
+    });
+    let hurt = world.service.start(request).await.unwrap().run;
+    let world = world.restarted();
+    assert!(world.run(&hurt).await.active > 0, "it is in the midst of its evaluation");
+    world.examine().await;
+    world.lose(&hurt.0, "active").await;
+    let before = world.run(&hurt).await;
+    let well = world.start("Two", json!({"n": 1})).await;
+    for _ in 0..4 {
+        for claim in world.claim(10_000).await.iter().filter(|claim| claim.ticket.run == well) {
+            answer(&world.service, claim).await;
+        }
+        world.service.turn().await.unwrap();
+    }
+    assert_eq!(world.status(&well).await, RunStatus::Completed);
+    assert_eq!(world.run(&hurt).await, before);
+    let report = world.service.doctor(afl_runtime::doctor::Remedy::Tell).await.unwrap();
+    let [finding] = &report.findings[..] else { panic!("one finding, not {:?}", report.findings) };
+    assert_eq!((&finding.run, finding.path.as_str()), (&hurt, "active"));
 }
 
 // A power cut takes back commits that are not durable, the latest first.

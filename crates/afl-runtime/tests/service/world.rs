@@ -167,6 +167,15 @@ impl World {
         self.memory.commit(batch).await.unwrap();
     }
 
+    /// Deletes a stored record behind the back of everybody.
+    pub(crate) async fn lose(&self, scope: &str, id: &str) {
+        let key = Key { tenant: Tenant::new(Tenant::LOCAL).unwrap(), scope: scope.into(), id: id.to_owned() };
+        let version = self.memory.get(std::slice::from_ref(&key)).await.unwrap()[0].as_ref().unwrap().version;
+        let write = Write { key, expect: Expect::Version(version), change: Change::Delete };
+        let batch = Batch { writes: vec![write], durability: Durability::Durable };
+        self.memory.commit(batch).await.unwrap();
+    }
+
     /// Every promise about stored data holds.
     pub(crate) async fn examine(&self) {
         let report = self.service.doctor(Remedy::Tell).await.unwrap();

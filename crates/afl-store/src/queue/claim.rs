@@ -254,9 +254,8 @@ impl Queue {
     async fn hand_out(&self, taken: Taken) -> Result<Vec<Claim>, Error> {
         let tasks = taken.moved.iter().map(decode::<Task>).collect::<Result<Vec<_>, _>>()?;
         let (events, runs) = taken.beside.split_at(tasks.len());
-        let going = |run: &Record| goes_on(run).is_ok_and(|goes_on| goes_on);
-        let going: BTreeSet<&str> =
-            runs.iter().flatten().filter(|run| going(run)).map(|run| &*run.key.scope).collect();
+        let going = runs.iter().flatten().filter(|run| matches!(goes_on(run), Ok(true)));
+        let going: BTreeSet<&str> = going.map(|run| &*run.key.scope).collect();
         let mut claims = Vec::with_capacity(tasks.len());
         for (task, event) in tasks.into_iter().zip(events) {
             let goes_on = task.item.kind() == TaskKind::System || going.contains(&*task.item.workflow_id.0);

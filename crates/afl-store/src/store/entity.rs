@@ -31,18 +31,18 @@ pub(crate) trait Entity: Serialize + DeserializeOwned {
     /// The record's id.
     fn record_id(&self) -> String;
     /// Takes the name that only the record's id holds.
-    fn named(self, record_id: &str) -> Option<Self>;
+    fn named(self, _record_id: &str) -> Option<Self> {
+        Some(self)
+    }
     /// `now` is when it is written.
-    fn place(&self, now: Millis) -> Option<Place>;
+    fn place(&self, _now: Millis) -> Option<Place> {
+        None
+    }
 }
 
 impl Entity for Run {
     fn record_id(&self) -> String {
         RUN.to_owned()
-    }
-
-    fn named(self, _: &str) -> Option<Self> {
-        Some(self)
     }
 
     fn place(&self, _: Millis) -> Option<Place> {
@@ -54,14 +54,6 @@ impl Entity for Active {
     fn record_id(&self) -> String {
         ACTIVE.to_owned()
     }
-
-    fn named(self, _: &str) -> Option<Self> {
-        Some(self)
-    }
-
-    fn place(&self, _: Millis) -> Option<Place> {
-        None
-    }
 }
 
 impl Entity for Step {
@@ -71,10 +63,6 @@ impl Entity for Step {
 
     fn named(self, record_id: &str) -> Option<Self> {
         Some(Self { id: step_of(record_id, STEPS)?, ..self })
-    }
-
-    fn place(&self, _: Millis) -> Option<Place> {
-        None
     }
 }
 
