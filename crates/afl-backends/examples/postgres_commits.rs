@@ -128,6 +128,7 @@ async fn takes(store: &Arc<Postgres>) -> Outcome<(usize, Duration)> {
                     tenant: Tenant::new(Tenant::LOCAL)?,
                     bucket: "ready".to_owned(),
                     ranks: Ranks::All,
+                    after: None,
                     limit: 1,
                     ceiling: None,
                     durability: Durability::Relaxed,

@@ -138,6 +138,7 @@ fn take(bucket: &str) -> Take {
         tenant: tenant(),
         bucket: bucket.to_owned(),
         ranks: Ranks::All,
+        after: None,
         limit: 1,
         ceiling: None,
         durability: Durability::Relaxed,

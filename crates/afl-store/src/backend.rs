@@ -107,12 +107,25 @@ pub enum Order {
     Descending,
 }
 
-/// The last record of the page before.
+/// Where a record stands in its bucket.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Mark {
     pub rank: i64,
     pub scope: Arc<str>,
     pub id: String,
+}
+
+impl Mark {
+    /// Before all records of this rank.
+    pub fn before(rank: i64) -> Self {
+        Self { rank, scope: "".into(), id: String::new() }
+    }
+
+    /// Of a record that is in a bucket.
+    pub fn of(record: &Record) -> Self {
+        let rank = record.content.place.as_ref().map_or(0, |place| place.rank);
+        Self { rank, scope: record.key.scope.clone(), id: record.key.id.clone() }
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -175,6 +188,8 @@ pub struct Take {
     pub tenant: Tenant,
     pub bucket: String,
     pub ranks: Ranks,
+    /// Only what comes after it is looked at.
+    pub after: Option<Mark>,
     pub limit: usize,
     pub ceiling: Option<Ceiling>,
     pub durability: Durability,
@@ -236,6 +251,8 @@ impl Beside {
 pub struct Taken {
     pub moved: Vec<Record>,
     pub beside: Vec<Option<Record>>,
+    /// The last record that was looked at, when the take gave up: what is behind it may be taken by another.
+    pub gave_up_at: Option<Mark>,
 }
 
 /// No more is taken than the bucket lacks to `max` records, even with many takers at once.
@@ -245,7 +262,7 @@ pub struct Ceiling {
     pub max: usize,
 }
 
-/// How many records a take looks at before it gives up: a mover that leaves more than these finds nothing.
+/// How many records a take looks at before it gives up.
 pub const TAKE_LOOKS: usize = 1_000;
 
 impl fmt::Debug for Take {

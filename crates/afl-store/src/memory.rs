@@ -138,7 +138,7 @@ impl Backend for Memory {
 
     async fn take(&self, take: Take) -> Result<Taken, StoreError> {
         let mut state = self.lock();
-        let moved = state.choose(&take, self.clock.now());
+        let (moved, gave_up_at) = state.choose(&take, self.clock.now());
         for record in &moved {
             self.limits.check_body(&record.content)?;
         }
@@ -148,7 +148,7 @@ impl Backend for Memory {
             .map(|Record { key, version, content }| (key, Some(Stored { version, content })));
         self.write(&mut state, writes.collect(), take.durability);
         let beside = take.beside.keys(&moved).iter().map(|key| state.record(key)).collect();
-        Ok(Taken { moved, beside })
+        Ok(Taken { moved, beside, gave_up_at })
     }
 
     fn watch(&self, tenant: &Tenant, prefix: &str) -> Watch {
@@ -267,15 +267,16 @@ impl State {
         }
     }
 
-    /// What a take moves, as it is afterwards.
-    fn choose(&self, take: &Take, now: Millis) -> Vec<Record> {
+    /// What a take moves, as it is afterwards, and where it gave up.
+    fn choose(&self, take: &Take, now: Millis) -> (Vec<Record>, Option<Mark>) {
         let room = take.ceiling.as_ref().map_or(usize::MAX, |ceiling| {
             ceiling.max.saturating_sub(self.marks(&take.tenant, &ceiling.bucket).len())
         });
-        let marks = self.marks(&take.tenant, &take.bucket).iter();
+        let start = take.after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let marks = self.marks(&take.tenant, &take.bucket).range((start, Bound::Unbounded));
         let room = take.limit.min(room);
         let mut moved = Vec::new();
-        for mark in marks.take_while(|mark| take.ranks.admit(mark.rank)).take(TAKE_LOOKS) {
+        for (nth, mark) in marks.take_while(|mark| take.ranks.admit(mark.rank)).enumerate() {
             if moved.len() == room {
                 break;
             }
@@ -287,8 +288,11 @@ impl State {
                 Choice::Leave => {}
                 Choice::Stop => break,
             }
+            if nth + 1 == TAKE_LOOKS && moved.len() < room {
+                return (moved, Some(mark.clone()));
+            }
         }
-        moved
+        (moved, None)
     }
 
     fn marks(&self, tenant: &Tenant, bucket: &str) -> &BTreeSet<Mark> {

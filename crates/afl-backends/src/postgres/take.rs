@@ -54,6 +54,12 @@ impl From<Error> for Stop {
     }
 }
 
+/// The records of a take as they will be, and where it gave up.
+struct Chosen {
+    moves: Vec<Record>,
+    gave_up_at: Option<Mark>,
+}
+
 /// Whether to look at another page.
 #[derive(PartialEq, Eq)]
 enum More {
@@ -83,15 +89,15 @@ impl Taker<'_> {
 
     async fn attempt(self, session: Session, take: &Take) -> Result<Taken, Stop> {
         let client = session.client();
-        let moves = if take.ceiling.is_some() {
+        let Chosen { moves, gave_up_at } = if take.ceiling.is_some() {
             client.batch_execute(BEGIN).await?;
             let room = room(client, take).await?;
             self.choose(client, take, room).await?
         } else {
-            let (begun, moves) =
+            let (begun, chosen) =
                 join(client.batch_execute(BEGIN), self.choose(client, take, take.limit)).await;
             begun?;
-            moves?
+            chosen?
         };
         for record in &moves {
             self.limits.check_body(&record.content).map_err(Stop::Given)?;
@@ -99,7 +105,7 @@ impl Taker<'_> {
         if moves.is_empty() {
             client.batch_execute(COMMIT).await?;
             session.finish();
-            return Ok(Taken::default());
+            return Ok(Taken { gave_up_at, ..Taken::default() });
         }
         let mut rows = Rows::default();
         for moved in sorted(&moves) {
@@ -126,30 +132,30 @@ impl Taker<'_> {
         session.finish();
         self.took(take, &moves);
         // The take stands; a read that failed would have taken the transaction with it.
-        Ok(Taken { moved: moves, beside: beside.map_err(Stop::Unknown)? })
+        Ok(Taken { moved: moves, beside: beside.map_err(Stop::Unknown)?, gave_up_at })
     }
 
     /// Locks records until enough are chosen, page by page.
-    async fn choose(self, client: &ClientWrapper, take: &Take, room: usize) -> Result<Vec<Record>, Error> {
+    async fn choose(self, client: &ClientWrapper, take: &Take, room: usize) -> Result<Chosen, Error> {
         let mut moves: Vec<Record> = Vec::new();
-        let mut after: Option<Mark> = None;
+        let mut after = take.after.clone();
         let mut looked = 0;
-        while moves.len() < room && looked < TAKE_LOOKS {
+        while moves.len() < room {
+            if looked == TAKE_LOOKS {
+                return Ok(Chosen { moves, gave_up_at: after });
+            }
             let lacking = room - moves.len();
-            let page = if after.is_none() { lacking } else { lacking.max(NEXT_PAGE) };
+            let page = if looked == 0 { lacking } else { lacking.max(NEXT_PAGE) };
             let page = page.min(TAKE_LOOKS - looked);
             let records = lock(client, take, after.as_ref(), page).await?;
             looked += page;
-            after = records.last().map(|last| {
-                let rank = last.content.place.as_ref().map_or(0, |place| place.rank);
-                Mark { rank, scope: last.key.scope.clone(), id: last.key.id.clone() }
-            });
+            after = records.last().map(Mark::of);
             let is_last = records.len() < page;
             if self.move_some(take, records, room, &mut moves) == More::No || is_last {
                 break;
             }
         }
-        Ok(moves)
+        Ok(Chosen { moves, gave_up_at: None })
     }
 
     /// Chooses among the records of a page.

@@ -4,13 +4,13 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use afl_store::Millis;
-use afl_store::backend::{Batch, Change, Choice, Expect, StoreError, TAKE_LOOKS, Take, Taken};
+use afl_store::backend::{Batch, Change, Choice, Expect, Mark, StoreError, TAKE_LOOKS, Take, Taken};
 use afl_store::record::{Content, Key, Record};
 use rusqlite::{Connection, params};
 
 use super::LIMITS;
-use super::read::{clamp, get, in_bucket};
-use super::row::{Unreadable, body, columns, record};
+use super::read::{FIRST_PAGE, NEXT_PAGE, clamp, get};
+use super::row::{Unreadable, body, mark, record};
 
 /// Why one commit or take was not done. The transaction goes on without it, since it wrote nothing yet.
 pub(super) enum Undone {
@@ -73,7 +73,7 @@ pub(super) fn take(connection: &Connection, take: &Take, now: Millis) -> Result<
             take.limit.min(ceiling.max - there)
         }
     };
-    let moved = choose(connection, take, room, now)?;
+    let (moved, gave_up_at) = choose(connection, take, room, now)?;
     for record in &moved {
         LIMITS.check_body(&record.content).map_err(Undone::Refused)?;
     }
@@ -86,31 +86,50 @@ pub(super) fn take(connection: &Connection, take: &Take, now: Millis) -> Result<
         Err(Unreadable::Store(_)) => Ok(None),
         Err(Unreadable::Sqlite(error)) => Err(error),
     });
-    Ok(Taken { beside: beside.collect::<Result<_, _>>()?, moved })
+    Ok(Taken { beside: beside.collect::<Result<_, _>>()?, moved, gave_up_at })
 }
 
-fn choose(connection: &Connection, take: &Take, room: usize, now: Millis) -> Result<Vec<Record>, Undone> {
-    let mut statement = connection.prepare_cached(in_bucket!("rank <= ?3", "ASC"))?;
-    let values = params![take.tenant.as_str(), take.bucket, take.ranks.highest(), clamp(TAKE_LOOKS)];
-    let mut rows = statement.query(values)?;
+/// What is moved, as it is afterwards, and where it gave up.
+fn choose(
+    connection: &Connection,
+    take: &Take,
+    room: usize,
+    now: Millis,
+) -> Result<(Vec<Record>, Option<Mark>), Undone> {
+    let (tenant, highest, looks) = (take.tenant.as_str(), take.ranks.highest(), clamp(TAKE_LOOKS));
+    let mut statement = connection.prepare_cached(take.after.as_ref().map_or(FIRST_PAGE, |_| NEXT_PAGE))?;
+    let mut rows = match &take.after {
+        None => statement.query(params![tenant, take.bucket, highest, looks])?,
+        Some(Mark { rank, scope, id }) => {
+            statement.query(params![tenant, take.bucket, highest, looks, rank, scope, id])?
+        }
+    };
     let mut moved = Vec::new();
-    while moved.len() < room {
+    for looked in 1.. {
+        if moved.len() == room {
+            break;
+        }
         let Some(row) = rows.next()? else { break };
-        let record = match record(row, &take.tenant) {
-            Ok(record) => record,
+        match record(row, &take.tenant) {
+            Ok(record) => {
+                let choice = catch_unwind(AssertUnwindSafe(|| (take.mover)(&record, now)));
+                match choice.map_err(Undone::Panicked)? {
+                    Choice::Move(content) => {
+                        moved.push(Record { version: record.version + 1, content, ..record });
+                    }
+                    Choice::Leave => {}
+                    Choice::Stop => break,
+                }
+            }
             // A damaged record must not stand in the way of all behind it; whoever reads it is told.
-            Err(Unreadable::Store(_)) => continue,
+            Err(Unreadable::Store(_)) => {}
             Err(Unreadable::Sqlite(error)) => return Err(error.into()),
-        };
-        let choice =
-            catch_unwind(AssertUnwindSafe(|| (take.mover)(&record, now))).map_err(Undone::Panicked)?;
-        match choice {
-            Choice::Move(content) => moved.push(Record { version: record.version + 1, content, ..record }),
-            Choice::Leave => {}
-            Choice::Stop => break,
+        }
+        if looked == TAKE_LOOKS && moved.len() < room {
+            return Ok((moved, Some(mark(row)?)));
         }
     }
-    Ok(moved)
+    Ok((moved, None))
 }
 
 fn version(connection: &Connection, key: &Key) -> Result<Option<u64>, Undone> {

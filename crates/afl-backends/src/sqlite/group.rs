@@ -13,7 +13,7 @@ use super::apply::{self, Undone};
 
 pub(super) enum Job {
     Commit(Batch, Reply<()>),
-    Take(Take, Reply<Taken>),
+    Take(Box<Take>, Reply<Taken>),
 }
 
 const LIGHT_WRITES: usize = 32;

@@ -61,7 +61,9 @@ macro_rules! in_bucket {
         )
     };
 }
-pub(super) use in_bucket;
+
+pub(super) const FIRST_PAGE: &str = in_bucket!("rank <= ?3", "ASC");
+pub(super) const NEXT_PAGE: &str = in_bucket!("rank <= ?3 AND (rank, scope, id) > (?5, ?6, ?7)", "ASC");
 
 const ONE: &str =
     concat!("SELECT ", columns!(), " FROM records WHERE tenant = ?1 AND scope = ?2 AND id = ?3");
@@ -70,7 +72,7 @@ const NEXT_HEAD: &str = "SELECT bucket, rank FROM records INDEXED BY placed WHER
 const FIRST_HEAD: &str = "SELECT bucket, rank FROM records INDEXED BY placed WHERE tenant = ?1 AND bucket >= ?2 \
      ORDER BY bucket, rank LIMIT 1";
 const ANY_IN_BUCKET: &str = "SELECT 1 FROM records INDEXED BY placed WHERE tenant = ?1 AND bucket = ?2 \
-     AND rank <= ?3 LIMIT 1";
+     AND rank BETWEEN ?3 AND ?4 LIMIT 1";
 
 impl Readers {
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
@@ -110,12 +112,11 @@ impl Readers {
                 match (order, after) {
                     (Order::Ascending, None) => {
                         let values = params![tenant_name, bucket, highest, limit];
-                        page(connection, in_bucket!("rank <= ?3", "ASC"), values, tenant, |_| true)
+                        page(connection, FIRST_PAGE, values, tenant, |_| true)
                     }
                     (Order::Ascending, Some(Mark { rank, scope, id })) => {
-                        let sql = in_bucket!("rank <= ?3 AND (rank, scope, id) > (?5, ?6, ?7)", "ASC");
                         let values = params![tenant_name, bucket, highest, limit, rank, scope, id];
-                        page(connection, sql, values, tenant, |_| true)
+                        page(connection, NEXT_PAGE, values, tenant, |_| true)
                     }
                     // Only one upper bound, since the index is searched by the first of two.
                     (Order::Descending, Some(Mark { rank, scope, id })) if *rank <= highest => {
@@ -154,7 +155,9 @@ impl Readers {
     pub(super) fn is_empty(&self, take: &Take) -> Result<bool, StoreError> {
         self.read(|connection| {
             let mut statement = connection.prepare_cached(ANY_IN_BUCKET)?;
-            Ok(!statement.exists(params![take.tenant.as_str(), take.bucket, take.ranks.highest()])?)
+            let lowest = take.after.as_ref().map_or(i64::MIN, |after| after.rank);
+            let values = params![take.tenant.as_str(), take.bucket, lowest, take.ranks.highest()];
+            Ok(!statement.exists(values)?)
         })
     }
 

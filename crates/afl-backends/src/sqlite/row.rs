@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use afl_store::backend::StoreError;
+use afl_store::backend::{Mark, StoreError};
 use afl_store::record::{Content, Key, Place, Record, Seal, Tenant};
 use rusqlite::Row;
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -40,8 +40,13 @@ pub(super) fn record(row: &Row<'_>, tenant: &Tenant) -> Result<Record, Unreadabl
     }
 }
 
+/// Where the record of a row stands, even if the rest is damaged.
+pub(super) fn mark(row: &Row<'_>) -> rusqlite::Result<Mark> {
+    Ok(Mark { rank: row.get(4)?, scope: text(row, 0)?.into(), id: text(row, 1)?.into_owned() })
+}
+
 /// Owned when it is damaged: then as much as can be read.
-fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<Cow<'a, str>, Unreadable> {
+fn text<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<Cow<'a, str>> {
     Ok(String::from_utf8_lossy(row.get_ref(column)?.as_bytes().map_err(rusqlite::Error::from)?))
 }
 

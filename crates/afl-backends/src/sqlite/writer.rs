@@ -79,7 +79,7 @@ impl Writer {
     }
 
     pub(super) async fn take(&self, take: Take) -> Result<Taken, StoreError> {
-        self.ask(|reply| Job::Take(take, reply)).await
+        self.ask(|reply| Job::Take(take.into(), reply)).await
     }
 
     pub(super) fn stats(&self) -> Stats {

@@ -279,8 +279,10 @@ async fn calls(store: &Postgres, id: &str) {
         let durability = afl_store::backend::Durability::Relaxed;
         let beside = Beside::Keys(Arc::new(|moved: &[Record]| vec![moved[0].key.clone()]));
         let mover = Arc::new(|_: &_, _| Choice::Move(placed("taken")));
+        let after = Some(Mark::before(0));
+        let ranks = Ranks::All;
         store
-            .take(Take { tenant, bucket, ranks: Ranks::All, limit: 3, ceiling, durability, mover, beside })
+            .take(Take { tenant, bucket, ranks, after, limit: 3, ceiling, durability, mover, beside })
             .await
             .unwrap();
     }

@@ -70,6 +70,7 @@ fn take(limit: usize) -> Take {
         tenant: key("").tenant,
         bucket: "queue".to_owned(),
         ranks: Ranks::All,
+        after: None,
         limit,
         ceiling: None,
         durability: Durability::Relaxed,

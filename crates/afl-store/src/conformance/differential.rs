@@ -188,10 +188,16 @@ impl History {
         let wanted: Vec<Key> = (0..self.seeded.below(3)).map(|_| self.key()).collect();
         let ceiling = (self.seeded.below(2) == 0)
             .then(|| Ceiling { bucket: (*self.seeded.pick(&BUCKETS)).to_owned(), max: self.seeded.below(6) });
+        let mark = Mark {
+            rank: *self.seeded.pick(&RANKS),
+            scope: (*self.seeded.pick(&SCOPES)).into(),
+            id: (*self.seeded.pick(&IDS)).to_owned(),
+        };
         Take {
             tenant: self.tenant(),
             bucket: (*self.seeded.pick(&BUCKETS)).to_owned(),
             ranks: self.ranks(),
+            after: (self.seeded.below(3) == 0).then_some(mark),
             limit: self.seeded.below(4),
             ceiling,
             durability: self.durability(),

@@ -85,6 +85,7 @@ pub(super) fn take(from: &str, into: &str, limit: usize) -> Take {
         tenant: acme(),
         bucket: from.to_owned(),
         ranks: Ranks::All,
+        after: None,
         limit,
         ceiling: None,
         durability: Durability::Relaxed,

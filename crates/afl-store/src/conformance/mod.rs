@@ -82,6 +82,7 @@ macro_rules! conformance {
                 takes::a_take_keeps_below_its_ceiling,
                 takes::a_ceiling_may_be_the_bucket_of_the_take,
                 takes::a_take_gives_up_after_its_looks,
+                takes::a_take_begins_behind_a_record,
                 takes::a_take_that_grows_a_body_too_much_moves_nothing,
                 takes::the_mover_sees_the_clock_of_the_store,
                 takes::a_taken_record_is_the_takers,

@@ -7,7 +7,7 @@ use super::given::{
     acme, batch, bucket, buckets, conflict, content, delete, ids, insert, key, moved, page, placed, read,
     take, taken, too_large, update, write,
 };
-use crate::backend::{Backend, Beside, Ceiling, Choice, Durability, Ranks, TAKE_LOOKS, Take, Taken};
+use crate::backend::{Backend, Beside, Ceiling, Choice, Durability, Mark, Ranks, TAKE_LOOKS, Take, Taken};
 use crate::record::Content;
 
 pub async fn the_lowest_rank_is_taken_first(fixture: &dyn Fixture) {
@@ -78,7 +78,7 @@ pub async fn what_is_wanted_beside_is_read_in_the_same_go(fixture: &dyn Fixture)
     };
     let beside = || Beside::Keys(Arc::new(wanted));
     let found = store.take(Take { beside: beside(), ..take("ready", "running", 2) }).await;
-    let Taken { moved: records, beside: found } = found.expect("nothing stands against the take");
+    let Taken { moved: records, beside: found, .. } = found.expect("nothing stands against the take");
     assert_eq!(ids(&records), ["0000", "0001"]);
     let bodies: Vec<_> = found.iter().map(|found| Some(found.as_ref()?.content.clone())).collect();
     // The last is as the take left it.
@@ -142,9 +142,33 @@ pub async fn a_take_gives_up_after_its_looks(fixture: &dyn Fixture) {
         (record.key.id == last).then(|| moved(record, "running")).into()
     });
     let find = Take { mover, ..take("ready", "running", 1) };
-    assert!(taken(&store, find.clone()).await.is_empty());
-    taken(&store, take("ready", "running", 1)).await;
-    assert_eq!(taken(&store, find).await.len(), 1);
+    let Taken { moved, gave_up_at, .. } = store.take(find.clone()).await.expect("the store answers");
+    assert!(moved.is_empty());
+    let at = gave_up_at.expect("the last one was not looked at");
+    assert_eq!((at.rank, at.id.as_str()), (0, format!("{:04}", TAKE_LOOKS - 1).as_str()));
+    let found = store.take(Take { after: Some(at), ..find }).await.expect("the store answers");
+    assert_eq!((found.moved.len(), found.gave_up_at), (1, None));
+}
+
+pub async fn a_take_begins_behind_a_record(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let ranked = [("a", 1), ("b", 2), ("c", 2), ("d", 3)];
+    write(&store, ranked.map(|(id, rank)| insert(key("run", id), placed("ready", rank)))).await;
+    let behind = |after, highest| {
+        let ranks = Ranks::UpTo(highest);
+        Take { after: Some(after), ranks, ..take("ready", "ready", 9) }
+    };
+    let mark = |rank, id: &str| Mark { rank, scope: "run".into(), id: id.to_owned() };
+    for (after, highest, expected) in [
+        (Mark::before(i64::MIN), i64::MAX, &["a", "b", "c", "d"][..]),
+        (Mark::before(2), i64::MAX, &["b", "c", "d"]),
+        (mark(2, "b"), i64::MAX, &["c", "d"]),
+        (mark(2, "b"), 2, &["c"]),
+        (mark(2, "x"), 2, &[]),
+        (mark(3, "d"), i64::MAX, &[]),
+    ] {
+        assert_eq!(ids(&taken(&store, behind(after.clone(), highest)).await), expected, "{after:?}");
+    }
 }
 
 pub async fn a_take_that_grows_a_body_too_much_moves_nothing(fixture: &dyn Fixture) {

@@ -1,7 +1,6 @@
 //! Hands out tasks: the most urgent first, each to one holder under a lease.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
 
 use afl_engine::event::{Event, Payload};
@@ -9,59 +8,16 @@ use afl_engine::history::{Actor, Move};
 use afl_engine::id::RunId;
 use afl_engine::policy::Effect;
 use afl_engine::run::{Control, Run};
-use afl_engine::task::{DEFAULT_TASK_LIST, Lease, Task, TaskKind, TaskState};
+use afl_engine::task::{Lease, Task, TaskKind, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 
+use super::looks::Open;
 use super::turns::{Class, Stopped, Stretch};
-use super::{Queue, Ticket};
-use crate::backend::{Beside, Ceiling, Choice, Durability, Head, Mover, Ranks, Take, Taken};
+use super::{Queue, Request, Ticket};
+use crate::backend::{Beside, Ceiling, Choice, Durability, Mark, Mover, Ranks, Take, Taken};
 use crate::record::{Key, Record};
 use crate::store::{Error, Stored, bucket, decode, encode, event_beside, run_record, urgency};
-
-/// What an agent asks for.
-#[derive(Clone, Debug)]
-pub struct Request {
-    pub names: Names,
-    pub lists: Vec<String>,
-    /// What the agent has; tasks that need something else are left.
-    pub capabilities: Vec<String>,
-    /// The name of the agent's server; tasks that want another are left to it for a while.
-    pub server: Option<String>,
-    pub max: usize,
-    /// How long nobody else gets the task unless the holder extends.
-    pub lease: Millis,
-    pub owner: String,
-}
-
-impl Request {
-    /// One task of the default list, under a lease of a minute.
-    pub fn new(names: Names, owner: &str) -> Self {
-        let lists = vec![DEFAULT_TASK_LIST.to_owned()];
-        Self {
-            names,
-            lists,
-            capabilities: Vec::new(),
-            server: None,
-            max: 1,
-            lease: Millis(60_000),
-            owner: owner.to_owned(),
-        }
-    }
-}
-
-/// Which facets an agent can do. A name without a dot stands for the facet of that name in every namespace.
-#[derive(Clone)]
-pub enum Names {
-    All,
-    Only(Vec<String>),
-    /// Those for which the function has a handler, by their whole names. What it says of the handler is noted with each
-    /// claim; it may be nothing.
-    Which(Handlers),
-}
-
-/// What can be said of the handler of a facet; nothing where there is none.
-pub type Handlers = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// A task in the hands of an agent.
 #[derive(Clone, PartialEq, Debug)]
@@ -80,11 +36,11 @@ impl Claim {
 }
 
 /// How often a take is made again for tasks of one facet with different policies, which are taken apart.
-const TAKES: usize = 8;
+const CLASSES: usize = 8;
 
 impl Queue {
-    /// Hands out up to `max` tasks; none when none is there. One look says where tasks wait, unless that can be guessed;
-    /// what comes during the claim is for the next one.
+    /// Hands out up to `max` tasks; none when none is there. One look says where tasks wait, unless that is known or can
+    /// be guessed; what comes during the claim is for the next one.
     pub async fn claim(&self, request: &Request) -> Result<Vec<Claim>, Error> {
         let mut claims = Vec::new();
         if request.max == 0 {
@@ -92,36 +48,62 @@ impl Queue {
         }
         if let Some(bucket) = self.turns.guess(&request.owner).filter(|bucket| request.admits_bucket(bucket))
         {
-            claims = self.take(request, &bucket, Ranks::All, request.max).await?.claims;
+            let open = Open::guessed(bucket);
+            claims = self.take(request, &open, Ranks::All, request.max).await?.claims;
             if !claims.is_empty() {
                 self.turns.guessed();
                 return Ok(claims);
             }
         }
-        let open = self.heads_for(request).await?;
-        if open.is_empty() {
-            self.turns.nothing_waits(&request.owner);
+        if let Some(known) = self.known_for(request).await? {
+            self.claim_open(request, known, &mut claims).await?;
         }
-        for stretch in self.turns.stretches(open) {
-            if claims.len() == request.max || (stretch.ranks == Ranks::All && !claims.is_empty()) {
-                break;
+        if claims.is_empty() {
+            let open = self.open_for(request).await?;
+            if open.is_empty() {
+                self.turns.nothing_waits(&request.owner);
             }
-            self.claim_stretch(request, stretch, &mut claims).await?;
+            self.claim_open(request, open, &mut claims).await?;
         }
         claims.sort_by_cached_key(|claim| urgency(&claim.task));
         Ok(claims)
     }
 
-    /// The buckets that may hold what is asked for.
-    async fn heads_for(&self, request: &Request) -> Result<Vec<Head>, Error> {
+    /// The buckets that may hold what is asked for, if that is known for all lists.
+    async fn known_for(&self, request: &Request) -> Result<Option<Vec<Open>>, Error> {
+        let now = self.store.now().await?;
+        let known = request.lists.iter().map(|list| {
+            let prefix = bucket::tasks(list, "");
+            Some(request.admitted(&prefix, self.turns.known(&prefix, now)?))
+        });
+        Ok(known.collect::<Option<Vec<_>>>().map(|known| known.concat()))
+    }
+
+    /// The buckets that may hold what is asked for, by a look.
+    async fn open_for(&self, request: &Request) -> Result<Vec<Open>, Error> {
         let mut open = Vec::new();
         for list in &request.lists {
             let prefix = bucket::tasks(list, "");
-            let found = self.store.heads(&prefix).await?;
-            self.turns.forget_others(&prefix, &found);
-            open.extend(found.into_iter().filter(|head| request.admits(&head.bucket[prefix.len()..])));
+            let watch = self.store.watch(&prefix);
+            let found = self.turns.looked(&prefix, watch, self.store.heads(&prefix).await?);
+            open.extend(request.admitted(&prefix, found));
         }
         Ok(open)
+    }
+
+    async fn claim_open(
+        &self,
+        request: &Request,
+        open: Vec<Open>,
+        claims: &mut Vec<Claim>,
+    ) -> Result<(), Error> {
+        for stretch in self.turns.stretches(open) {
+            if claims.len() == request.max || (stretch.ranks == Ranks::All && !claims.is_empty()) {
+                break;
+            }
+            self.claim_stretch(request, stretch, claims).await?;
+        }
+        Ok(())
     }
 
     /// Gives each bucket an equal share of what is wanted, and what one leaves to the others. A store that fails does
@@ -135,18 +117,18 @@ impl Queue {
         while !stretch.buckets.is_empty() {
             let mut more = Vec::new();
             let buckets = stretch.buckets.len();
-            for (nth, bucket) in stretch.buckets.into_iter().enumerate() {
+            for (nth, open) in stretch.buckets.into_iter().enumerate() {
                 let wanted = request.max - claims.len();
                 if wanted == 0 {
                     return Ok(());
                 }
                 let share = wanted.div_ceil(buckets - nth);
-                let taken = match self.take(request, &bucket, stretch.ranks, share).await {
+                let taken = match self.take(request, &open, stretch.ranks, share).await {
                     Err(_) if !claims.is_empty() => return Ok(()),
                     taken => taken?,
                 };
                 if taken.count == share {
-                    more.push(bucket);
+                    more.push(open);
                 }
                 claims.extend(taken.claims);
             }
@@ -159,24 +141,34 @@ impl Queue {
     async fn take(
         &self,
         request: &Request,
-        bucket: &str,
+        open: &Open,
         ranks: Ranks,
         share: usize,
     ) -> Result<HandedOut, Error> {
+        let bucket = open.bucket.as_str();
         let mut all = HandedOut::default();
+        let mut after = Mark::before(open.rank);
         let mut class = self.turns.class(bucket);
         // Whose limit let nothing be looked at.
         let mut full = None;
-        for _ in 0..TAKES {
+        let mut classes = 0;
+        while classes < CLASSES {
             let stopped = Stopped::nowhere();
             let take = self.take_of(request, bucket, ranks, class, &stopped);
-            let taken = match self.store.backend().take(Take { limit: share - all.count, ..take }).await {
+            let take = Take { limit: share - all.count, after: Some(after.clone()), ..take };
+            let taken = match self.store.backend().take(take).await {
                 Err(_) if all.count > 0 => break,
                 taken => taken?,
             };
             let count = taken.moved.len();
             all.count += count;
+            let gave_up_at = taken.gave_up_at.clone();
             all.claims.extend(self.hand_out(taken).await?);
+            if let Some(mark) = gave_up_at {
+                after = mark;
+                continue;
+            }
+            classes += 1;
             class = match stopped.at() {
                 Some(other) if all.count < share => {
                     self.turns.met(bucket, other);
@@ -196,6 +188,12 @@ impl Queue {
         if all.count > 0 {
             self.turns.took_from(bucket);
         }
+        match all.claims.last() {
+            Some(Claim { task, .. }) if all.count == share => {
+                self.turns.filled(open, urgency(task), task.updated);
+            }
+            Some(_) | None => self.turns.emptied(open),
+        }
         Ok(all)
     }
 
@@ -211,6 +209,7 @@ impl Queue {
             tenant: self.store.tenant().clone(),
             bucket: bucket.to_owned(),
             ranks,
+            after: None,
             limit: request.max,
             ceiling: class
                 .limit
@@ -333,61 +332,6 @@ fn events_and_runs(tasks: &[Record]) -> Vec<Key> {
     let runs: BTreeMap<&str, &Record> = tasks.iter().map(|task| (&*task.key.scope, task)).collect();
     let run = |task: &Record| Key { id: run_record(), ..task.key.clone() };
     tasks.iter().map(event).chain(runs.into_values().map(run)).collect()
-}
-
-impl Request {
-    fn admits_bucket(&self, bucket: &str) -> bool {
-        let end = |list: &String| bucket.strip_prefix(&bucket::tasks(list, ""));
-        self.lists.iter().filter_map(end).any(|end| self.admits(end))
-    }
-
-    /// Whether tasks of a bucket are asked for, by the end of its name.
-    fn admits(&self, end: &str) -> bool {
-        let (name, mut needs) = bucket::name_and_needs(end);
-        needs.all(|need| self.has(need)) && self.names.admit(name)
-    }
-
-    /// Whether this task may be handed out to who asks, whatever list it is on.
-    pub(super) fn admits_task(&self, task: &Task, now: Millis) -> bool {
-        self.names.admit(&task.name)
-            && task.policy.needs.iter().all(|need| self.has(need))
-            && !task.is_left_to_another(self.server.as_deref(), now)
-    }
-
-    fn has(&self, need: &str) -> bool {
-        self.capabilities.iter().any(|has| has == need)
-    }
-}
-
-impl Names {
-    /// A qualified name admits only itself, so that no facet is done by the handler of a namesake.
-    fn admit(&self, name: &str) -> bool {
-        let short = name.rsplit('.').next().unwrap_or(name);
-        match self {
-            Self::All => true,
-            Self::Only(names) => names.iter().any(|offered| offered == name || offered == short),
-            Self::Which(handler) => handler(name).is_some(),
-        }
-    }
-
-    /// What is to be noted of the handler of a task.
-    pub(super) fn handler(&self, name: &str) -> String {
-        match self {
-            Self::All | Self::Only(_) => String::new(),
-            // It was admitted for this claim; a handler that went meanwhile has nothing to note.
-            Self::Which(handler) => handler(name).unwrap_or_default(),
-        }
-    }
-}
-
-impl fmt::Debug for Names {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::All => f.write_str("All"),
-            Self::Only(names) => f.debug_tuple("Only").field(names).finish(),
-            Self::Which(_) => f.write_str("Which"),
-        }
-    }
 }
 
 impl Claim {

@@ -3,9 +3,11 @@
 mod claim;
 mod claim_step;
 mod continuing;
+mod looks;
 mod note;
 mod outcome;
 mod refusal;
+mod request;
 mod settle;
 mod sweep;
 mod system;
@@ -17,10 +19,11 @@ use serde::{Deserialize, Serialize};
 use crate::entropy::Entropy;
 use crate::store::Store;
 
-pub use claim::{Claim, Handlers, Names, Request};
+pub use claim::Claim;
 pub use continuing::Continued;
 pub use note::{LogLevel, LogLine, LogPage, LogStream};
 pub use refusal::Refusal;
+pub use request::{Handlers, Names, Request};
 pub use settle::Settled;
 pub use sweep::{Swept, Upkeep};
 pub use system::Order;

@@ -133,8 +133,10 @@ impl Queue {
             swept.note_next(&head);
             return Ok(());
         }
+        let mut after = None;
         loop {
             let take = Take {
+                after,
                 ranks: Ranks::UpTo(now.0),
                 mover: Arc::new(|record, now| {
                     // One that is damaged stays where it is, for the doctor to find.
@@ -146,11 +148,12 @@ impl Queue {
                 }),
                 ..self.page_of(bucket::TIMERS.to_owned())
             };
-            let moved = self.store.backend().take(take).await?.moved.len();
-            swept.due += moved;
-            if moved < PAGE {
+            let taken = self.store.backend().take(take).await?;
+            swept.due += taken.moved.len();
+            if taken.moved.len() < PAGE && taken.gave_up_at.is_none() {
                 break;
             }
+            after = taken.gave_up_at;
         }
         self.look_for_next(bucket::TIMERS, swept).await
     }
@@ -175,13 +178,15 @@ impl Queue {
         if self.store.run(run).await?.is_none_or(|run| run.item.control != Control::Go) {
             return Ok(0);
         }
-        let mut returned = 0;
+        let (mut returned, mut after) = (0, None);
         loop {
-            let moved = self.store.backend().take(self.page_of(bucket::held(run))).await?.moved.len();
-            returned += moved;
-            if moved < PAGE {
+            let take = Take { after, ..self.page_of(bucket::held(run)) };
+            let taken = self.store.backend().take(take).await?;
+            returned += taken.moved.len();
+            if taken.moved.len() < PAGE && taken.gave_up_at.is_none() {
                 return Ok(returned);
             }
+            after = taken.gave_up_at;
         }
     }
 
@@ -191,6 +196,7 @@ impl Queue {
             tenant: self.store.tenant().clone(),
             bucket,
             ranks: Ranks::All,
+            after: None,
             limit: PAGE,
             ceiling: None,
             durability: Durability::Relaxed,

@@ -140,6 +140,19 @@ impl World {
         id
     }
 
+    /// Makes the tasks of these steps unreadable.
+    async fn damage(&self, steps: impl IntoIterator<Item = &StepId>) {
+        let key = |step: &StepId| self.store().run_key(&self.run, format!("t/{step}"));
+        let keys: Vec<Key> = steps.into_iter().map(key).collect();
+        let hurt = |record: Record| {
+            let Record { key, version, mut content } = record;
+            content.body[5] ^= 1;
+            Write { key, expect: Expect::Version(version), change: Change::Put(content) }
+        };
+        let writes = self.memory.get(&keys).await.unwrap().into_iter().flatten().map(hurt).collect();
+        self.store().write(writes, Durability::Durable).await.unwrap();
+    }
+
     async fn claim(&self, names: &[&str], max: usize) -> Vec<Claim> {
         let names = match names {
             [] => Names::All,
@@ -257,17 +270,7 @@ async fn g13_more_unreadable_tasks_than_a_round_looks_at_hide_none_that_can_be_r
     world.clock.advance(Millis(1));
     claims.extend(world.claim(&[], 1).await);
     let last = claims.pop().expect("all were claimed").ticket.step;
-    let keys: Vec<Key> = claims
-        .iter()
-        .map(|claim| world.store().run_key(&world.run, format!("t/{}", claim.ticket.step)))
-        .collect();
-    let hurt = |record: Record| {
-        let Record { key, version, mut content } = record;
-        content.body[5] ^= 1;
-        Write { key, expect: Expect::Version(version), change: Change::Put(content) }
-    };
-    let writes = world.memory.get(&keys).await.unwrap().into_iter().flatten().map(hurt).collect();
-    world.store().write(writes, Durability::Durable).await.unwrap();
+    world.damage(claims.iter().map(|claim| &claim.ticket.step)).await;
     world.clock.advance(LEASE.plus(Millis(1)));
     let swept = world.queue.sweep_once().await.unwrap();
     assert_eq!((swept.requeued, swept.unreadable.len()), (1, 501));

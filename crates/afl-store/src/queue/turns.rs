@@ -6,10 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use afl_engine::policy::Effect;
 use afl_engine::task::Task;
+use afl_engine::time::Millis;
 use tokio::sync::watch;
 
+use super::looks::{Looks, Open};
 use crate::backend::{Head, Ranks};
 use crate::store::last_as_urgent;
+use crate::watch::Watch;
 
 /// Which names this process served last. It is not stored: processes that take turns each for themselves are fair
 /// together, and whoever starts anew begins with the oldest.
@@ -22,6 +25,7 @@ pub(super) struct Turns {
 struct Served {
     claims: u64,
     buckets: BTreeMap<String, Seen>,
+    looks: Looks,
     /// The bucket that the last claims took from, and how many of them.
     streak: (String, u32),
     /// Who found that nothing waited, at the last look: others may ask for other things.
@@ -41,7 +45,7 @@ struct Seen {
 /// A stretch of a claim: buckets that share it, in turn, and how far they may be taken from.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) struct Stretch {
-    pub(super) buckets: Vec<String>,
+    pub(super) buckets: Vec<Open>,
     pub(super) ranks: Ranks,
 }
 
@@ -51,40 +55,63 @@ impl Turns {
     ///
     /// Behind what it sees, a bucket may hold tasks of a lower priority. The last stretch takes those too, for when
     /// nothing else could be taken.
-    pub(super) fn stretches(&self, mut open: Vec<Head>) -> Vec<Stretch> {
-        if let [only] = &mut open[..] {
-            let bucket = std::mem::take(&mut only.bucket);
-            return vec![Stretch { buckets: vec![bucket], ranks: Ranks::All }];
+    pub(super) fn stretches(&self, mut open: Vec<Open>) -> Vec<Stretch> {
+        if open.len() == 1 {
+            return vec![Stretch { buckets: open, ranks: Ranks::All }];
         }
         {
             let served = self.served.borrow();
-            open.sort_by_cached_key(|head| (served.seen(&head.bucket).claim, head.rank));
+            open.sort_by_cached_key(|open| (served.seen(&open.bucket).claim, open.rank));
         }
-        let mut ends: Vec<i64> = open.iter().map(|head| last_as_urgent(head.rank)).collect();
+        let mut ends: Vec<i64> = open.iter().map(|open| last_as_urgent(open.rank)).collect();
         ends.sort_unstable();
         ends.dedup();
         let stretch = |ranks: Ranks| {
-            let open = open.iter().filter(|head| head.rank <= ranks.highest());
-            Stretch { buckets: open.map(|head| head.bucket.clone()).collect(), ranks }
+            let buckets = open.iter().filter(|open| open.rank <= ranks.highest()).cloned().collect();
+            Stretch { buckets, ranks }
         };
         ends.into_iter().map(Ranks::UpTo).chain([Ranks::All]).map(stretch).collect()
     }
 
-    /// Keeps nothing of names that have no task any more.
-    pub(super) fn forget_others(&self, prefix: &str, there: &[Head]) {
-        let is_gone = |bucket: &str| {
-            bucket.starts_with(prefix)
-                && there.binary_search_by(|head| head.bucket.as_str().cmp(bucket)).is_err()
-        };
-        self.served.send_if_modified(|served| {
+    /// What a look saw; nothing is kept of names that have no task any more.
+    pub(super) fn looked(&self, prefix: &str, watch: Watch, heads: Vec<Head>) -> Vec<Open> {
+        self.change(|served| {
+            let is_gone = |bucket: &str| {
+                bucket.starts_with(prefix)
+                    && heads.binary_search_by(|head| head.bucket.as_str().cmp(bucket)).is_err()
+            };
             served.buckets.retain(|bucket, _| !is_gone(bucket));
-            // Nobody waits for it.
+            served.looks.add(prefix, watch, heads)
+        })
+    }
+
+    /// What the last look saw, if nothing can have come since.
+    pub(super) fn known(&self, prefix: &str, now: Millis) -> Option<Vec<Open>> {
+        self.served.borrow().looks.known(prefix, now)
+    }
+
+    /// There was less in a bucket than was wanted.
+    pub(super) fn emptied(&self, open: &Open) {
+        self.change(|served| served.looks.emptied(open));
+    }
+
+    /// As many tasks as were wanted were taken from a bucket, the last of them of this rank.
+    pub(super) fn filled(&self, open: &Open, rank: i64, now: Millis) {
+        self.change(|served| served.looks.filled(open, rank, now));
+    }
+
+    /// Nobody waits for it.
+    fn change<T>(&self, change: impl FnOnce(&mut Served) -> T) -> T {
+        let mut result = None;
+        self.served.send_if_modified(|served| {
+            result = Some(change(served));
             false
         });
+        result.expect("the change was made")
     }
 
     pub(super) fn took_from(&self, bucket: &str) {
-        self.served.send_if_modified(|served| {
+        self.change(|served| {
             served.claims += 1;
             let claim = served.claims;
             served.entry(bucket).claim = claim;
@@ -93,38 +120,29 @@ impl Turns {
                 streak => *streak = (bucket.to_owned(), 1),
             }
             served.rests = None;
-            false
         });
     }
 
     pub(super) fn nothing_waits(&self, owner: &str) {
-        self.served.send_if_modified(|served| {
-            served.rests = Some(owner.to_owned());
-            false
-        });
+        self.change(|served| served.rests = Some(owner.to_owned()));
     }
 
     /// Where a task is likely to be, when nothing waited before: whatever has come since passes nobody. A guess that was
     /// wrong is followed by looks until there is reason for another.
     pub(super) fn guess(&self, owner: &str) -> Option<String> {
-        let mut guess = None;
-        self.served.send_if_modified(|served| {
-            if served.rests.as_deref() == Some(owner) && served.streak.1 >= STREAK {
+        self.change(|served| {
+            let is_likely = served.rests.as_deref() == Some(owner) && served.streak.1 >= STREAK;
+            is_likely.then(|| {
                 served.rests = None;
                 served.streak.1 = 0;
-                guess = Some(served.streak.0.clone());
-            }
-            false
-        });
-        guess
+                served.streak.0.clone()
+            })
+        })
     }
 
     /// A guess was right.
     pub(super) fn guessed(&self) {
-        self.served.send_if_modified(|served| {
-            served.streak.1 = STREAK;
-            false
-        });
+        self.change(|served| served.streak.1 = STREAK);
     }
 
     /// The class of the task that was met last.
@@ -133,10 +151,7 @@ impl Turns {
     }
 
     pub(super) fn met(&self, bucket: &str, class: Class) {
-        self.served.send_if_modified(|served| {
-            served.entry(bucket).class = class;
-            false
-        });
+        self.change(|served| served.entry(bucket).class = class);
     }
 }
 

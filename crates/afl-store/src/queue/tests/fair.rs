@@ -1,7 +1,10 @@
 //! Whose turn it is when several names have tasks.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::*;
-use crate::fault::{Fault, Faulty};
+use crate::backend::TAKE_LOOKS;
+use crate::fault::{Fault, Faulty, Verb};
 
 /// Tasks of a name, each a millisecond younger than the one before.
 async fn backlog(world: &World, name: &str, numbers: std::ops::Range<u32>) {
@@ -77,17 +80,21 @@ async fn a_limit_that_is_reached_hides_no_task_that_has_another() {
     assert_eq!(names(&world.claim(&[], 9).await), ["W.s1"]);
 }
 
-/// How often one claim reads and takes.
+/// How often one claim looks and takes.
 async fn calls(world: &World, max: usize) -> (u64, u64) {
-    let faulty = Arc::new(Faulty::new(world.memory.clone(), |_| Fault::None));
+    let looks = Arc::new(AtomicU64::new(0));
+    let count = looks.clone();
+    let faulty = Arc::new(Faulty::new(world.memory.clone(), move |call| {
+        count.fetch_add(u64::from(call.verb == Verb::Heads), Ordering::Relaxed);
+        Fault::None
+    }));
     let queue = Queue {
         store: Store::new(faulty.clone(), Tenant::new(Tenant::LOCAL).unwrap()),
         ..world.queue.clone()
     };
     let request = Request { max, lease: LEASE, ..Request::new(Names::All, "a1") };
     queue.claim(&request).await.unwrap();
-    let counts = faulty.counts();
-    (counts.calls - counts.writes(), counts.takes)
+    (looks.load(Ordering::Relaxed), faulty.counts().takes)
 }
 
 #[tokio::test]
@@ -105,7 +112,7 @@ async fn a_claim_is_one_look_and_one_take_whatever_waits() {
     world.ask(601, "c.H", Policy { limit: Some(9), ..Policy::default() }).await;
     assert_eq!(calls(&world, 1).await, (1, 2));
     calls(&world, 2).await;
-    assert_eq!(calls(&world, 1).await, (1, 1));
+    assert_eq!(calls(&world, 1).await, (0, 1));
 }
 
 #[tokio::test]
@@ -127,6 +134,43 @@ async fn a_lone_task_where_the_last_ones_were_is_taken_without_a_look() {
     assert_eq!(calls(&world, 5).await, (1, 0));
     world.ask(5, "b.G", Policy::default()).await;
     assert_eq!(calls(&world, 5).await, (1, 1));
+}
+
+#[tokio::test]
+async fn while_nothing_comes_one_look_is_enough_for_a_while() {
+    let world = World::new().await;
+    backlog(&world, "a.F", 0..9).await;
+    backlog(&world, "b.G", 10..19).await;
+    // The second look sees that there is more than one claim takes.
+    for looks in [1, 1, 0] {
+        assert_eq!(calls(&world, 2).await, (looks, 2));
+    }
+    // One that comes may be more urgent than all.
+    world.ask(20, "c.H", Policy { priority: Some(90), ..Policy::default() }).await;
+    assert_eq!(names(&world.claim(&["c.H"], 1).await), ["W.s20"]);
+    world.ask(21, "c.H", Policy { priority: Some(90), ..Policy::default() }).await;
+    assert_eq!(calls(&world, 1).await, (1, 1));
+    // It was the last of its name.
+    assert_eq!(calls(&world, 2).await, (0, 3));
+    // One that was passed over may be free by now.
+    for (millis, looks) in [(1, 1), (999, 0), (1, 1)] {
+        world.clock.advance(Millis(millis));
+        assert_eq!(calls(&world, 2).await.0, looks);
+    }
+    // There is less than the look promised, and so there is another.
+    assert_eq!(names(&world.claim(&[], 99).await).len(), 4);
+    assert_eq!(calls(&world, 2).await, (1, 0));
+}
+
+#[tokio::test]
+async fn what_is_behind_many_tasks_that_cannot_be_read_is_found() {
+    let world = World::new().await;
+    for number in 0..=u32::try_from(TAKE_LOOKS).unwrap() {
+        let step = world.ask(number, "a.F", Policy::default()).await;
+        world.damage([&step]).await;
+    }
+    world.ask(5_000, "a.F", Policy::default()).await;
+    assert_eq!(names(&world.claim(&[], 1).await), ["W.s5000"]);
 }
 
 #[tokio::test]

@@ -1,0 +1,96 @@
+//! What the last looks at the queues saw, good for as long as nothing comes into them.
+
+use std::collections::BTreeMap;
+
+use afl_engine::time::Millis;
+
+use crate::backend::Head;
+use crate::watch::Watch;
+
+/// How long a look is good for at most: a task may become free without coming into its queue, as when the server that it
+/// wanted stays away.
+const LASTS: Millis = Millis(1_000);
+
+/// One look for each prefix of buckets.
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    count: u64,
+    by_prefix: BTreeMap<String, Look>,
+}
+
+#[derive(Debug)]
+struct Look {
+    number: u64,
+    /// Made before the look.
+    watch: Watch,
+    /// Whether more can be taken by it.
+    is_good: bool,
+    /// When the first tasks were taken by it.
+    since: Option<Millis>,
+    /// Their ranks rise with what is taken.
+    heads: Vec<Head>,
+}
+
+/// A bucket that may hold tasks, from a rank on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Open {
+    pub(super) bucket: String,
+    pub(super) rank: i64,
+    /// By which look.
+    look: u64,
+}
+
+impl Open {
+    /// Without a look.
+    pub(super) fn guessed(bucket: String) -> Self {
+        Self { bucket, rank: i64::MIN, look: 0 }
+    }
+}
+
+impl Looks {
+    /// What a new look saw.
+    pub(super) fn add(&mut self, prefix: &str, watch: Watch, heads: Vec<Head>) -> Vec<Open> {
+        self.count += 1;
+        // If the look before promised enough and this one does again, there is more than one claim takes.
+        let is_good = self.by_prefix.get(prefix).is_some_and(|last| last.since.is_some());
+        let look = Look { number: self.count, watch, is_good, since: None, heads };
+        let open = look.open();
+        self.by_prefix.insert(prefix.to_owned(), look);
+        open
+    }
+
+    /// What is known without a new look.
+    pub(super) fn known(&self, prefix: &str, now: Millis) -> Option<Vec<Open>> {
+        let look = self.by_prefix.get(prefix).filter(|look| look.is_good)?;
+        let is_fresh = (Millis(0)..LASTS).contains(&now.since(look.since?));
+        (is_fresh && !look.watch.has_changed()).then(|| look.open())
+    }
+
+    /// All that was wanted was there, up to this rank.
+    pub(super) fn filled(&mut self, open: &Open, rank: i64, now: Millis) {
+        let Some(look) = self.of(open) else { return };
+        look.since.get_or_insert(now);
+        if let Some(head) = look.heads.iter_mut().find(|head| head.bucket == open.bucket) {
+            head.rank = head.rank.max(rank);
+        }
+    }
+
+    /// There was less than it promised.
+    pub(super) fn emptied(&mut self, open: &Open) {
+        if let Some(look) = self.of(open) {
+            look.is_good = false;
+        }
+    }
+
+    /// The look by which a bucket is open, if there was no later one.
+    fn of(&mut self, open: &Open) -> Option<&mut Look> {
+        self.by_prefix.values_mut().find(|look| look.number == open.look)
+    }
+}
+
+impl Look {
+    fn open(&self) -> Vec<Open> {
+        let open = |head: &Head| Open { bucket: head.bucket.clone(), rank: head.rank, look: self.number };
+        self.heads.iter().map(open).collect()
+    }
+}

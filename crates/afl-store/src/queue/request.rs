@@ -1,0 +1,114 @@
+//! What an agent asks for, and which tasks that admits.
+
+use std::fmt;
+use std::sync::Arc;
+
+use afl_engine::task::{DEFAULT_TASK_LIST, Task};
+use afl_engine::time::Millis;
+
+use super::looks::Open;
+use crate::store::bucket;
+
+/// What an agent asks for.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub names: Names,
+    pub lists: Vec<String>,
+    /// What the agent has; tasks that need something else are left.
+    pub capabilities: Vec<String>,
+    /// The name of the agent's server; tasks that want another are left to it for a while.
+    pub server: Option<String>,
+    pub max: usize,
+    /// How long nobody else gets the task unless the holder extends.
+    pub lease: Millis,
+    pub owner: String,
+}
+
+impl Request {
+    /// One task of the default list, under a lease of a minute.
+    pub fn new(names: Names, owner: &str) -> Self {
+        let lists = vec![DEFAULT_TASK_LIST.to_owned()];
+        Self {
+            names,
+            lists,
+            capabilities: Vec::new(),
+            server: None,
+            max: 1,
+            lease: Millis(60_000),
+            owner: owner.to_owned(),
+        }
+    }
+}
+
+/// Which facets an agent can do. A name without a dot stands for the facet of that name in every namespace.
+#[derive(Clone)]
+pub enum Names {
+    All,
+    Only(Vec<String>),
+    /// Those for which the function has a handler, by their whole names. What it says of the handler is noted with each
+    /// claim; it may be nothing.
+    Which(Handlers),
+}
+
+/// What can be said of the handler of a facet; nothing where there is none.
+pub type Handlers = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+impl Request {
+    pub(super) fn admits_bucket(&self, bucket: &str) -> bool {
+        let end = |list: &String| bucket.strip_prefix(&bucket::tasks(list, ""));
+        self.lists.iter().filter_map(end).any(|end| self.admits(end))
+    }
+
+    /// Those of the buckets with this prefix whose tasks are asked for.
+    pub(super) fn admitted(&self, prefix: &str, open: Vec<Open>) -> Vec<Open> {
+        open.into_iter().filter(|open| self.admits(&open.bucket[prefix.len()..])).collect()
+    }
+
+    /// Whether tasks of a bucket are asked for, by the end of its name.
+    fn admits(&self, end: &str) -> bool {
+        let (name, mut needs) = bucket::name_and_needs(end);
+        needs.all(|need| self.has(need)) && self.names.admit(name)
+    }
+
+    /// Whether this task may be handed out to who asks, whatever list it is on.
+    pub(super) fn admits_task(&self, task: &Task, now: Millis) -> bool {
+        self.names.admit(&task.name)
+            && task.policy.needs.iter().all(|need| self.has(need))
+            && !task.is_left_to_another(self.server.as_deref(), now)
+    }
+
+    fn has(&self, need: &str) -> bool {
+        self.capabilities.iter().any(|has| has == need)
+    }
+}
+
+impl Names {
+    /// A qualified name admits only itself, so that no facet is done by the handler of a namesake.
+    fn admit(&self, name: &str) -> bool {
+        let short = name.rsplit('.').next().unwrap_or(name);
+        match self {
+            Self::All => true,
+            Self::Only(names) => names.iter().any(|offered| offered == name || offered == short),
+            Self::Which(handler) => handler(name).is_some(),
+        }
+    }
+
+    /// What is to be noted of the handler of a task.
+    pub(super) fn handler(&self, name: &str) -> String {
+        match self {
+            Self::All | Self::Only(_) => String::new(),
+            // It was admitted for this claim; a handler that went meanwhile has nothing to note.
+            Self::Which(handler) => handler(name).unwrap_or_default(),
+        }
+    }
+}
+
+impl fmt::Debug for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("All"),
+            Self::Only(names) => f.debug_tuple("Only").field(names).finish(),
+            Self::Which(_) => f.write_str("Which"),
+        }
+    }
+}
