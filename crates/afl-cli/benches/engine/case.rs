@@ -31,6 +31,10 @@ pub(crate) struct Case {
 pub(crate) struct Measured {
     pub(crate) kind: Kind,
     pub(crate) case: Case,
+    /// How often it was measured.
+    rounds: usize,
+    /// What a step cost in the best round, in the database too.
+    pub(crate) least_cpu_ms_per_step: f64,
     pub(crate) wall: Duration,
     pub(crate) spent: Spent,
     pub(crate) server: ServerSpent,
@@ -90,7 +94,17 @@ impl Case {
         if let Some(other) = elsewhere {
             other.stop().await;
         }
-        Measured { kind, case: self, wall, spent, server, limits: Limits::default() }
+        let cpu_ms = (spent.cpu + server.cpu).as_secs_f64() * 1e3;
+        Measured {
+            kind,
+            case: self,
+            rounds: 1,
+            least_cpu_ms_per_step: cpu_ms / self.load.steps() as f64,
+            wall,
+            spent,
+            server,
+            limits: Limits::default(),
+        }
     }
 }
 
@@ -102,12 +116,25 @@ async fn spent(opened: &Opened, other: Option<&mut Other>) -> Spent {
 }
 
 impl Measured {
+    /// All rounds of both.
+    pub(crate) fn with(self, other: Self) -> Self {
+        Self {
+            rounds: self.rounds + other.rounds,
+            least_cpu_ms_per_step: self.least_cpu_ms_per_step.min(other.least_cpu_ms_per_step),
+            wall: self.wall + other.wall,
+            spent: self.spent.with(other.spent),
+            server: self.server.with(other.server),
+            limits: self.limits.mean(other.limits),
+            ..self
+        }
+    }
+
     pub(crate) fn runs(&self) -> f64 {
-        self.case.load.runs() as f64
+        (self.rounds * self.case.load.runs()) as f64
     }
 
     pub(crate) fn steps(&self) -> f64 {
-        self.case.load.steps() as f64
+        (self.rounds * self.case.load.steps()) as f64
     }
 
     pub(crate) fn rate(&self) -> f64 {
@@ -133,8 +160,8 @@ impl Measured {
         json!({
             "store": self.kind,
             "case": self.case.name(),
-            "runs": self.case.load.runs(),
-            "steps": self.case.load.steps(),
+            "runs": self.rounds * self.case.load.runs(),
+            "steps": self.rounds * self.case.load.steps(),
             "seconds": self.wall.as_secs_f64(),
             "stepsPerSecond": self.rate(),
             "cpuMs": self.cpu_ms(),

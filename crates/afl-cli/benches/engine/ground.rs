@@ -108,4 +108,8 @@ impl ServerSpent {
             written_bytes: self.written_bytes - before.written_bytes,
         }
     }
+
+    pub(crate) fn with(self, other: Self) -> Self {
+        Self { cpu: self.cpu + other.cpu, written_bytes: self.written_bytes + other.written_bytes }
+    }
 }

@@ -36,6 +36,12 @@ namespace bench {
 ";
 
 impl Load {
+    pub(crate) const SMALLEST_FAN: Self = Self::Fan { events: 1_000 };
+
+    pub(crate) const fn largest_fan(divisor: usize) -> Self {
+        Self::Fan { events: 100_000 / divisor }
+    }
+
     /// Small runs are made several times, one after the other: a tenth of a second says little.
     pub(crate) fn runs(self) -> usize {
         match self {

@@ -27,7 +27,7 @@ mod usage;
 use std::env;
 use std::time::Duration;
 
-use case::{AgentAt, Case};
+use case::{AgentAt, Case, Measured};
 use child::Role;
 use disk::SlowDisk;
 use ground::Ground;
@@ -112,10 +112,12 @@ async fn measure(wanted: &Wanted) -> Report {
 }
 
 async fn measure_kind(kind: Kind, wanted: &Wanted, ground: &Ground, report: &mut Report) {
-    for case in cases(kind, wanted.divisor) {
-        if wanted.wants(&case.name()) {
-            eprintln!("{kind}: {}", case.name());
-            report.cases.push(case.measure(kind, ground).await);
+    let cases = cases(kind, wanted.divisor);
+    for case in cases.iter().filter(|case| wanted.wants(&case.name())) {
+        eprintln!("{kind}: {}", case.name());
+        report.cases.push(case.measure(kind, ground).await);
+        if case.load == Load::largest_fan(wanted.divisor) {
+            measure_growth_again(kind, wanted.divisor, ground, report).await;
         }
     }
     for agent in agents(kind) {
@@ -133,9 +135,22 @@ async fn measure_kind(kind: Kind, wanted: &Wanted, ground: &Ground, report: &mut
     }
 }
 
+/// A machine's speed changes from minute to minute, and nothing makes it faster than it is: growth is judged by the best
+/// rounds.
+async fn measure_growth_again(kind: Kind, divisor: usize, ground: &Ground, report: &mut Report) {
+    for load in [Load::SMALLEST_FAN, Load::largest_fan(divisor), Load::SMALLEST_FAN] {
+        let is_of = |measured: &&mut Measured| measured.kind == kind && measured.case.load == load;
+        if let Some(measured) = report.cases.iter_mut().find(is_of) {
+            eprintln!("{kind}: {} again", measured.case.name());
+            *measured = measured.with(measured.case.measure(kind, ground).await);
+        }
+    }
+}
+
 fn cases(kind: Kind, divisor: usize) -> Vec<Case> {
     let loads = [1_000, 10_000].map(|steps| Load::Chain { steps });
-    let fans = [1_000, 10_000, 100_000 / divisor].map(|events| Load::Fan { events });
+    let mut fans = vec![Load::SMALLEST_FAN, Load::Fan { events: 10_000 }, Load::largest_fan(divisor)];
+    fans.dedup();
     let sequence = Load::Sequence { events: 1_000 };
     let alone = loads.into_iter().chain([sequence]).chain(fans).map(Case::here);
     let singles = [1, 64].map(|in_flight| Load::Singles { runs: 5_000 / divisor, in_flight });

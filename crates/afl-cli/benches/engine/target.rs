@@ -123,7 +123,7 @@ fn of_raw(case: &Measured) -> Option<Target> {
     })
 }
 
-/// How much more an event step costs in the largest `foreach` than in the smallest.
+/// How much more an event step costs in the largest `foreach` than in the smallest, in the database too.
 fn growth(kind: Kind, report: &Report) -> Option<Target> {
     let fans =
         report.cases.iter().filter(|case| case.kind == kind && matches!(case.case.load, Load::Fan { .. }));
@@ -132,14 +132,14 @@ fn growth(kind: Kind, report: &Report) -> Option<Target> {
         first = first.or(Some(fan));
         last = Some(fan);
     }
-    let cost = |case: &Measured| case.cpu_ms() / case.steps();
     let (first, last) = (first?, last?);
+    let figure = last.least_cpu_ms_per_step / first.least_cpu_ms_per_step;
     let what = format!(
         "CPU of an event step, foreach of {} by {}",
         last.steps() / last.runs(),
         first.steps() / first.runs()
     );
-    Some(Target { what, kind, figure: cost(last) / cost(first), bound: Bound::AtMost(1.3), busy: None })
+    Some(Target { what, kind, figure, bound: Bound::AtMost(1.3), busy: None })
 }
 
 fn of_pick_up(pick_up: &PickUp) -> Vec<Target> {
