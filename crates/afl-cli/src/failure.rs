@@ -196,6 +196,8 @@ fn service_exit(error: &afl_runtime::Error) -> Exit {
         | Error::BadKey { .. }
         | Error::Ended { .. }
         | Error::NotDamaged { .. }
+        | Error::RecordNotDamaged { .. }
+        | Error::UnknownRecord { .. }
         | Error::UnknownStep { .. }
         | Error::NothingFailed { .. }
         | Error::NotBegun { .. }
@@ -257,6 +259,8 @@ fn service_help(error: &afl_runtime::Error) -> Option<String> {
         | Error::BadKey { .. }
         | Error::Ended { .. }
         | Error::NotDamaged { .. }
+        | Error::RecordNotDamaged { .. }
+        | Error::UnknownRecord { .. }
         | Error::Unanswerable { .. }
         | Error::Misfit { .. }
         | Error::Lacks { .. }

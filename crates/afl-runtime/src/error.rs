@@ -83,6 +83,10 @@ pub enum Error {
     Busy { run: RunId, tries: usize },
     #[error("run {run} can be read, so it is not discarded: cancel it instead")]
     NotDamaged { run: RunId },
+    #[error("the record `{id}` of `{scope}` can be read, so it is not discarded")]
+    RecordNotDamaged { scope: String, id: String },
+    #[error("there is no record `{id}` of `{scope}`: `afl doctor` lists those that are damaged")]
+    UnknownRecord { scope: String, id: String },
     #[error("this process drives runs already")]
     DrivenAlready,
     /// Its start was left to a runner.

@@ -32,7 +32,7 @@ pub enum Mark {
 impl Service {
     /// Those that nobody has read, the newest first.
     pub async fn unread(&self) -> Result<Vec<Notice>, Error> {
-        let mut unread = self.collection::<Notification>().all().await?;
+        let mut unread = self.collection::<Notification>().readable().await?;
         unread.retain(|(_, stored)| !stored.item.read);
         unread.sort_by_key(|(_, stored)| Reverse(stored.item.created));
         Ok(unread.into_iter().map(|(id, stored)| Notice { id, notification: stored.item }).collect())
@@ -48,7 +48,7 @@ impl Service {
     pub async fn mark_read(&self, which: &Mark) -> Result<usize, Error> {
         let notifications = self.collection::<Notification>();
         let found = match which {
-            Mark::All => notifications.all().await?,
+            Mark::All => notifications.readable().await?,
             Mark::One(id) => match notifications.get(id).await? {
                 Some(stored) => vec![(id.clone(), stored)],
                 None => return Err(Error::UnknownNotification { given: id.clone() }),

@@ -65,9 +65,7 @@ impl<T: Item> Collection<T> {
 
     /// The same for a look at who is there: one that is damaged hides no other.
     pub async fn readable(&self) -> Result<Vec<(String, Stored<T>)>, Error> {
-        let records = self.records().await?;
-        let readable = |record: &Record| Some((record.key.id.clone(), decode(record).ok()?));
-        Ok(records.iter().filter_map(readable).collect())
+        Ok(self.records().await?.iter().filter_map(readable).collect())
     }
 
     async fn records(&self) -> Result<Vec<Record>, Error> {
@@ -119,13 +117,13 @@ impl<T: Item> Collection<T> {
         Ok(found.into_iter().flatten().map(|record| record.key.id).collect())
     }
 
-    /// The newest first, by their ranks.
+    /// The newest first, by their ranks, without those that are damaged.
     pub async fn newest(&self, limit: usize) -> Result<Vec<(String, Stored<T>)>, Error> {
         // One more, should the mark of a removal be among them.
         let scan = self.store.bucket_scan(T::COLLECTION.to_owned(), Order::Descending, None, limit + 1);
         let page = self.store.backend().scan(&scan).await?;
         let named = page.iter().filter(|record| record.key.id != REMOVED).take(limit);
-        named.map(|record| Ok((record.key.id.clone(), decode(record)?))).collect()
+        Ok(named.filter_map(readable).collect())
     }
 
     /// Writes a new item together with something else.
@@ -211,6 +209,11 @@ impl<T: Item> Collection<T> {
     fn place(rank: i64) -> Place {
         Place { bucket: T::COLLECTION.to_owned(), rank }
     }
+}
+
+/// Nothing for one that is damaged: the doctor tells of it.
+fn readable<T: Item>(record: &Record) -> Option<(String, Stored<T>)> {
+    Some((record.key.id.clone(), decode(record).ok()?))
 }
 
 fn decode<T: Item>(record: &Record) -> Result<Stored<T>, Error> {

@@ -1,4 +1,4 @@
-//! `afl doctor`: checks every promise about the stored runs and system tasks.
+//! `afl doctor`: checks every promise about the stored runs and system tasks, and what they share.
 
 use std::fmt::Write;
 
@@ -20,12 +20,13 @@ use crate::store::{self, Missing};
 /// Ends with code 1 when something is wrong and not repaired.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Look at this run only, by its id or the beginning of it, or at a system task, such as @execute/06ebz
+    /// Look at this run only, by its id or the beginning of it, at a system task, such as @execute/06ebz, or at a record
+    /// that all share, such as @notifications/offline-06ebz
     run: Option<String>,
     /// Repair what can be repaired without harm
     #[arg(long)]
     fix: bool,
-    /// Delete the run, which must be damaged, with everything of it
+    /// Delete the run or record, which must be damaged, with everything of it
     #[arg(long, requires = "run", conflicts_with_all = ["fix", "json"])]
     discard: bool,
     /// Print one JSON object
@@ -40,7 +41,7 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
     if let (true, Some(run)) = (options.discard, &options.run) {
         let run = named(&service, run).await?;
         service.discard(&run).await?;
-        output::say(&format!("run {run} is deleted\n"));
+        output::say(&format!("{} is deleted\n", called(&run)));
         return Ok(Exit::Fine);
     }
     let remedy = if options.fix { Remedy::Fix } else { Remedy::Tell };
@@ -72,11 +73,11 @@ async fn named(service: &Service, run: &str) -> Result<RunId, Failure> {
 fn text(report: &Report, color: Color) -> String {
     let mut text = String::new();
     for finding in &report.findings {
-        let Finding { promise, run, path, problem, repair } = finding;
+        let Finding { promise, run, path, problem, .. } = finding;
         let mark = paint("broken:", color::ERROR, color);
-        writeln!(text, "{mark} {}; run {run}, {path}: {problem}", words(*promise))
+        writeln!(text, "{mark} {}; {}, {path}: {problem}", words(*promise), called(run))
             .expect("a string takes any text");
-        writeln!(text, "  {}", advice(*repair)).expect("a string takes any text");
+        writeln!(text, "  {}", advice(finding)).expect("a string takes any text");
     }
     for run in &report.busy {
         writeln!(text, "run {run} changed all the time; look at it again later")
@@ -109,10 +110,16 @@ fn words(promise: Promise) -> &'static str {
     }
 }
 
-fn advice(repair: Repair) -> &'static str {
-    match repair {
-        Repair::Possible => "`afl doctor --fix` repairs it",
-        Repair::Done => "repaired",
-        Repair::ByHand => "a person must decide; `afl doctor RUN --discard` deletes the run",
+fn advice(finding: &Finding) -> String {
+    match finding.repair {
+        Repair::Possible => "`afl doctor --fix` repairs it".to_owned(),
+        Repair::Done => "repaired".to_owned(),
+        Repair::ByHand => {
+            format!("a person must decide; `afl doctor {} --discard` deletes it", finding.subject())
+        }
     }
+}
+
+fn called(run: &RunId) -> String {
+    if run.is_run() { format!("run {run}") } else { run.to_string() }
 }

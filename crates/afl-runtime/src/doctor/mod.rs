@@ -1,6 +1,7 @@
 //! Checks every promise about stored data, and repairs what is safe. The simulation asks it after every step.
 
 mod audit;
+mod shared;
 mod system;
 
 use afl_engine::id::{RunId, StepId};
@@ -9,6 +10,7 @@ use afl_store::store::{self, Misplaced, Placement, Shelf};
 use serde::Serialize;
 
 use self::audit::Audit;
+pub(crate) use self::shared::shared_record;
 use crate::error::Error;
 use crate::service::Service;
 
@@ -35,7 +37,7 @@ pub struct Report {
     pub findings: Vec<Finding>,
 }
 
-/// Something that must not be.
+/// Something that must not be. What is shared has its scope in place of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Finding {
     pub promise: Promise,
@@ -80,7 +82,7 @@ pub enum Repair {
 }
 
 impl Service {
-    /// Looks at every run and every system task of the store.
+    /// Looks at every run and every system task of the store, and at what they share.
     pub async fn doctor(&self, remedy: Remedy) -> Result<Report, Error> {
         let mut report = Report::default();
         for shelf in Shelf::ALL {
@@ -98,14 +100,17 @@ impl Service {
             }
         }
         self.examine_system_tasks(&mut report, remedy).await?;
+        self.examine_shared(&mut report, remedy).await?;
         Ok(report)
     }
 
-    /// Looks at one run, or at one system task.
+    /// Looks at one run, one system task, or one record that all share.
     pub async fn examine(&self, run: &RunId, remedy: Remedy) -> Result<Report, Error> {
         let mut report = Report::default();
         if run.is_run() {
             self.examine_into(&mut report, run, remedy).await?;
+        } else if let Some((scope, id)) = shared_record(run) {
+            self.examine_scope(&mut report, scope, |path| path == id, remedy).await?;
         } else {
             self.examine_system_task(&mut report, run, remedy).await?;
         }

@@ -1,9 +1,10 @@
 //! What the janitor tells people of.
 
 use afl_engine::time::Millis;
+use afl_runtime::doctor::{Remedy, Repair};
 use afl_runtime::notification::{KEPT_FOR, NotificationType, STUCK_AFTER};
 use afl_runtime::server::{OFFLINE_AFTER, Server, ServerState};
-use afl_runtime::{Durability, Mark, TaskQuery};
+use afl_runtime::{Durability, Error, Mark, RunId, TaskQuery};
 use serde_json::json;
 
 use crate::world::{World, broken};
@@ -51,6 +52,51 @@ async fn an_agent_that_goes_offline_is_told_of_once_for_each_time() {
     world.clock.advance(OFFLINE_AFTER);
     world.service.watch_over(world.clock.now()).await.unwrap();
     assert_eq!(told(&world).await.len(), 2);
+}
+
+#[tokio::test]
+async fn g13_a_notification_that_cannot_be_read_hides_none_and_the_doctor_takes_it_away() {
+    let world = World::new();
+    world.start("One", json!({"n": 1})).await;
+    world.start("One", json!({"n": 2})).await;
+    world.clock.advance(STUCK_AFTER);
+    world.service.watch_over(world.clock.now()).await.unwrap();
+    let [first, second] = &world.service.notifications(9).await.unwrap()[..] else {
+        panic!("two are told of")
+    };
+    world.damage("@notifications", &first.id).await;
+    assert_eq!(world.service.notifications(9).await.unwrap(), [second.clone()]);
+    assert_eq!(world.service.mark_read(&Mark::All).await.unwrap(), 1);
+    let found = async |remedy| {
+        let findings = world.service.doctor(remedy).await.unwrap().findings;
+        findings.iter().map(|finding| (finding.subject().to_string(), finding.repair)).collect::<Vec<_>>()
+    };
+    let subject = format!("@notifications/{}", first.id);
+    assert_eq!(found(Remedy::Tell).await, [(subject.clone(), Repair::Possible)]);
+    assert_eq!(found(Remedy::Fix).await, [(subject, Repair::Done)]);
+    assert_eq!(found(Remedy::Tell).await, []);
+}
+
+#[tokio::test]
+async fn g13_a_damaged_program_is_discarded_and_published_anew() {
+    let world = World::new();
+    let run = world.start("One", json!({"n": 1})).await;
+    let hash = world.service.run(&run).await.unwrap().workflow_version;
+    world.damage("@programs", &hash).await;
+    // Another process: this one has it at hand.
+    let service = world.restarted().service;
+    let report = service.doctor(Remedy::Tell).await.unwrap();
+    let subjects: Vec<_> = report.findings.iter().map(|finding| finding.subject().to_string()).collect();
+    let program = RunId(format!("@programs/{hash}").into());
+    assert_eq!(subjects, [run.to_string(), program.to_string()]);
+    assert_eq!(report.findings[1].repair, Repair::ByHand);
+    service.discard(&program).await.unwrap();
+    let gone = service.discard(&program).await.unwrap_err();
+    assert!(matches!(gone, Error::UnknownRecord { .. }), "{gone}");
+    world.restarted().request("One", json!({"n": 1})).await;
+    assert_eq!(world.restarted().service.doctor(Remedy::Tell).await.unwrap().findings, []);
+    let sound = world.service.discard(&program).await.unwrap_err();
+    assert!(matches!(sound, Error::RecordNotDamaged { .. }), "{sound}");
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use afl_engine::id::RunId;
 use afl_engine::run::RunStatus;
 use afl_engine::task::TaskState;
 use afl_engine::time::Millis;
+use afl_runtime::doctor::Remedy;
 use afl_runtime::outbox::{Channel, Hope, Letter, Outbox, Target};
 use afl_runtime::{Again, Error};
 use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Scan, Write};
@@ -277,8 +278,11 @@ async fn a_damaged_message_stands_in_nobodys_way_and_is_told_of_once() {
         assert_eq!(types, ["OUTBOX_DEAD"]);
     }
     assert_eq!(world.service.outbox().revive("all").await.unwrap(), 0, "it cannot be read");
+    let found = world.service.doctor(Remedy::Tell).await.unwrap().findings;
+    assert_eq!(found.iter().map(|finding| &*finding.run.0).collect::<Vec<_>>(), ["@outbox"]);
+    world.service.discard(&found[0].subject()).await.unwrap();
     world.examine().await;
-    assert_eq!(world.service.drop_channel("all").await.unwrap(), 3);
+    assert_eq!(world.service.drop_channel("all").await.unwrap(), 2);
 }
 
 /// As a store that has lost them.

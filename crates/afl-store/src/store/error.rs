@@ -11,23 +11,34 @@ pub enum Error {
     #[error(transparent)]
     Backend(StoreError),
     /// The run cannot go on until somebody looks at it; all others can.
-    #[error("run {run} is quarantined: its record `{record}` {defect}")]
+    #[error("run {run} is quarantined: its record `{record}` {defect}{}", .defect.way_out("the run"))]
     Unreadable { run: RunId, record: String, defect: Defect },
-    #[error("the record `{}` of `{}` {defect}", .key.id, .key.scope)]
+    #[error("the record `{}` of `{}` {defect}{}", .key.id, .key.scope, .defect.way_out("it"))]
     Shared { key: Key, defect: Defect },
 }
 
 /// Why a record cannot be believed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Defect {
-    #[error("is damaged (its checksum is wrong): restore it from a backup, or discard the run")]
+    #[error("is damaged (its checksum is wrong)")]
     Checksum,
-    #[error("is damaged ({0}): restore it from a backup, or discard the run")]
+    #[error("is damaged ({0})")]
     Body(String),
     #[error("was written by a newer release (version {found}, this one knows {known}): use that release")]
     Newer { found: u32, known: u32 },
-    #[error("is missing, though others refer to it: restore it from a backup, or discard the run")]
+    #[error("is missing, though others refer to it")]
     Missing,
+}
+
+impl Defect {
+    fn way_out(&self, discarded: &str) -> String {
+        match self {
+            Self::Checksum | Self::Body(_) | Self::Missing => {
+                format!(": restore it from a backup, or discard {discarded}")
+            }
+            Self::Newer { .. } => String::new(),
+        }
+    }
 }
 
 impl Error {

@@ -1,4 +1,5 @@
-//! Looks at the records of a run one by one, for the doctor: can each be read, and does it wait where it should?
+//! Looks at the records of a run, or of a scope that all share, one by one, for the doctor: can each be read, and does it
+//! wait where it should?
 
 use afl_engine::event::Event;
 use afl_engine::id::RunId;
@@ -9,6 +10,7 @@ use afl_engine::time::Millis;
 
 use super::entity::{self, Entity, decode};
 use super::place::bucket;
+use super::scope::SHARED;
 use super::{Error, Store, seal};
 use crate::backend::{Change, Durability, Expect, Scan, Write};
 use crate::record::{Content, Place, Record};
@@ -99,6 +101,8 @@ impl Store {
 fn inspected(run: &RunId, record: Record) -> Inspected {
     let id = record.key.id.clone();
     let (sort, state) = match id.get(..2) {
+        // There, ids are names that others chose.
+        _ if SHARED.contains(&&*run.0) => (Sort::Unknown, seal::opened(&record).map(|_| Placement::Right)),
         Some(entity::STEPS) => (Sort::Step, placement::<Step>(run, record)),
         Some(entity::EVENTS) => (Sort::Event, placement::<Event>(run, record)),
         Some(entity::TASKS) => (Sort::Task, placement::<Task>(run, record)),

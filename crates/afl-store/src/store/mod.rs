@@ -34,8 +34,8 @@ pub(crate) use place::{last_as_urgent, urgency};
 pub(crate) use query::mark_of;
 pub use query::{IdPage, RunPage, StepPage, TaskPage};
 pub use read::{Found, Loaded};
-pub use scope::Program;
 pub(crate) use scope::run_of;
+pub use scope::{Discarded, Program, SHARED};
 pub use seal::{RUNTIME_VERSION, SCHEMA_VERSION};
 pub(crate) use seal::{opened, sealed};
 

@@ -4,14 +4,26 @@ use std::sync::Arc;
 
 use afl_engine::id::RunId;
 
-use super::Store;
 use super::error::{Defect, Error};
 use super::piece::put_text;
-use crate::backend::Durability;
+use super::{Store, seal};
+use crate::backend::{Change, Durability, Expect, Write};
 use crate::record::Key;
 
 const PROGRAMS: &str = "@programs";
 const KEYS: &str = "@keys";
+
+/// The scopes beside the runs and their system tasks.
+pub const SHARED: [&str; 8] = [
+    PROGRAMS,
+    KEYS,
+    "@channels",
+    "@handler_registrations",
+    "@locks",
+    "@notifications",
+    "@outbox",
+    "@servers",
+];
 
 /// Compiled programs, by the hash of what they mean; written once.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,6 +31,15 @@ pub struct Program {
     /// `sha256:…`.
     pub hash: String,
     pub json: String,
+}
+
+/// What came of discarding a record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Discarded {
+    Gone,
+    /// It can be read, so it stays.
+    Readable,
+    Absent,
 }
 
 impl Store {
@@ -45,6 +66,19 @@ impl Store {
 
     fn program_piece(&self, hash: &str, at: usize) -> Key {
         self.shared_key(PROGRAMS, &format!("{hash}/{at:06}"))
+    }
+
+    /// Deletes a record of a shared scope, if it is still the one that cannot be read. Says whether it was there.
+    pub async fn discard_shared(&self, scope: &str, id: &str) -> Result<Discarded, Error> {
+        let key = self.shared_key(scope, id);
+        let found = self.backend.get(std::slice::from_ref(&key)).await?.pop().flatten();
+        let Some(record) = found else { return Ok(Discarded::Absent) };
+        if seal::opened(&record).is_ok() {
+            return Ok(Discarded::Readable);
+        }
+        let (expect, change) = (Expect::Version(record.version), Change::Delete);
+        self.write(vec![Write { key, expect, change }], Durability::Durable).await?;
+        Ok(Discarded::Gone)
     }
 
     pub(crate) fn run_key(&self, run: &RunId, id: String) -> Key {

@@ -1,0 +1,74 @@
+//! Checks what all runs share: programs, notifications, handlers and the like.
+
+use afl_engine::id::RunId;
+use afl_store::collection::Item as _;
+use afl_store::notification::Notification;
+use afl_store::server::Server;
+use afl_store::store::{Discarded, SHARED};
+
+use super::{Finding, Remedy, Repair, Report};
+use crate::error::Error;
+use crate::service::Service;
+
+/// Nothing is lost with them: what they tell of is elsewhere, or will be told again.
+const EXPENDABLE: [&str; 2] = [Notification::COLLECTION, Server::COLLECTION];
+
+/// The scope and the id of a record that all runs share, by how the doctor names it: `@notifications/…`.
+pub(crate) fn shared_record(name: &RunId) -> Option<(&str, &str)> {
+    name.0.split_once('/').filter(|(scope, _)| SHARED.contains(scope))
+}
+
+impl Finding {
+    /// The run, system task or shared record, as [`Service::examine`] and [`Service::discard`] take it.
+    pub fn subject(&self) -> RunId {
+        let Self { run, path, .. } = self;
+        if SHARED.contains(&&*run.0) { RunId(format!("{run}/{path}").into()) } else { run.clone() }
+    }
+}
+
+impl Service {
+    pub(super) async fn examine_shared(&self, report: &mut Report, remedy: Remedy) -> Result<(), Error> {
+        for scope in SHARED {
+            self.examine_scope(report, scope, |_| true, remedy).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn examine_scope(
+        &self,
+        report: &mut Report,
+        scope: &str,
+        is_wanted: impl Fn(&str) -> bool,
+        remedy: Remedy,
+    ) -> Result<(), Error> {
+        let mut findings = self.examine_records(&RunId(scope.into()), remedy).await?;
+        findings.retain(|finding| is_wanted(&finding.path));
+        if EXPENDABLE.contains(&&scope[1..]) {
+            for finding in &mut findings {
+                finding.repair = self.expend(scope, &finding.path, remedy).await?;
+            }
+        }
+        report.findings.append(&mut findings);
+        Ok(())
+    }
+
+    async fn expend(&self, scope: &str, id: &str, remedy: Remedy) -> Result<Repair, Error> {
+        match remedy {
+            Remedy::Tell => Ok(Repair::Possible),
+            Remedy::Fix => match self.store.discard_shared(scope, id).await {
+                Err(error) if !error.is_conflict() => Err(error.into()),
+                // Whoever wrote it meanwhile has mended it.
+                Ok(_) | Err(_) => Ok(Repair::Done),
+            },
+        }
+    }
+
+    pub(crate) async fn discard_shared(&self, scope: &str, id: &str) -> Result<(), Error> {
+        let (scope, id) = (scope.to_owned(), id.to_owned());
+        match self.store.discard_shared(&scope, &id).await? {
+            Discarded::Gone => Ok(()),
+            Discarded::Readable => Err(Error::RecordNotDamaged { scope, id }),
+            Discarded::Absent => Err(Error::UnknownRecord { scope, id }),
+        }
+    }
+}
