@@ -251,7 +251,7 @@ impl Beside {
 pub struct Taken {
     pub moved: Vec<Record>,
     pub beside: Vec<Option<Record>>,
-    /// The last record that was looked at, when the take gave up: what is behind it may be taken by another.
+    /// The last record that was looked at, when the take gave up: another take may go on behind it.
     pub gave_up_at: Option<Mark>,
 }
 

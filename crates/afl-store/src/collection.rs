@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::backend::{Change, Durability, Expect, Mark, Order, Ranks, Scan, StoreError, Write};
 use crate::record::{Key, Place, Record};
-use crate::store::{Defect, Error, Store, Stored, mark_of, opened, sealed};
+use crate::store::{Defect, Error, Store, Stored, opened, sealed};
 use crate::watch::Watch;
 
 /// What a collection holds.
@@ -99,7 +99,7 @@ impl<T: Item> Collection<T> {
             limit: PAGE,
         };
         let records = self.store.backend().scan(&scan).await?;
-        let next = records.last().filter(|_| records.len() == PAGE).map(mark_of);
+        let next = records.last().filter(|_| records.len() == PAGE).map(Mark::of);
         let mut page = ItemPage { items: Vec::new(), unreadable: Vec::new(), next };
         for record in records.iter().filter(|record| record.key.id != REMOVED) {
             match decode(record) {

@@ -65,7 +65,7 @@ async fn g13_a_notification_that_cannot_be_read_hides_none_and_the_doctor_takes_
         panic!("two are told of")
     };
     world.damage("@notifications", &first.id).await;
-    assert_eq!(world.service.notifications(9).await.unwrap(), [second.clone()]);
+    assert_eq!(world.service.notifications(9).await.unwrap(), std::slice::from_ref(second));
     assert_eq!(world.service.mark_read(&Mark::All).await.unwrap(), 1);
     let found = async |remedy| {
         let findings = world.service.doctor(remedy).await.unwrap().findings;

@@ -10,7 +10,7 @@ use super::message::{Data, Delivery, Letter, Message};
 use crate::backend::{Change, Durability, Expect, Mark, Order, Ranks, Scan, StoreError, Write};
 use crate::collection::Collection;
 use crate::record::{Content, Key, Place, Record};
-use crate::store::{Defect, Error, Store, bucket, mark_of, opened, sealed};
+use crate::store::{Defect, Error, Store, bucket, opened, sealed};
 
 const SCOPE: &str = "@outbox";
 pub(super) const PAGE: usize = 500;
@@ -114,7 +114,7 @@ impl Outbox {
         let records = self.0.backend().scan(&scan).await?;
         let mut page = Page::default();
         if records.len() == limit {
-            page.next = records.last().map(mark_of);
+            page.next = records.last().map(Mark::of);
         }
         let mut damaged = Vec::new();
         for record in records {
@@ -225,7 +225,7 @@ impl Outbox {
     }
 
     async fn put_aside_unread(&self, channel: &str, record: Record) -> Result<(), Error> {
-        let place = Place { bucket: bucket::outbox_dead(channel), rank: mark_of(&record).rank };
+        let place = Place { bucket: bucket::outbox_dead(channel), rank: Mark::of(&record).rank };
         let content = Content { place: Some(place), ..record.content };
         let change = Change::Put(content);
         let write = Write { key: record.key, expect: Expect::Version(record.version), change };
@@ -290,7 +290,7 @@ impl Outbox {
             let records = self.0.backend().scan(&scan).await?;
             self.delete(&records).await?;
             match records.last() {
-                Some(last) if records.len() == PAGE => after = Some(mark_of(last)),
+                Some(last) if records.len() == PAGE => after = Some(Mark::of(last)),
                 Some(_) | None => return Ok(()),
             }
         }

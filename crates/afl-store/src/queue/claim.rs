@@ -1,6 +1,7 @@
 //! Hands out tasks: the most urgent first, each to one holder under a lease.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use afl_engine::event::{Event, Payload};
@@ -13,7 +14,7 @@ use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 
 use super::looks::Open;
-use super::turns::{Class, Stopped, Stretch};
+use super::turns::{Class, Met, Stretch};
 use super::{Queue, Request, Ticket};
 use crate::backend::{Beside, Ceiling, Choice, Durability, Mark, Mover, Ranks, Take, Taken};
 use crate::record::{Key, Record};
@@ -56,14 +57,15 @@ impl Queue {
             }
         }
         if let Some(known) = self.known_for(request).await? {
-            self.claim_open(request, known, &mut claims).await?;
+            self.claim_open(request, known, Sight::Known, &mut claims).await?;
         }
-        if claims.is_empty() {
-            let open = self.open_for(request).await?;
-            if open.is_empty() {
-                self.turns.nothing_waits(&request.owner);
+        if claims.len() < request.max {
+            match self.open_for(request).await {
+                Ok(open) => self.claim_open(request, open, Sight::New, &mut claims).await?,
+                Err(error) if claims.is_empty() => return Err(error),
+                // Nobody else would do what is in hand before the end of its lease.
+                Err(_) => {}
             }
-            self.claim_open(request, open, &mut claims).await?;
         }
         claims.sort_by_cached_key(|claim| urgency(&claim.task));
         Ok(claims)
@@ -84,9 +86,12 @@ impl Queue {
         let mut open = Vec::new();
         for list in &request.lists {
             let prefix = bucket::tasks(list, "");
-            let watch = self.store.watch(&prefix);
+            let watch = self.turns.has_backlog(&prefix).then(|| self.store.watch(&prefix));
             let found = self.turns.looked(&prefix, watch, self.store.heads(&prefix).await?);
             open.extend(request.admitted(&prefix, found));
+        }
+        if open.is_empty() {
+            self.turns.nothing_waits(&request.owner);
         }
         Ok(open)
     }
@@ -95,50 +100,85 @@ impl Queue {
         &self,
         request: &Request,
         open: Vec<Open>,
+        sight: Sight,
         claims: &mut Vec<Claim>,
     ) -> Result<(), Error> {
+        let before = claims.len();
         for stretch in self.turns.stretches(open) {
-            if claims.len() == request.max || (stretch.ranks == Ranks::All && !claims.is_empty()) {
+            if claims.len() == request.max || (stretch.ranks == Ranks::All && claims.len() > before) {
                 break;
             }
-            self.claim_stretch(request, stretch, claims).await?;
+            if self.claim_stretch(request, stretch, sight, claims).await?.is_break() {
+                break;
+            }
         }
         Ok(())
     }
 
     /// Gives each bucket an equal share of what is wanted, and what one leaves to the others. A store that fails does
-    /// not take back what is in hand already: nobody else would do it before the end of its lease.
+    /// not take back what is in hand already.
     async fn claim_stretch(
         &self,
         request: &Request,
         mut stretch: Stretch,
+        sight: Sight,
         claims: &mut Vec<Claim>,
-    ) -> Result<(), Error> {
+    ) -> Result<ControlFlow<()>, Error> {
         while !stretch.buckets.is_empty() {
             let mut more = Vec::new();
             let buckets = stretch.buckets.len();
             for (nth, open) in stretch.buckets.into_iter().enumerate() {
                 let wanted = request.max - claims.len();
                 if wanted == 0 {
-                    return Ok(());
+                    return Ok(ControlFlow::Break(()));
                 }
                 let share = wanted.div_ceil(buckets - nth);
                 let taken = match self.take(request, &open, stretch.ranks, share).await {
-                    Err(_) if !claims.is_empty() => return Ok(()),
+                    Err(_) if !claims.is_empty() => return Ok(ControlFlow::Break(())),
                     taken => taken?,
                 };
+                claims.extend(taken.claims);
+                if taken.is_exhausted && sight == Sight::Known {
+                    return Ok(ControlFlow::Break(()));
+                }
                 if taken.count == share {
                     more.push(open);
                 }
-                claims.extend(taken.claims);
             }
             stretch.buckets = more;
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 
-    /// Takes tasks off the head of a bucket, those of one class in one go.
+    /// Takes tasks off the head of a bucket, and notes what that says of it.
     async fn take(
+        &self,
+        request: &Request,
+        open: &Open,
+        ranks: Ranks,
+        share: usize,
+    ) -> Result<HandedOut, Error> {
+        let taken = self.take_classes(request, open, ranks, share).await;
+        match &taken {
+            Ok(HandedOut { count, claims, is_exhausted }) => {
+                if *count > 0 {
+                    self.turns.took_from(&open.bucket);
+                }
+                match claims.last() {
+                    Some(Claim { task, .. }) if *count == share => {
+                        self.turns.filled(open, urgency(task), task.updated);
+                    }
+                    Some(_) | None if *is_exhausted => self.turns.emptied(open),
+                    Some(_) | None => {}
+                }
+            }
+            Err(_) => self.turns.emptied(open),
+        }
+        taken
+    }
+
+    /// Those of one class in one go.
+    async fn take_classes(
         &self,
         request: &Request,
         open: &Open,
@@ -153,8 +193,8 @@ impl Queue {
         let mut full = None;
         let mut classes = 0;
         while classes < CLASSES {
-            let stopped = Stopped::nowhere();
-            let take = self.take_of(request, bucket, ranks, class, &stopped);
+            let met = Met::nothing();
+            let take = self.take_of(request, bucket, ranks, class, &met);
             let take = Take { limit: share - all.count, after: Some(after.clone()), ..take };
             let taken = match self.store.backend().take(take).await {
                 Err(_) if all.count > 0 => break,
@@ -163,13 +203,22 @@ impl Queue {
             let count = taken.moved.len();
             all.count += count;
             let gave_up_at = taken.gave_up_at.clone();
-            all.claims.extend(self.hand_out(taken).await?);
-            if let Some(mark) = gave_up_at {
-                after = mark;
-                continue;
+            match self.hand_out(taken).await {
+                Err(_) if !all.claims.is_empty() => break,
+                claims => all.claims.extend(claims?),
+            }
+            let is_short = all.count < share && !met.has_some_for_another();
+            all.is_exhausted = is_short && class.limit.is_none();
+            match gave_up_at {
+                // Behind what cannot be read; what is left to another will be free, and is not worth the way.
+                Some(mark) if is_short && mark > after => {
+                    after = mark;
+                    continue;
+                }
+                Some(_) | None => {}
             }
             classes += 1;
-            class = match stopped.at() {
+            class = match met.stopped_at() {
                 Some(other) if all.count < share => {
                     self.turns.met(bucket, other);
                     if full == Some(other) {
@@ -185,26 +234,11 @@ impl Queue {
                 Some(_) | None => break,
             };
         }
-        if all.count > 0 {
-            self.turns.took_from(bucket);
-        }
-        match all.claims.last() {
-            Some(Claim { task, .. }) if all.count == share => {
-                self.turns.filled(open, urgency(task), task.updated);
-            }
-            Some(_) | None => self.turns.emptied(open),
-        }
+        all.is_exhausted &= full.is_none();
         Ok(all)
     }
 
-    fn take_of(
-        &self,
-        request: &Request,
-        bucket: &str,
-        ranks: Ranks,
-        class: Class,
-        stopped: &Stopped,
-    ) -> Take {
+    fn take_of(&self, request: &Request, bucket: &str, ranks: Ranks, class: Class, met: &Met) -> Take {
         Take {
             tenant: self.store.tenant().clone(),
             bucket: bucket.to_owned(),
@@ -219,23 +253,24 @@ impl Queue {
                 Some(Effect::Once) => Durability::Durable,
                 Some(Effect::Idempotent | Effect::Pure) | None => Durability::Relaxed,
             },
-            mover: self.mover(request, class, stopped.clone()),
+            mover: self.mover(request, class, met.clone()),
             beside: Beside::Keys(Arc::new(events_and_runs)),
         }
     }
 
-    fn mover(&self, request: &Request, class: Class, stopped: Stopped) -> Mover {
+    fn mover(&self, request: &Request, class: Class, met: Met) -> Mover {
         let (owner, server, lease) = (request.owner.clone(), request.server.clone(), request.lease);
         let (entropy, names) = (self.entropy.clone(), request.names.clone());
         Arc::new(move |record, now| {
             // A damaged task is left where it is, for the doctor to find.
             let Ok(Stored { item: task, .. }) = decode::<Task>(record) else { return Choice::Leave };
             if task.is_left_to_another(server.as_deref(), now) {
+                met.one_for_another();
                 return Choice::Leave;
             }
             let found = Class::of(&task);
             if found != class {
-                stopped.set(found);
+                met.stop_at(found);
                 return Choice::Stop;
             }
             let lease = Lease {
@@ -258,21 +293,31 @@ impl Queue {
         let mut claims = Vec::with_capacity(tasks.len());
         for (task, event) in tasks.into_iter().zip(events) {
             let goes_on = task.item.kind() == TaskKind::System || going.contains(&*task.item.workflow_id.0);
-            if !goes_on {
-                self.put_aside(task).await?;
-                continue;
-            }
-            match self.payload(&task.item, event.as_ref()).await {
-                Ok(Some(payload)) => claims.push(Claim::new(task.item, payload)),
-                Ok(None) | Err(Error::Unreadable { .. } | Error::Shared { .. }) => {
-                    self.put_aside(task).await?;
-                }
+            match self.handed_out(task, event.as_ref(), goes_on).await {
+                Ok(claim) => claims.extend(claim),
                 // The others come back with the end of their leases.
                 Err(_) if !claims.is_empty() => break,
                 Err(error) => return Err(error),
             }
         }
         Ok(claims)
+    }
+
+    async fn handed_out(
+        &self,
+        task: Stored<Task>,
+        event: Option<&Record>,
+        goes_on: bool,
+    ) -> Result<Option<Claim>, Error> {
+        if goes_on {
+            match self.payload(&task.item, event).await {
+                Ok(Some(payload)) => return Ok(Some(Claim::new(task.item, payload))),
+                Ok(None) | Err(Error::Unreadable { .. } | Error::Shared { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.put_aside(task).await?;
+        Ok(None)
     }
 
     /// What the task is about, by its event.
@@ -318,6 +363,16 @@ impl Queue {
 struct HandedOut {
     count: usize,
     claims: Vec<Claim>,
+    /// Whether there was less than was wanted, for no other reason than that there is no more.
+    is_exhausted: bool,
+}
+
+/// Where the buckets of a claim are known from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Sight {
+    /// The first bucket with less than was wanted ends it: there is a look for what it does not know.
+    Known,
+    New,
 }
 
 /// Whether the run of this record wants its tasks done now.

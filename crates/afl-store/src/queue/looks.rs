@@ -8,7 +8,7 @@ use crate::backend::Head;
 use crate::watch::Watch;
 
 /// How long a look is good for at most: a task may become free without coming into its queue, as when the server that it
-/// wanted stays away.
+/// wanted stays away, or somebody who was about to take it fails.
 const LASTS: Millis = Millis(1_000);
 
 /// One look for each prefix of buckets.
@@ -21,12 +21,10 @@ pub(super) struct Looks {
 #[derive(Debug)]
 struct Look {
     number: u64,
-    /// Made before the look.
-    watch: Watch,
-    /// Whether more can be taken by it.
-    is_good: bool,
-    /// When the first tasks were taken by it.
-    since: Option<Millis>,
+    /// Made before the look; there as long as the look may serve more than one claim.
+    watch: Option<Watch>,
+    /// When a bucket first gave all that was wanted of it.
+    filled: Option<Millis>,
     /// Their ranks rise with what is taken.
     heads: Vec<Head>,
 }
@@ -48,12 +46,15 @@ impl Open {
 }
 
 impl Looks {
+    /// Whether there was enough at the last look: then there may be more than one claim takes, and a watch is worth it.
+    pub(super) fn has_backlog(&self, prefix: &str) -> bool {
+        self.by_prefix.get(prefix).is_some_and(|last| last.filled.is_some())
+    }
+
     /// What a new look saw.
-    pub(super) fn add(&mut self, prefix: &str, watch: Watch, heads: Vec<Head>) -> Vec<Open> {
+    pub(super) fn add(&mut self, prefix: &str, watch: Option<Watch>, heads: Vec<Head>) -> Vec<Open> {
         self.count += 1;
-        // If the look before promised enough and this one does again, there is more than one claim takes.
-        let is_good = self.by_prefix.get(prefix).is_some_and(|last| last.since.is_some());
-        let look = Look { number: self.count, watch, is_good, since: None, heads };
+        let look = Look { number: self.count, watch, filled: None, heads };
         let open = look.open();
         self.by_prefix.insert(prefix.to_owned(), look);
         open
@@ -61,15 +62,15 @@ impl Looks {
 
     /// What is known without a new look.
     pub(super) fn known(&self, prefix: &str, now: Millis) -> Option<Vec<Open>> {
-        let look = self.by_prefix.get(prefix).filter(|look| look.is_good)?;
-        let is_fresh = (Millis(0)..LASTS).contains(&now.since(look.since?));
-        (is_fresh && !look.watch.has_changed()).then(|| look.open())
+        let look = self.by_prefix.get(prefix)?;
+        let is_fresh = (Millis(0)..LASTS).contains(&now.since(look.filled?));
+        (is_fresh && !look.watch.as_ref()?.has_changed()).then(|| look.open())
     }
 
     /// All that was wanted was there, up to this rank.
     pub(super) fn filled(&mut self, open: &Open, rank: i64, now: Millis) {
         let Some(look) = self.of(open) else { return };
-        look.since.get_or_insert(now);
+        look.filled.get_or_insert(now);
         if let Some(head) = look.heads.iter_mut().find(|head| head.bucket == open.bucket) {
             head.rank = head.rank.max(rank);
         }
@@ -78,7 +79,7 @@ impl Looks {
     /// There was less than it promised.
     pub(super) fn emptied(&mut self, open: &Open) {
         if let Some(look) = self.of(open) {
-            look.is_good = false;
+            look.watch = None;
         }
     }
 

@@ -12,7 +12,7 @@ use super::{Queue, Settled};
 use crate::backend::{Beside, Choice, Durability, Head, Mark, Order, Ranks, Scan, Take};
 use crate::notification::Asked;
 use crate::record::Record;
-use crate::store::{Error, Stored, bucket, decode, encode, mark_of};
+use crate::store::{Error, Stored, bucket, decode, encode};
 
 /// How many records of a bucket one round looks at.
 const PAGE: usize = 500;
@@ -90,7 +90,7 @@ impl Queue {
                     break;
                 }
                 // Those that cannot be read stay where they are; what is behind them is looked after all the same.
-                after = page.last().map(mark_of);
+                after = page.last().map(Mark::of);
             }
             self.look_for_next(&head.bucket, swept).await?;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use afl_engine::policy::Effect;
 use afl_engine::task::Task;
@@ -74,7 +74,7 @@ impl Turns {
     }
 
     /// What a look saw; nothing is kept of names that have no task any more.
-    pub(super) fn looked(&self, prefix: &str, watch: Watch, heads: Vec<Head>) -> Vec<Open> {
+    pub(super) fn looked(&self, prefix: &str, watch: Option<Watch>, heads: Vec<Head>) -> Vec<Open> {
         self.change(|served| {
             let is_gone = |bucket: &str| {
                 bucket.starts_with(prefix)
@@ -85,12 +85,16 @@ impl Turns {
         })
     }
 
+    pub(super) fn has_backlog(&self, prefix: &str) -> bool {
+        self.served.borrow().looks.has_backlog(prefix)
+    }
+
     /// What the last look saw, if nothing can have come since.
     pub(super) fn known(&self, prefix: &str, now: Millis) -> Option<Vec<Open>> {
         self.served.borrow().looks.known(prefix, now)
     }
 
-    /// There was less in a bucket than was wanted.
+    /// A bucket has no more to give, or could not be asked.
     pub(super) fn emptied(&self, open: &Open) {
         self.change(|served| served.looks.emptied(open));
     }
@@ -127,8 +131,8 @@ impl Turns {
         self.change(|served| served.rests = Some(owner.to_owned()));
     }
 
-    /// Where a task is likely to be, when nothing waited before: whatever has come since passes nobody. A guess that was
-    /// wrong is followed by looks until there is reason for another.
+    /// Where a task is likely to be, when nothing waited before: whatever has come since passes none that waited longer.
+    /// A guess that was wrong is followed by looks until there is reason for another.
     pub(super) fn guess(&self, owner: &str) -> Option<String> {
         self.change(|served| {
             let is_likely = served.rests.as_deref() == Some(owner) && served.streak.1 >= STREAK;
@@ -178,27 +182,44 @@ impl Class {
     }
 }
 
-/// Where a mover tells of the class at which it stopped.
+/// What a mover met and did not take.
 #[derive(Clone, Debug)]
-pub(super) struct Stopped(Arc<AtomicU64>);
+pub(super) struct Met(Arc<Codes>);
 
-impl Stopped {
+#[derive(Debug)]
+struct Codes {
+    class: AtomicU64,
+    for_another: AtomicBool,
+}
+
+impl Met {
     const NOWHERE: u64 = u64::MAX;
     const LIMITED: u64 = 1 << 32;
     const ONCE: u64 = 1 << 33;
 
-    pub(super) fn nowhere() -> Self {
-        Self(Arc::new(AtomicU64::new(Self::NOWHERE)))
+    pub(super) fn nothing() -> Self {
+        let (class, for_another) = (AtomicU64::new(Self::NOWHERE), AtomicBool::new(false));
+        Self(Arc::new(Codes { class, for_another }))
     }
 
-    pub(super) fn set(&self, class: Class) {
+    /// A task that is left to another server.
+    pub(super) fn one_for_another(&self) {
+        self.0.for_another.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn has_some_for_another(&self) -> bool {
+        self.0.for_another.load(Ordering::SeqCst)
+    }
+
+    /// A task of another class, at which it stopped.
+    pub(super) fn stop_at(&self, class: Class) {
         let once = class.effect.map_or(0, |_| Self::ONCE);
         let limit = class.limit.map_or(0, |limit| u64::from(limit) | Self::LIMITED);
-        self.0.store(limit | once, Ordering::SeqCst);
+        self.0.class.store(limit | once, Ordering::SeqCst);
     }
 
-    pub(super) fn at(&self) -> Option<Class> {
-        let code = self.0.load(Ordering::SeqCst);
+    pub(super) fn stopped_at(&self) -> Option<Class> {
+        let code = self.0.class.load(Ordering::SeqCst);
         (code != Self::NOWHERE).then(|| Class {
             limit: (code & Self::LIMITED != 0).then_some(code as u32),
             effect: (code & Self::ONCE != 0).then_some(Effect::Once),

@@ -4,9 +4,8 @@ use afl_engine::id::RunId;
 use afl_engine::run::Run;
 use afl_engine::task::{Task, TaskKind};
 
-use super::query::mark_of;
 use super::{Error, Store, Stored, entity};
-use crate::backend::{Change, Durability, Expect, Head, Order, Scan, Write};
+use crate::backend::{Change, Durability, Expect, Head, Mark, Order, Scan, Write};
 use crate::record::Record;
 
 const PAGE: usize = 500;
@@ -23,7 +22,7 @@ impl Store {
             if page.len() < PAGE {
                 break;
             }
-            after = page.last().map(mark_of);
+            after = page.last().map(Mark::of);
         }
         Ok(count.min(most))
     }

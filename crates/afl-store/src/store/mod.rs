@@ -31,7 +31,6 @@ pub use error::{Defect, Error};
 pub use inspect::{Inspected, Misplaced, Placement, Sort};
 pub use place::{Shelf, bucket};
 pub(crate) use place::{last_as_urgent, urgency};
-pub(crate) use query::mark_of;
 pub use query::{IdPage, RunPage, StepPage, TaskPage};
 pub use read::{Found, Loaded};
 pub(crate) use scope::run_of;

@@ -12,7 +12,6 @@ use afl_engine::task::Task;
 use super::entity::{self, Entity, decode};
 use super::{Error, Shelf, Store, bucket, scope};
 use crate::backend::{Mark, Order, Ranks, Scan};
-use crate::record::Record;
 
 /// Runs, newest first, and where the next page begins.
 #[derive(Clone, Debug, Default)]
@@ -60,13 +59,13 @@ impl Store {
             records.extend(self.backend.scan(&scan).await?);
         }
         // Between two looks a run can move from one shelf to another and be seen on both.
-        records.sort_by_cached_key(|record| std::cmp::Reverse(mark_of(record)));
+        records.sort_by_cached_key(|record| std::cmp::Reverse(Mark::of(record)));
         records.dedup_by(|later, earlier| later.key == earlier.key);
         let more = records.len() > limit;
         records.truncate(limit);
         let mut page = RunPage::default();
         if more || records.len() == limit {
-            page.next = records.last().map(mark_of);
+            page.next = records.last().map(Mark::of);
         }
         for record in &records {
             match decode(record) {
@@ -86,7 +85,7 @@ impl Store {
     ) -> Result<Vec<(RunId, Mark)>, Error> {
         let scan = self.bucket_scan(from.bucket(), Order::Ascending, after.cloned(), limit);
         let records = self.backend.scan(&scan).await?;
-        let named = records.iter().filter_map(|record| Some((scope::run_of(&record.key)?, mark_of(record))));
+        let named = records.iter().filter_map(|record| Some((scope::run_of(&record.key)?, Mark::of(record))));
         Ok(named.collect())
     }
 
@@ -100,7 +99,7 @@ impl Store {
         let records = self.backend.scan(&scan).await?;
         let named = records.iter().filter_map(|record| {
             let step = entity::step_of(&record.key.id, entity::EVENTS)?;
-            Some((scope::run_of(&record.key)?, step, mark_of(record)))
+            Some((scope::run_of(&record.key)?, step, Mark::of(record)))
         });
         Ok(named.collect())
     }
@@ -162,7 +161,7 @@ impl Store {
                 Err(error) => page.unreadable.push(error),
             }
         }
-        page.next = records.last().filter(|_| records.len() == limit).map(mark_of);
+        page.next = records.last().filter(|_| records.len() == limit).map(Mark::of);
         Ok(page)
     }
 
@@ -176,7 +175,7 @@ impl Store {
         let scan = self.bucket_scan(bucket.to_owned(), Order::Ascending, after.cloned(), limit);
         let records = self.backend.scan(&scan).await?;
         let ids = records.iter().map(|record| RunId(record.key.scope.clone())).filter(|id| !id.is_run());
-        let next = records.last().filter(|_| records.len() == limit).map(mark_of);
+        let next = records.last().filter(|_| records.len() == limit).map(Mark::of);
         Ok(IdPage { ids: ids.collect(), next })
     }
 
@@ -213,10 +212,4 @@ impl Store {
     ) -> Scan {
         Scan::Bucket { tenant: self.tenant.clone(), bucket, ranks: Ranks::All, order, after, limit }
     }
-}
-
-/// Where a record of a bucket stands there.
-pub(crate) fn mark_of(record: &Record) -> Mark {
-    let rank = record.content.place.as_ref().map_or(0, |place| place.rank);
-    Mark { rank, scope: record.key.scope.clone(), id: record.key.id.clone() }
 }

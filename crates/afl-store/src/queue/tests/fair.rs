@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 use crate::backend::TAKE_LOOKS;
-use crate::fault::{Fault, Faulty, Verb};
+use crate::fault::{Fault, Faulty, Verb, at_write};
 
 /// Tasks of a name, each a millisecond younger than the one before.
 async fn backlog(world: &World, name: &str, numbers: std::ops::Range<u32>) {
@@ -150,16 +150,61 @@ async fn while_nothing_comes_one_look_is_enough_for_a_while() {
     assert_eq!(names(&world.claim(&["c.H"], 1).await), ["W.s20"]);
     world.ask(21, "c.H", Policy { priority: Some(90), ..Policy::default() }).await;
     assert_eq!(calls(&world, 1).await, (1, 1));
-    // It was the last of its name.
-    assert_eq!(calls(&world, 2).await, (0, 3));
+    // It was the last of its name, and so there is another look.
+    assert_eq!(calls(&world, 2).await, (1, 3));
     // One that was passed over may be free by now.
-    for (millis, looks) in [(1, 1), (999, 0), (1, 1)] {
+    for (millis, looks) in [(999, 0), (1, 1)] {
         world.clock.advance(Millis(millis));
         assert_eq!(calls(&world, 2).await.0, looks);
     }
-    // There is less than the look promised, and so there is another.
-    assert_eq!(names(&world.claim(&[], 99).await).len(), 4);
+    // A claim of more than there is gets the rest.
+    assert_eq!(names(&world.claim(&[], 99).await).len(), 6);
     assert_eq!(calls(&world, 2).await, (1, 0));
+}
+
+#[tokio::test]
+async fn a_look_that_promised_too_much_is_given_up_at_once() {
+    let world = World::new().await;
+    for number in 0..20 {
+        world.ask(number, &format!("a.F{number}"), Policy::default()).await;
+    }
+    for _ in 0..20 {
+        assert_eq!(calls(&world, 1).await.1, 1);
+    }
+    assert_eq!(calls(&world, 1).await, (1, 1));
+    assert_eq!(calls(&world, 1).await, (1, 0));
+}
+
+#[tokio::test]
+async fn a_name_at_its_limit_spoils_no_look() {
+    let world = World::new().await;
+    for number in 0..3 {
+        world.ask(number, "a.F", Policy { limit: Some(1), ..Policy::default() }).await;
+    }
+    backlog(&world, "b.G", 10..40).await;
+    let mut looks = Vec::new();
+    for _ in 0..5 {
+        looks.push(calls(&world, 4).await.0);
+    }
+    assert_eq!(looks, [1, 1, 0, 0, 0]);
+}
+
+#[tokio::test]
+async fn what_is_in_hand_is_kept_when_the_store_fails() {
+    let world = World::new().await;
+    world.ask(0, "a.F", Policy::default()).await;
+    world.clock.advance(Millis(1));
+    let hurt = world.ask(1, "a.F", Policy::default()).await;
+    let event = world.store().event(&world.run, &hurt).await.unwrap().unwrap();
+    let key = world.store().run_key(&world.run, format!("e/{hurt}"));
+    let lost = Write { key, expect: Expect::Version(event.version), change: Change::Delete };
+    world.store().write(vec![lost], Durability::Durable).await.unwrap();
+    // The first write takes both tasks, the second puts aside the one that has no event.
+    let faulty = Arc::new(Faulty::new(world.memory.clone(), at_write(2, Fault::ErrorBefore)));
+    let store = Store::new(faulty, Tenant::new(Tenant::LOCAL).unwrap());
+    let queue = Queue { store, ..world.queue.clone() };
+    let request = Request { max: 9, ..Request::new(Names::All, "a1") };
+    assert_eq!(names(&queue.claim(&request).await.unwrap()), ["W.s0"]);
 }
 
 #[tokio::test]
