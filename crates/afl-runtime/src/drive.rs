@@ -4,6 +4,7 @@
 //! them for all runs at once.
 
 use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
 use afl_engine::evaluation::{Advance, Damage, Evaluation, Stored, Wants};
@@ -14,7 +15,7 @@ use afl_engine::run::{Control, Run, RunStatus};
 use afl_engine::step::Step;
 use afl_engine::time::Millis;
 use afl_store::backend::Durability;
-use afl_store::store::{self, Defect, Found, blob_record, step_record};
+use afl_store::store::{self, Defect, Found, blob_record, run_record, step_record};
 
 use crate::error::Error;
 use crate::service::{Service, Traced};
@@ -193,7 +194,7 @@ impl Service {
     ) -> Result<(), Error> {
         let mut durability = first;
         loop {
-            let advance = evaluation.advance(now);
+            let advance = advance(evaluation, now)?;
             match &advance {
                 Advance::Need(wants) => {
                     self.supply(evaluation, wants).await?;
@@ -216,7 +217,9 @@ impl Service {
     pub(crate) async fn supply(&self, evaluation: &mut Evaluation, wants: &Wants) -> Result<(), Error> {
         let run = evaluation.run().id.clone();
         let loaded = self.store.load(&run, wants).await?;
-        if let Some(record) = lost_parent(&loaded.steps) {
+        let lost = loaded.steps.iter().find(|(id, step)| step.is_none() && evaluation.is_active(id));
+        let lost = lost.map(|(id, _)| step_record(id)).or_else(|| lost_parent(&loaded.steps));
+        if let Some(record) = lost {
             return Err(store::Error::Unreadable { run, record, defect: Defect::Missing }.into());
         }
         for (id, step) in loaded.steps {
@@ -250,6 +253,16 @@ impl Service {
             }
         }
     }
+}
+
+/// What is stored may not fit together, in ways that no checksum tells. That must stop this run alone.
+fn advance(evaluation: &mut Evaluation, now: Millis) -> Result<Advance, Error> {
+    catch_unwind(AssertUnwindSafe(|| evaluation.advance(now))).map_err(|panic| {
+        let said = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let said = said.or_else(|| panic.downcast_ref::<String>().cloned());
+        let damage = Damage::Unfitting(said.unwrap_or_else(|| "its evaluation broke off".to_owned()));
+        damaged(&evaluation.run().id, run_record(), &damage).into()
+    })
 }
 
 /// The record of a step that must be there, because one within it is.

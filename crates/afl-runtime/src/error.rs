@@ -81,7 +81,7 @@ pub enum Error {
     Canceling { run: RunId },
     #[error("run {run} is busy: others changed it {tries} times meanwhile; try again")]
     Busy { run: RunId, tries: usize },
-    #[error("run {run} can be read, so it is not discarded: cancel it instead")]
+    #[error("run {run} is sound, so it is not discarded: cancel it instead")]
     NotDamaged { run: RunId },
     #[error("the record `{id}` of `{scope}` can be read, so it is not discarded")]
     RecordNotDamaged { scope: String, id: String },

@@ -7,7 +7,7 @@ use afl_engine::time::Millis;
 use afl_store::store::{Shelf, bucket};
 use serde::Serialize;
 
-use crate::doctor::{Finding, Promise, Remedy, shared_record};
+use crate::doctor::{Finding, Remedy, Repair, shared_record};
 use crate::error::Error;
 use crate::service::Service;
 
@@ -83,15 +83,14 @@ impl Service {
         Ok(counts)
     }
 
-    /// Deletes a run that cannot be read any more, with everything of it, or such a record of a shared scope. A run that
-    /// can be read is canceled and collected instead.
+    /// Deletes a run that the doctor cannot repair, with everything of it, or such a record of a shared scope. A run that
+    /// is sound is canceled and collected instead.
     pub async fn discard(&self, run: &RunId) -> Result<(), Error> {
         if let Some((scope, id)) = shared_record(run) {
             return self.discard_shared(scope, id).await;
         }
         let report = self.examine(run, Remedy::Tell).await?;
-        let is_hurt =
-            |finding: &Finding| matches!(finding.promise, Promise::FailStop | Promise::PinnedDefinition);
+        let is_hurt = |finding: &Finding| finding.repair == Repair::ByHand;
         if !report.findings.iter().any(is_hurt) {
             return Err(Error::NotDamaged { run: run.clone() });
         }

@@ -4,6 +4,7 @@ use afl_engine::event::{Event, Reception};
 use afl_engine::failure::Failure;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::plan::Plan;
+use afl_engine::policy::Effect;
 use afl_engine::run::{Control, Run, RunStatus};
 use afl_engine::state::State;
 use afl_engine::task::{Task, TaskState};
@@ -89,7 +90,15 @@ pub enum On {
         left_to: Option<LeftTo>,
     },
     /// An agent works on it.
-    Holder { name: String, owner: String, heartbeat: Millis, expires: Millis },
+    Holder {
+        name: String,
+        owner: String,
+        heartbeat: Millis,
+        expires: Millis,
+        /// What the work does outside, where that was declared.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        effect: Option<Effect>,
+    },
     /// The next of its declared attempts.
     Retry { name: String, attempts: u32, at: Millis, error: Option<String> },
     /// Its outcome is there; a driver takes it in.
@@ -108,14 +117,23 @@ impl Service {
 
     /// Why a step of the run does.
     pub async fn why_within(&self, id: &RunId, within: &StepId) -> Result<Why, Error> {
-        let run = self.existing(id).await?.item;
-        let (waits, waiting) = self.waits(&run, within).await?;
+        let mut run = self.existing(id).await?;
+        let (waits, waiting) = loop {
+            let waits = self.waits(&run.item, within).await?;
+            let now = self.existing(id).await?;
+            // Or what it waited for may have come meanwhile.
+            if now.version == run.version || !waits.0.is_empty() {
+                break waits;
+            }
+            run = now;
+        };
+        let run = run.item;
         let next = waits.iter().filter_map(|wait| wait.on.next()).min();
         Ok(Why {
             run: id.clone(),
             workflow: run.workflow.to_string(),
             status: run.status,
-            reason: reason(&run, &waits),
+            reason: reason(&run, &waits, *within == StepId::root()),
             waiting,
             waits,
             next,
@@ -155,7 +173,7 @@ impl Service {
     }
 }
 
-fn reason(run: &Run, waits: &[Wait]) -> Reason {
+fn reason(run: &Run, waits: &[Wait], is_of_run: bool) -> Reason {
     match (run.status, run.control, &run.error) {
         (RunStatus::Completed, ..) => Reason::Completed,
         (RunStatus::Failed, _, Some(failure)) => Reason::Failed(failure.clone()),
@@ -165,7 +183,9 @@ fn reason(run: &Run, waits: &[Wait]) -> Reason {
         (RunStatus::Running | RunStatus::Paused, Control::Cancel, _) => Reason::Canceling,
         (RunStatus::Running, Control::Go, _) => Reason::Evaluating,
         (RunStatus::Paused, Control::Go, _) if run.active > 0 => Reason::Evaluating,
-        (RunStatus::Paused, Control::Go, _) if waits.is_empty() && run.counts.waiting == 0 => Reason::Stalled,
+        (RunStatus::Paused, Control::Go, _) if waits.is_empty() && (is_of_run || run.counts.waiting == 0) => {
+            Reason::Stalled
+        }
         (RunStatus::Paused, Control::Go, _) => Reason::Waiting,
     }
 }
@@ -206,7 +226,8 @@ fn on_work(event: &Event, task: &Task) -> Option<On> {
         (Reception::Open, TaskState::Running | TaskState::AwaitingResponse) => {
             let lease = task.lease.as_ref()?;
             let (owner, heartbeat) = (lease.owner.clone(), lease.heartbeat);
-            Some(On::Holder { name, owner, heartbeat, expires: lease.expires })
+            let effect = task.policy.effect;
+            Some(On::Holder { name, owner, heartbeat, expires: lease.expires, effect })
         }
         (Reception::Taken, _)
         | (
@@ -234,6 +255,9 @@ impl On {
                     [] => start,
                     needs => format!("{start} with `--capability {}`", needs.join(" --capability ")),
                 }
+            }
+            Self::Holder { owner, effect: Some(Effect::Once), .. } => {
+                format!("wait for {owner}; if it is gone, a person must say whether the work happened")
             }
             Self::Holder { owner, .. } => {
                 format!("wait for {owner}; if it is gone, another agent gets the task")

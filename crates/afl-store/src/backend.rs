@@ -27,6 +27,9 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// The buckets with this prefix that hold records, in order of their names, from one snapshot.
     async fn heads(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<Head>, StoreError>;
 
+    /// The scopes behind this one that hold records, in order of their names, from one snapshot.
+    async fn scopes(&self, tenant: &Tenant, after: &str, limit: usize) -> Result<Vec<String>, StoreError>;
+
     /// All writes or none. After `Ok` with [`Durability::Durable`] this batch and all before it outlive a power cut.
     async fn commit(&self, batch: Batch) -> Result<(), StoreError>;
 
@@ -245,8 +248,7 @@ impl Beside {
     }
 }
 
-/// What a take moved, and what was wanted beside it, in the order of its keys, as it is then. What cannot be read is not
-/// there: it must not stand in the way of the others.
+/// What a take moved, and what was wanted beside it, in the order of its keys, as it is then.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Taken {
     pub moved: Vec<Record>,
@@ -291,6 +293,4 @@ pub enum StoreError {
     /// The store is there, but this program must not use it.
     #[error("{0}")]
     Refused(String),
-    #[error("the record `{}` of `{}` is damaged: {reason}", .key.id, .key.scope)]
-    Damaged { key: Key, reason: String },
 }

@@ -54,6 +54,7 @@ pub enum Verb {
     Get,
     Scan,
     Heads,
+    Scopes,
     Commit,
     Take,
 }
@@ -62,7 +63,7 @@ impl Verb {
     fn writes(self) -> bool {
         match self {
             Self::Commit | Self::Take => true,
-            Self::Now | Self::Get | Self::Scan | Self::Heads => false,
+            Self::Now | Self::Get | Self::Scan | Self::Heads | Self::Scopes => false,
         }
     }
 }
@@ -249,6 +250,10 @@ impl Backend for Faulty {
 
     async fn heads(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<Head>, StoreError> {
         self.call(self.begin_read(Verb::Heads)?, self.inner.heads(tenant, prefix)).await
+    }
+
+    async fn scopes(&self, tenant: &Tenant, after: &str, limit: usize) -> Result<Vec<String>, StoreError> {
+        self.call(self.begin_read(Verb::Scopes)?, self.inner.scopes(tenant, after, limit)).await
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), StoreError> {

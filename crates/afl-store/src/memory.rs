@@ -118,6 +118,13 @@ impl Backend for Memory {
         Ok(from.take_while(|(bucket, _)| bucket.starts_with(prefix)).filter_map(head).collect())
     }
 
+    async fn scopes(&self, tenant: &Tenant, after: &str, limit: usize) -> Result<Vec<String>, StoreError> {
+        let state = self.lock();
+        let Some(scopes) = state.records.get(tenant) else { return Ok(Vec::new()) };
+        let behind = scopes.range::<str, _>((Bound::Excluded(after), Bound::Unbounded));
+        Ok(behind.take(limit).map(|(scope, _)| scope.to_string()).collect())
+    }
+
     async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
         self.limits.check(&batch)?;
         let mut state = self.lock();

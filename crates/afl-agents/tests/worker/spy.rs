@@ -113,6 +113,11 @@ impl Backend for Spy {
         self.inner.heads(tenant, prefix).await
     }
 
+    async fn scopes(&self, tenant: &Tenant, after: &str, limit: usize) -> Result<Vec<String>, StoreError> {
+        self.reach()?;
+        self.inner.scopes(tenant, after, limit).await
+    }
+
     async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
         self.reach()?;
         for write in batch.writes.iter().filter(|write| &*write.key.scope == "@servers") {

@@ -137,6 +137,10 @@ impl Backend for Postgres {
         Ok(read::heads(&self.connections, tenant, prefix).await?)
     }
 
+    async fn scopes(&self, tenant: &Tenant, after: &str, limit: usize) -> Result<Vec<String>, StoreError> {
+        Ok(read::scopes(&self.connections, tenant, after, limit).await?)
+    }
+
     async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
         LIMITS.check(&batch)?;
         let gone = || Failure::unavailable(&self.connections.server, "the writer of this process has ended");

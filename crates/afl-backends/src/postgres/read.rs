@@ -87,6 +87,27 @@ pub(super) async fn heads(
     Ok(rows.iter().map(|row| Head { bucket: row.get(0), rank: row.get(1) }).collect())
 }
 
+/// From scope to scope by the index.
+pub(super) async fn scopes(
+    connections: &Connections,
+    tenant: &Tenant,
+    after: &str,
+    limit: usize,
+) -> Result<Vec<String>, Failure> {
+    const SQL: &str = "WITH RECURSIVE scopes AS (
+             (SELECT scope FROM afl.records WHERE tenant = $1 AND scope > $2 ORDER BY tenant, scope LIMIT 1)
+             UNION ALL
+             SELECT next.scope FROM scopes, LATERAL (
+                 SELECT scope FROM afl.records WHERE tenant = $1 AND scope > scopes.scope
+                 ORDER BY tenant, scope LIMIT 1
+             ) AS next
+         )
+         SELECT scope FROM scopes LIMIT $3";
+    let (tenant, limit) = (tenant.as_str(), i64::try_from(limit).unwrap_or(i64::MAX));
+    let rows = connections.query(SQL, &[&tenant, &after, &limit]).await?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
 fn read(connections: &Connections, row: &Row, first: usize) -> Result<Record, Failure> {
     record(row, first).map_err(|error| Failure::of(&connections.server, &error))
 }

@@ -10,7 +10,7 @@ use rusqlite::{Connection, params};
 
 use super::LIMITS;
 use super::read::{FIRST_PAGE, NEXT_PAGE, clamp, get};
-use super::row::{Unreadable, body, mark, record};
+use super::row::{self, body, mark, record};
 
 /// Why one commit or take was not done. The transaction goes on without it, since it wrote nothing yet.
 pub(super) enum Undone {
@@ -81,12 +81,8 @@ pub(super) fn take(connection: &Connection, take: &Take, now: Millis) -> Result<
     for record in &moved {
         put(connection, UPDATE, &record.key, record.version, &record.content)?;
     }
-    let beside = keys.iter().map(|key| match get(connection, key) {
-        Ok(found) => Ok(found),
-        Err(Unreadable::Store(_)) => Ok(None),
-        Err(Unreadable::Sqlite(error)) => Err(error),
-    });
-    Ok(Taken { beside: beside.collect::<Result<_, _>>()?, moved, gave_up_at })
+    let beside = keys.iter().map(|key| get(connection, key)).collect::<Result<_, _>>()?;
+    Ok(Taken { beside, moved, gave_up_at })
 }
 
 /// What is moved, as it is afterwards, and where it gave up.
@@ -110,20 +106,12 @@ fn choose(
             break;
         }
         let Some(row) = rows.next()? else { break };
-        match record(row, &take.tenant) {
-            Ok(record) => {
-                let choice = catch_unwind(AssertUnwindSafe(|| (take.mover)(&record, now)));
-                match choice.map_err(Undone::Panicked)? {
-                    Choice::Move(content) => {
-                        moved.push(Record { version: record.version + 1, content, ..record });
-                    }
-                    Choice::Leave => {}
-                    Choice::Stop => break,
-                }
-            }
-            // A damaged record must not stand in the way of all behind it; whoever reads it is told.
-            Err(Unreadable::Store(_)) => {}
-            Err(Unreadable::Sqlite(error)) => return Err(error.into()),
+        let record = record(row, &take.tenant)?;
+        let choice = catch_unwind(AssertUnwindSafe(|| (take.mover)(&record, now)));
+        match choice.map_err(Undone::Panicked)? {
+            Choice::Move(content) => moved.push(Record { version: record.version + 1, content, ..record }),
+            Choice::Leave => {}
+            Choice::Stop => break,
         }
         if looked == TAKE_LOOKS && moved.len() < room {
             return Ok((moved, Some(mark(row)?)));
@@ -132,13 +120,10 @@ fn choose(
     Ok((moved, None))
 }
 
-fn version(connection: &Connection, key: &Key) -> Result<Option<u64>, Undone> {
+fn version(connection: &Connection, key: &Key) -> rusqlite::Result<Option<u64>> {
     let mut statement = connection.prepare_cached(VERSION)?;
     let mut rows = statement.query(params![key.tenant.as_str(), key.scope, key.id])?;
-    let Some(row) = rows.next()? else { return Ok(None) };
-    row.get(0)
-        .map(Some)
-        .map_err(|error| Undone::Refused(StoreError::Damaged { key: key.clone(), reason: error.to_string() }))
+    Ok(rows.next()?.map(|row| row::version(row, 0)))
 }
 
 fn put(connection: &Connection, sql: &str, key: &Key, version: u64, content: &Content) -> Result<(), Undone> {

@@ -105,6 +105,10 @@ impl Backend for Sqlite {
         self.readers.heads(tenant, prefix)
     }
 
+    async fn scopes(&self, tenant: &Tenant, after: &str, limit: usize) -> Result<Vec<String>, StoreError> {
+        self.readers.scopes(tenant, after, limit)
+    }
+
     async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
         LIMITS.check(&batch)?;
         self.writer.commit(batch).await

@@ -15,7 +15,7 @@ use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
 use super::failure::explain;
 use super::file;
-use super::row::{Unreadable, columns, record};
+use super::row::{columns, rank, record};
 
 /// As many reads at once as a runtime has threads to make them, as a rule.
 const CONNECTIONS: usize = 4;
@@ -71,6 +71,7 @@ const NEXT_HEAD: &str = "SELECT bucket, rank FROM records INDEXED BY placed WHER
      ORDER BY bucket, rank LIMIT 1";
 const FIRST_HEAD: &str = "SELECT bucket, rank FROM records INDEXED BY placed WHERE tenant = ?1 AND bucket >= ?2 \
      ORDER BY bucket, rank LIMIT 1";
+const NEXT_SCOPE: &str = "SELECT scope FROM records WHERE tenant = ?1 AND scope > ?2 ORDER BY scope LIMIT 1";
 const ANY_IN_BUCKET: &str = "SELECT 1 FROM records INDEXED BY placed WHERE tenant = ?1 AND bucket = ?2 \
      AND rank BETWEEN ?3 AND ?4 LIMIT 1";
 
@@ -142,12 +143,34 @@ impl Readers {
                 let (sql, from) =
                     heads.last().map_or((FIRST_HEAD, prefix), |last| (NEXT_HEAD, last.bucket.as_str()));
                 let mut statement = snapshot.0.prepare_cached(sql)?;
-                let head = |row: &Row<'_>| Ok(Head { bucket: row.get(0)?, rank: row.get(1)? });
+                let head = |row: &Row<'_>| Ok(Head { bucket: row.get(0)?, rank: rank(row, 1) });
                 match statement.query_row(params![tenant.as_str(), from], head).optional()? {
                     Some(head) if head.bucket.starts_with(prefix) => heads.push(head),
                     Some(_) | None => return Ok(heads),
                 }
             }
+        })
+    }
+
+    pub(super) fn scopes(
+        &self,
+        tenant: &Tenant,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        self.read(|connection| {
+            let snapshot = Snapshot::begin(connection)?;
+            let mut statement = snapshot.0.prepare_cached(NEXT_SCOPE)?;
+            let mut scopes: Vec<String> = Vec::new();
+            while scopes.len() < limit {
+                let last = scopes.last().map_or(after, String::as_str);
+                let next = statement.query_row(params![tenant.as_str(), last], |row| row.get(0));
+                match next.optional()? {
+                    Some(scope) => scopes.push(scope),
+                    None => break,
+                }
+            }
+            Ok(scopes)
         })
     }
 
@@ -161,11 +184,8 @@ impl Readers {
         })
     }
 
-    fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Unreadable>) -> Result<T, StoreError> {
-        work(&self.free()).map_err(|unreadable| match unreadable {
-            Unreadable::Sqlite(error) => explain(&self.path, &error),
-            Unreadable::Store(error) => error,
-        })
+    fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        work(&self.free()).map_err(|error| explain(&self.path, &error))
     }
 
     fn free(&self) -> MutexGuard<'_, Connection> {
@@ -201,7 +221,7 @@ impl Drop for Snapshot<'_> {
     }
 }
 
-pub(super) fn get(connection: &Connection, key: &Key) -> Result<Option<Record>, Unreadable> {
+pub(super) fn get(connection: &Connection, key: &Key) -> rusqlite::Result<Option<Record>> {
     let mut statement = connection.prepare_cached(ONE)?;
     let mut rows = statement.query(params![key.tenant.as_str(), key.scope, key.id])?;
     rows.next()?.map(|row| record(row, &key.tenant)).transpose()
@@ -213,7 +233,7 @@ fn page(
     values: &[&dyn ToSql],
     tenant: &Tenant,
     belongs: impl Fn(&Record) -> bool,
-) -> Result<Vec<Record>, Unreadable> {
+) -> rusqlite::Result<Vec<Record>> {
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(values)?;
     let mut page = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use afl_store::backend::{Mark, StoreError};
+use afl_store::backend::Mark;
 use afl_store::record::{Content, Key, Place, Record, Seal, Tenant};
 use rusqlite::Row;
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -15,53 +15,53 @@ macro_rules! columns {
 }
 pub(super) use columns;
 
-/// Why a row is no record.
-pub(super) enum Unreadable {
-    Sqlite(rusqlite::Error),
-    Store(StoreError),
-}
-
-impl From<rusqlite::Error> for Unreadable {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sqlite(error)
-    }
-}
-
-pub(super) fn record(row: &Row<'_>, tenant: &Tenant) -> Result<Record, Unreadable> {
+/// A row that is no record any more comes as one whose seal does not fit: one damaged row must hide no other, and whoever
+/// opens the record tells of it by name.
+pub(super) fn record(row: &Row<'_>, tenant: &Tenant) -> rusqlite::Result<Record> {
     let (scope, id) = (text(row, 0)?, text(row, 1)?);
-    let names = match (&scope, &id) {
-        (Cow::Borrowed(_), Cow::Borrowed(_)) => Ok(()),
-        (Cow::Owned(_), _) | (_, Cow::Owned(_)) => Err("its key is no text".to_owned()),
-    };
     let key = Key { tenant: tenant.clone(), scope: scope.into(), id: id.into_owned() };
-    match names.and_then(|()| read(row).map_err(|error| error.to_string())) {
-        Ok((version, content)) => Ok(Record { key, version, content }),
-        Err(reason) => Err(Unreadable::Store(StoreError::Damaged { key, reason })),
-    }
+    let place = match row.get::<_, Option<String>>(3) {
+        Ok(bucket) => bucket.map(|bucket| Place { bucket, rank: rank(row, 4) }),
+        Err(_) => None,
+    };
+    let (body, seal) = sealed(row).unwrap_or_default();
+    Ok(Record { key, version: version(row, 2), content: Content { place, body, seal } })
 }
 
-/// Where the record of a row stands, even if the rest is damaged.
+/// Where the record of a row stands.
 pub(super) fn mark(row: &Row<'_>) -> rusqlite::Result<Mark> {
-    Ok(Mark { rank: row.get(4)?, scope: text(row, 0)?.into(), id: text(row, 1)?.into_owned() })
+    Ok(Mark { rank: rank(row, 4), scope: text(row, 0)?.into(), id: text(row, 1)?.into_owned() })
 }
 
-/// Owned when it is damaged: then as much as can be read.
+/// The lowest for one that is none: that is where such a row is found.
+pub(super) fn rank(row: &Row<'_>, column: usize) -> i64 {
+    row.get(column).unwrap_or(i64::MIN)
+}
+
+/// Zero for one that is none, here as for who writes.
+pub(super) fn version(row: &Row<'_>, column: usize) -> u64 {
+    row.get(column).map_or(0, i64::cast_unsigned)
+}
+
+/// As much as can be read.
 fn text<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<Cow<'a, str>> {
-    Ok(String::from_utf8_lossy(row.get_ref(column)?.as_bytes().map_err(rusqlite::Error::from)?))
+    let bytes = match row.get_ref(column)? {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes,
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => b"?",
+    };
+    Ok(String::from_utf8_lossy(bytes))
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<(u64, Content)> {
-    let version = row.get(2)?;
-    let place = match row.get::<_, Option<String>>(3)? {
-        Some(bucket) => Some(Place { bucket, rank: row.get(4)? }),
-        None => None,
-    };
+fn sealed(row: &Row<'_>) -> rusqlite::Result<(Vec<u8>, Seal)> {
+    let version: i64 = row.get(2)?;
+    if version < 1 {
+        return Err(rusqlite::Error::IntegralValueOutOfRange(2, version));
+    }
     let seal = Seal { schema: row.get(5)?, runtime: row.get(6)?, checksum: row.get(7)? };
-    let body = match row.get_ref(8)? {
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.to_vec(),
-        other => return Err(rusqlite::Error::InvalidColumnType(8, "body".to_owned(), other.data_type())),
-    };
-    Ok((version, Content { place, body, seal }))
+    match row.get_ref(8)? {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Ok((bytes.to_vec(), seal)),
+        other => Err(rusqlite::Error::InvalidColumnType(8, "body".to_owned(), other.data_type())),
+    }
 }
 
 /// Text where it is text, so that people and views can look into it.

@@ -122,6 +122,11 @@ impl Backend for Counted {
         self.inner.heads(tenant, prefix).await
     }
 
+    async fn scopes(&self, tenant: &Tenant, after: &str, limit: usize) -> Result<Vec<String>, StoreError> {
+        Self::count(&self.counters.reads);
+        self.inner.scopes(tenant, after, limit).await
+    }
+
     async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
         Self::count(&self.counters.commits);
         if batch.durability == Durability::Durable {

@@ -65,8 +65,9 @@ async fn named(service: &Service, run: &str) -> Result<RunId, Failure> {
         return Ok(id);
     }
     match service.find(run).await {
-        Err(error) if error.is_damage() => Ok(id),
-        found => Ok(found?),
+        Ok(found) => Ok(found),
+        Err(error) if error.is_damage() || service.has_records(&id).await? => Ok(id),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -112,7 +112,7 @@ impl Evaluation {
         let plan = self.plan.clone();
         let node = self.known.steps.get(parent).expect("a parent has been read").node;
         let children = self.children_of(parent);
-        children.open -= 1;
+        children.open = children.open.checked_sub(1).expect("a child that ends was open");
         let before = children.ready.len();
         match segment {
             Segment::Element(_) | Segment::Catch => {}

@@ -99,6 +99,9 @@ pub enum Damage {
     NotInProgram,
     #[error("it is no JSON: {0}")]
     NotJson(String),
+    /// An evaluation that went by what is stored came to something that cannot be.
+    #[error("what is stored of the run does not fit together: {0}")]
+    Unfitting(String),
 }
 
 /// What an evaluation asks of its driver.
@@ -206,6 +209,11 @@ impl Evaluation {
     pub fn arrive(&mut self, step: StepId) {
         self.known.events.forget(&step);
         self.activate(step);
+    }
+
+    /// Whether a step is to be worked on in this iteration: then it must be stored.
+    pub fn is_active(&self, step: &StepId) -> bool {
+        self.queue.contains(step)
     }
 
     /// Works until it needs something, or rests.

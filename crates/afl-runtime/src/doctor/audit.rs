@@ -9,7 +9,7 @@ use afl_engine::state::State;
 use afl_engine::step::{Step, Transmission};
 use afl_engine::task::{MAX_DELIVERIES, Task, TaskState};
 
-use super::{Finding, Promise, Repair};
+use super::{Finding, Promise, Repair, Sorts};
 use crate::query::StepView;
 
 pub(super) struct Audit<'a> {
@@ -18,6 +18,7 @@ pub(super) struct Audit<'a> {
     /// The steps above the one looked at, with what was seen of their children.
     above: Vec<Above>,
     counted: Counts,
+    sorts: Sorts,
     findings: Vec<Finding>,
 }
 
@@ -29,7 +30,14 @@ struct Above {
 
 impl<'a> Audit<'a> {
     pub(super) fn new(run: &'a Run, plan: &'a Plan) -> Self {
-        Self { run, plan, above: Vec::new(), counted: Counts::default(), findings: Vec::new() }
+        Self {
+            run,
+            plan,
+            above: Vec::new(),
+            counted: Counts::default(),
+            sorts: Sorts::default(),
+            findings: Vec::new(),
+        }
     }
 
     /// Steps come in order, a parent before its children.
@@ -40,6 +48,9 @@ impl<'a> Audit<'a> {
         self.check_parent(view);
         self.check_work(view);
         self.counted.steps += 1;
+        self.sorts.steps += 1;
+        self.sorts.events += usize::from(view.event.is_some());
+        self.sorts.tasks += usize::from(view.task.is_some());
         match view.step.state {
             State::Complete => self.counted.complete += 1,
             State::Error => self.counted.failed += 1,
@@ -54,6 +65,20 @@ impl<'a> Audit<'a> {
 
     pub(super) fn missing_value(&mut self, view: &StepView, name: &str) {
         self.find(Promise::Acknowledged, &view.id, format!("the value of `{name}` is not in the store"));
+    }
+
+    /// The records that were seen with their steps.
+    pub(super) fn sorts(&self) -> Sorts {
+        self.sorts
+    }
+
+    /// An event or a task without its step.
+    pub(super) fn stray(&mut self, step: &StepId, record: &str) {
+        self.find(
+            Promise::AtomicStep,
+            step,
+            format!("there is a record `{record}`, but the step is missing"),
+        );
     }
 
     pub(super) fn finish(mut self) -> Vec<Finding> {
@@ -122,7 +147,7 @@ impl<'a> Audit<'a> {
 
     fn check_counts(&mut self) {
         if self.counted != self.run.counts {
-            let problem = format!("it counts {:?}, but has {:?}", self.run.counts, self.counted);
+            let problem = format!("it counts {}, but has {}", words(self.run.counts), words(self.counted));
             self.find(Promise::AtomicStep, &StepId::root(), problem);
         }
     }
@@ -142,6 +167,10 @@ impl<'a> Audit<'a> {
         let repair = Repair::ByHand;
         self.findings.push(Finding { promise, run: self.run.id.clone(), path, problem, repair });
     }
+}
+
+fn words(Counts { steps, complete, failed, waiting }: Counts) -> String {
+    format!("{steps} steps ({complete} complete, {failed} failed, {waiting} waiting)")
 }
 
 fn work_problems(step: &Step, event: &Event, task: &Task) -> Vec<(Promise, String)> {

@@ -1,22 +1,19 @@
 //! Checks every promise about stored data, and repairs what is safe. The simulation asks it after every step.
 
 mod audit;
+mod run;
 mod shared;
 mod system;
 
-use afl_engine::id::{RunId, StepId};
-use afl_engine::run::Run;
-use afl_store::store::{self, Misplaced, Placement, Shelf};
+use afl_engine::id::RunId;
+use afl_store::store::{Misplaced, Placement, SHARED, Sort};
 use serde::Serialize;
 
-use self::audit::Audit;
 pub(crate) use self::shared::shared_record;
 use crate::error::Error;
 use crate::service::Service;
 
 const PAGE: usize = 500;
-/// How often a run that others write at the same time is looked at again.
-const LOOKS: usize = 5;
 
 /// What to do about what is found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,23 +82,29 @@ impl Service {
     /// Looks at every run and every system task of the store, and at what they share.
     pub async fn doctor(&self, remedy: Remedy) -> Result<Report, Error> {
         let mut report = Report::default();
-        for shelf in Shelf::ALL {
-            let mut after = None;
-            loop {
-                let page = self.store.ids_on(shelf, after.as_ref(), PAGE).await?;
-                let full = page.len() == PAGE;
-                for (run, mark) in page {
-                    self.examine_into(&mut report, &run, remedy).await?;
-                    after = Some(mark);
-                }
-                if !full {
-                    break;
-                }
+        let mut after = String::new();
+        loop {
+            // Not by where they are listed: what is in no list is what nobody else finds.
+            let scopes = self.store.scopes(&after, PAGE).await?;
+            for scope in &scopes {
+                self.examine_any(&mut report, scope, remedy).await?;
+            }
+            match scopes.last() {
+                Some(last) if scopes.len() == PAGE => after.clone_from(last),
+                Some(_) | None => return Ok(report),
             }
         }
-        self.examine_system_tasks(&mut report, remedy).await?;
-        self.examine_shared(&mut report, remedy).await?;
-        Ok(report)
+    }
+
+    async fn examine_any(&self, report: &mut Report, scope: &str, remedy: Remedy) -> Result<(), Error> {
+        let id = RunId(scope.into());
+        if SHARED.contains(&scope) {
+            self.examine_scope(report, scope, |_| true, remedy).await
+        } else if id.is_run() {
+            self.examine_into(report, &id, remedy).await
+        } else {
+            self.examine_system_task(report, &id, remedy).await
+        }
     }
 
     /// Looks at one run, one system task, or one record that all share.
@@ -117,46 +120,33 @@ impl Service {
         Ok(report)
     }
 
+    /// Whether there is anything of a run, the run itself or parts of it.
+    pub async fn has_records(&self, run: &RunId) -> Result<bool, Error> {
+        Ok(!self.store.inspect(run, None, 1).await?.is_empty())
+    }
+
     async fn examine_into(&self, report: &mut Report, id: &RunId, remedy: Remedy) -> Result<(), Error> {
         report.runs += 1;
-        for _ in 0..LOOKS {
-            let mut findings = self.examine_records(id, remedy).await?;
-            if findings.iter().any(|finding| finding.promise == Promise::FailStop) {
+        match self.findings_of(id, remedy).await? {
+            Some(mut findings) => {
+                self.name_steps(id, &mut findings).await;
                 report.findings.append(&mut findings);
-                return Ok(());
             }
-            let before = match self.store.suspended(id).await {
-                Ok(Some(suspended)) => suspended.run,
-                Ok(None) => return Ok(()),
-                Err(ref error @ store::Error::Unreadable { record: ref path, .. }) => {
-                    let (promise, run, path) = (Promise::FailStop, id.clone(), path.clone());
-                    let (problem, repair) = (error.to_string(), Repair::ByHand);
-                    findings.push(Finding { promise, run, path, problem, repair });
-                    report.findings.append(&mut findings);
-                    return Ok(());
-                }
-                Err(error) => return Err(error.into()),
-            };
-            findings.extend(self.examine_run(&before.item).await?);
-            let after = self.store.run(id).await?;
-            if after.is_some_and(|after| after.version == before.version) {
-                report.findings.append(&mut findings);
-                return Ok(());
-            }
+            None => report.busy.push(id.clone()),
         }
-        report.busy.push(id.clone());
         Ok(())
     }
 
     /// Each record for itself.
-    async fn examine_records(&self, id: &RunId, remedy: Remedy) -> Result<Vec<Finding>, Error> {
-        let mut findings = Vec::new();
+    async fn examine_records(&self, id: &RunId, remedy: Remedy) -> Result<Examined, Error> {
+        let (mut findings, mut sorts) = (Vec::new(), Sorts::default());
         let mut after: Option<String> = None;
         loop {
             let page = self.store.inspect(id, after.as_deref(), PAGE).await?;
             let full = page.len() == PAGE;
             after = page.last().map(|last| last.record.clone());
             for one in page {
+                sorts.add(one.sort);
                 let finding = |promise, problem: String, repair| Finding {
                     promise,
                     run: id.clone(),
@@ -178,7 +168,7 @@ impl Service {
                 }
             }
             if !full {
-                return Ok(findings);
+                return Ok(Examined { findings, sorts });
             }
         }
     }
@@ -192,38 +182,29 @@ impl Service {
             }
         }
     }
+}
 
-    /// The records together.
-    async fn examine_run(&self, run: &Run) -> Result<Vec<Finding>, Error> {
-        let plan = match self.plan_of(run).await {
-            Ok(plan) => plan,
-            Err(error) if error.is_damage() => {
-                return Ok(vec![Finding {
-                    promise: Promise::PinnedDefinition,
-                    run: run.id.clone(),
-                    path: run.workflow.to_string(),
-                    problem: error.to_string(),
-                    repair: Repair::ByHand,
-                }]);
-            }
-            Err(error) => return Err(error),
-        };
-        let mut audit = Audit::new(run, &plan);
-        let mut after: Option<StepId> = None;
-        loop {
-            let page = self.steps(&run.id, None, after.as_ref(), PAGE).await?;
-            for view in &page.steps {
-                audit.step(view);
-                for (name, blob) in audit::blobs(view) {
-                    if !self.store.has_blob(&run.id, blob).await? {
-                        audit.missing_value(view, name);
-                    }
-                }
-            }
-            match page.next {
-                Some(next) => after = Some(next),
-                None => return Ok(audit.finish()),
-            }
+/// What the records of a run say, each for itself.
+struct Examined {
+    findings: Vec<Finding>,
+    sorts: Sorts,
+}
+
+/// How many records of each sort there are.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Sorts {
+    steps: usize,
+    events: usize,
+    tasks: usize,
+}
+
+impl Sorts {
+    fn add(&mut self, sort: Sort) {
+        match sort {
+            Sort::Step => self.steps += 1,
+            Sort::Event => self.events += 1,
+            Sort::Task => self.tasks += 1,
+            Sort::Run | Sort::Active | Sort::Blob | Sort::Log | Sort::Unknown => {}
         }
     }
 }

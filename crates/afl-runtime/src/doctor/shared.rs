@@ -6,7 +6,7 @@ use afl_store::notification::Notification;
 use afl_store::server::Server;
 use afl_store::store::{Discarded, SHARED};
 
-use super::{Finding, Remedy, Repair, Report};
+use super::{Examined, Finding, Remedy, Repair, Report};
 use crate::error::Error;
 use crate::service::Service;
 
@@ -27,13 +27,6 @@ impl Finding {
 }
 
 impl Service {
-    pub(super) async fn examine_shared(&self, report: &mut Report, remedy: Remedy) -> Result<(), Error> {
-        for scope in SHARED {
-            self.examine_scope(report, scope, |_| true, remedy).await?;
-        }
-        Ok(())
-    }
-
     pub(super) async fn examine_scope(
         &self,
         report: &mut Report,
@@ -41,7 +34,7 @@ impl Service {
         is_wanted: impl Fn(&str) -> bool,
         remedy: Remedy,
     ) -> Result<(), Error> {
-        let mut findings = self.examine_records(&RunId(scope.into()), remedy).await?;
+        let Examined { mut findings, .. } = self.examine_records(&RunId(scope.into()), remedy).await?;
         findings.retain(|finding| is_wanted(&finding.path));
         if EXPENDABLE.contains(&&scope[1..]) {
             for finding in &mut findings {

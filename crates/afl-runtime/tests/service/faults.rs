@@ -5,8 +5,10 @@ use afl_engine::id::RunId;
 use afl_engine::run::RunStatus;
 use afl_engine::time::Millis;
 use afl_runtime::agent::{Names, Refusal, Request};
-use afl_runtime::{Error, StartRequest};
+use afl_runtime::doctor::{Promise, Remedy, Repair};
+use afl_runtime::{Error, Reason, StartRequest, Where};
 use afl_store::fault::{Fault, Moment, Verb, at_write};
+use afl_store::record::Tenant;
 use serde_json::{Value, json};
 
 /// Programs that end in different ways.
@@ -195,9 +197,10 @@ async fn g13_a_damaged_run_is_named_and_stops_no_other() {
     }
     assert_eq!(world.status(&well).await, RunStatus::Completed);
     assert_eq!(world.status(&hurt).await, RunStatus::Paused);
-    let report = world.service.doctor(afl_runtime::doctor::Remedy::Tell).await.unwrap();
+    let report = world.service.doctor(Remedy::Tell).await.unwrap();
     let [finding] = &report.findings[..] else { panic!("one finding, not {:?}", report.findings) };
-    assert_eq!((finding.run.clone(), finding.path.as_str()), (hurt.clone(), format!("s/{step}").as_str()));
+    let path = format!("Two.a (record s/{step})");
+    assert_eq!((finding.run.clone(), finding.path.as_str()), (hurt.clone(), path.as_str()));
     let error = world.service.why(&hurt).await.unwrap_err();
     assert!(error.to_string().contains(&*hurt.0), "{error}");
     world.service.discard(&well).await.unwrap_err();
@@ -251,7 +254,7 @@ async fn g13_a_run_without_its_list_of_active_steps_is_told_of_and_not_driven() 
     }
     assert_eq!(world.status(&well).await, RunStatus::Completed);
     assert_eq!(world.run(&hurt).await, before);
-    let report = world.service.doctor(afl_runtime::doctor::Remedy::Tell).await.unwrap();
+    let report = world.service.doctor(Remedy::Tell).await.unwrap();
     let [finding] = &report.findings[..] else { panic!("one finding, not {:?}", report.findings) };
     assert_eq!((&finding.run, finding.path.as_str()), (&hurt, "active"));
 }
@@ -292,7 +295,6 @@ async fn g2_what_was_acknowledged_outlives_a_power_cut() {
 
 #[tokio::test]
 async fn g9_a_task_that_nobody_would_find_is_reported_and_put_right() {
-    use afl_runtime::doctor::{Promise, Remedy, Repair};
     let world = World::new();
     let run = world.start("One", json!({"n": 1})).await;
     let step = world.step(&run, "One.a").await;
@@ -304,6 +306,92 @@ async fn g9_a_task_that_nobody_would_find_is_reported_and_put_right() {
     assert_eq!(found, [(Promise::NoSilentStall, Repair::Done)]);
     world.finish().await;
     assert_eq!(world.status(&run).await, RunStatus::Completed);
+}
+
+#[tokio::test]
+async fn g13_a_lost_step_stops_its_run_and_is_told_of() {
+    let world = World::new();
+    let run = world.start("Two", json!({"n": 1})).await;
+    let claims = world.claim(1).await;
+    answer(&world.service, &claims[0]).await;
+    world.lose(&run.0, "s/wb0s0").await;
+    let found = world.service.look(&Where::Everywhere).await.unwrap();
+    let error = world.service.drive_once(&found.work[0].work).await.unwrap_err();
+    assert!(error.is_damage() && error.to_string().contains("s/wb0s0"), "{error}");
+    let report = world.service.doctor(Remedy::Tell).await.unwrap();
+    let strays = report.findings.iter().filter(|finding| finding.problem.contains("the step is missing"));
+    assert_eq!(strays.map(|finding| finding.path.as_str()).collect::<Vec<_>>(), ["Two.a", "Two.a"]);
+    world.service.discard(&run).await.unwrap();
+    world.examine().await;
+}
+
+/// As a store seals its records.
+fn checksum(key: &[&str], body: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    for part in key {
+        hasher.update(part.as_bytes());
+        hasher.update(&[0xff]);
+    }
+    hasher.update(body);
+    hasher.finalize()
+}
+
+#[tokio::test]
+async fn g13_what_does_not_fit_together_stops_its_run_alone() {
+    let world = World::new();
+    let [hurt, well] = [world.start("Two", json!({"n": 1})).await, world.start("Two", json!({"n": 1})).await];
+    // With a seal that fits, as after a mistake of the engine.
+    world
+        .rewrite(&hurt.0, "s/wb0", |content| {
+            let body = String::from_utf8(content.body.clone()).unwrap();
+            assert!(body.contains(r#""open":1"#), "{body}");
+            content.body = body.replace(r#""open":1"#, r#""open":0"#).into_bytes();
+            content.seal.checksum = checksum(&[Tenant::LOCAL, &hurt.0, "s/wb0"], &content.body);
+        })
+        .await;
+    for _ in 0..4 {
+        for claim in world.claim(10).await {
+            answer(&world.service, &claim).await;
+        }
+        world.service.turn().await.unwrap();
+    }
+    assert_eq!(world.status(&well).await, RunStatus::Completed);
+    assert_eq!(world.status(&hurt).await, RunStatus::Paused);
+}
+
+#[tokio::test]
+async fn g9_a_run_that_is_in_no_list_is_found_and_listed_again() {
+    let world = World::new();
+    let run = world.start("One", json!({"n": 1})).await;
+    world.rewrite(&run.0, "run", |content| content.place = None).await;
+    let report = world.service.doctor(Remedy::Fix).await.unwrap();
+    let found: Vec<_> = report.findings.iter().map(|finding| (finding.promise, finding.repair)).collect();
+    assert_eq!(found, [(Promise::NoSilentStall, Repair::Done)]);
+    world.finish().await;
+    assert_eq!(world.status(&run).await, RunStatus::Completed);
+}
+
+#[tokio::test]
+async fn g2_parts_without_their_run_are_told_of_and_discarded() {
+    let world = World::new();
+    let run = world.start("One", json!({"n": 1})).await;
+    world.lose(&run.0, "run").await;
+    let report = world.service.doctor(Remedy::Tell).await.unwrap();
+    let found: Vec<_> = report.findings.iter().map(|finding| (finding.promise, finding.repair)).collect();
+    assert_eq!(found, [(Promise::Acknowledged, Repair::ByHand)]);
+    assert!(world.service.has_records(&run).await.unwrap());
+    world.service.discard(&run).await.unwrap();
+    assert!(!world.service.has_records(&run).await.unwrap());
+    world.examine().await;
+}
+
+#[tokio::test]
+async fn g9_a_run_that_waits_for_what_is_gone_is_called_stalled() {
+    let world = World::new();
+    let run = world.start("One", json!({"n": 1})).await;
+    assert_eq!(world.service.why(&run).await.unwrap().reason, Reason::Waiting);
+    world.lose(&run.0, "e/wb0s0").await;
+    assert_eq!(world.service.why(&run).await.unwrap().reason, Reason::Stalled);
 }
 
 #[tokio::test]

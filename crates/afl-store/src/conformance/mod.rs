@@ -71,6 +71,7 @@ macro_rules! conformance {
                 scans::buckets_are_named_in_order,
                 scans::a_bucket_is_named_with_its_lowest_rank,
                 scans::nothing_is_asked_for_and_given,
+                scans::scopes_are_listed_by_name,
                 takes::the_lowest_rank_is_taken_first,
                 takes::no_more_than_the_limit_is_taken,
                 takes::a_taken_record_is_written,

@@ -200,6 +200,20 @@ fn scope_page(prefix: &str, after: Option<&str>, limit: usize) -> Scan {
     Scan::Scope { tenant: acme(), scope: "run".into(), prefix: prefix.to_owned(), after, limit }
 }
 
+pub async fn scopes_are_listed_by_name(fixture: &dyn Fixture) {
+    let store = fixture.open().await;
+    let scopes =
+        async |after: &str, limit| store.scopes(&acme(), after, limit).await.expect("the store answers");
+    assert_eq!(scopes("", 9).await, <[&str; 0]>::default());
+    write(&store, ["b", "@x", "é", "a"].map(|scope| insert(key(scope, "1"), content("1")))).await;
+    write(&store, [insert(key("b", "2"), content("2"))]).await;
+    assert_eq!(scopes("", 9).await, ["@x", "a", "b", "é"]);
+    assert_eq!(scopes("@x", 2).await, ["a", "b"]);
+    assert_eq!(scopes("aa", 9).await, ["b", "é"]);
+    write(&store, [delete(key("a", "1"), 1)]).await;
+    assert_eq!(scopes("", 2).await, ["@x", "b"]);
+}
+
 fn bucket_page(ranks: Ranks, order: Order, after: Option<Mark>, limit: usize) -> Scan {
     Scan::Bucket { tenant: acme(), bucket: "queue".to_owned(), ranks, order, after, limit }
 }

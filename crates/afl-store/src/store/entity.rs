@@ -30,8 +30,8 @@ pub(crate) const LOGS: &str = "l/";
 pub(crate) trait Entity: Serialize + DeserializeOwned {
     /// The record's id.
     fn record_id(&self) -> String;
-    /// Takes the name that only the record's id holds.
-    fn named(self, _record_id: &str) -> Option<Self> {
+    /// Takes the name that only the record's id holds; nothing when it cannot be what the key names.
+    fn named(self, _key: &Key) -> Option<Self> {
         Some(self)
     }
     /// `now` is when it is written.
@@ -43,6 +43,10 @@ pub(crate) trait Entity: Serialize + DeserializeOwned {
 impl Entity for Run {
     fn record_id(&self) -> String {
         RUN.to_owned()
+    }
+
+    fn named(self, key: &Key) -> Option<Self> {
+        (self.id.0 == key.scope).then_some(self)
     }
 
     fn place(&self, _: Millis) -> Option<Place> {
@@ -61,8 +65,8 @@ impl Entity for Step {
         step_record(&self.id)
     }
 
-    fn named(self, record_id: &str) -> Option<Self> {
-        Some(Self { id: step_of(record_id, STEPS)?, ..self })
+    fn named(self, key: &Key) -> Option<Self> {
+        Some(Self { id: step_of(&key.id, STEPS)?, ..self })
     }
 }
 
@@ -71,8 +75,8 @@ impl Entity for Event {
         event_record(&self.step_id)
     }
 
-    fn named(self, record_id: &str) -> Option<Self> {
-        Some(Self { step_id: step_of(record_id, EVENTS)?, ..self })
+    fn named(self, key: &Key) -> Option<Self> {
+        Some(Self { step_id: step_of(&key.id, EVENTS)?, ..self })
     }
 
     fn place(&self, now: Millis) -> Option<Place> {
@@ -85,8 +89,8 @@ impl Entity for Task {
         task_record(&self.step_id)
     }
 
-    fn named(self, record_id: &str) -> Option<Self> {
-        Some(Self { step_id: step_of(record_id, TASKS)?, ..self })
+    fn named(self, key: &Key) -> Option<Self> {
+        Some(Self { step_id: step_of(&key.id, TASKS)?, ..self })
     }
 
     fn place(&self, _: Millis) -> Option<Place> {
@@ -94,7 +98,7 @@ impl Entity for Task {
     }
 }
 
-pub(crate) fn run_record() -> String {
+pub fn run_record() -> String {
     RUN.to_owned()
 }
 
@@ -125,7 +129,7 @@ pub(crate) fn decode<T: Entity>(record: &Record) -> Result<Stored<T>, Error> {
     let body = seal::opened(record)?;
     let wrong = |reason: String| Error::unreadable(&record.key, Defect::Body(reason));
     let item: T = serde_json::from_slice(body).map_err(|error| wrong(error.to_string()))?;
-    let item = item.named(&record.key.id).ok_or_else(|| wrong("its id names no step".to_owned()))?;
+    let item = item.named(&record.key).ok_or_else(|| wrong("it is not what its id says".to_owned()))?;
     Ok(Stored { item, version: record.version })
 }
 

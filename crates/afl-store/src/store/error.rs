@@ -76,13 +76,6 @@ impl Error {
 
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Damaged { key, reason } => Self::unreadable(&key, Defect::Body(reason)),
-            StoreError::Conflict { .. }
-            | StoreError::TooLarge { .. }
-            | StoreError::Full
-            | StoreError::Unavailable { .. }
-            | StoreError::Refused(_) => Self::Backend(error),
-        }
+        Self::Backend(error)
     }
 }

@@ -2,7 +2,7 @@
 //! wait where it should?
 
 use afl_engine::event::Event;
-use afl_engine::id::RunId;
+use afl_engine::id::{RunId, StepId};
 use afl_engine::run::{Active, Run};
 use afl_engine::step::Step;
 use afl_engine::task::Task;
@@ -35,6 +35,18 @@ pub enum Sort {
     Log,
     /// None of ours.
     Unknown,
+}
+
+impl Inspected {
+    /// The step whose event or task it is, or which it is.
+    pub fn step(&self) -> Option<StepId> {
+        step_of_record(&self.record)
+    }
+}
+
+/// The step that a record of a run belongs to.
+pub fn step_of_record(record: &str) -> Option<StepId> {
+    [entity::STEPS, entity::EVENTS, entity::TASKS].into_iter().find_map(|sort| entity::step_of(record, sort))
 }
 
 /// Whether a record is where those look who have to find it.
@@ -83,6 +95,11 @@ impl Store {
         };
         let records = self.backend.scan(&scan).await?;
         Ok(records.into_iter().map(|record| inspected(run, record)).collect())
+    }
+
+    /// Runs, system tasks and the scopes that all share, in the order of their names: all that there is.
+    pub async fn scopes(&self, after: &str, limit: usize) -> Result<Vec<String>, Error> {
+        Ok(self.backend.scopes(&self.tenant, after, limit).await?)
     }
 
     /// Puts a record where it belongs, unless it was written meanwhile.

@@ -158,14 +158,15 @@ pub(crate) fn of_task(task: &Task) -> Option<Place> {
         (TaskState::Pending, None) => Some(Place { bucket: bucket::tasks_like(task), rank: urgency(task) }),
         (TaskState::Pending, Some(at)) => Some(Place { bucket: bucket::TIMERS.to_owned(), rank: at.0 }),
         (TaskState::Running | TaskState::AwaitingResponse, _) => {
-            let deadline = task.deadline().expect("a task in work has a lease");
+            // One without a lease is nobody's; the doctor tells of it.
+            let deadline = task.deadline().unwrap_or(Millis(0));
             Some(Place { bucket: bucket::running(list, name), rank: deadline.0 })
         }
         (TaskState::Completed | TaskState::Failed | TaskState::Ignored | TaskState::Canceled, _) => {
             match task.kind() {
                 TaskKind::Event => None,
                 TaskKind::System => {
-                    let ended = task.ended.expect("a task that has ended knows when");
+                    let ended = task.ended.unwrap_or(task.updated);
                     Some(Place { bucket: bucket::ENDED.to_owned(), rank: ended.0 })
                 }
             }

@@ -31,13 +31,6 @@ pub struct TaskPage {
     pub next: Option<Mark>,
 }
 
-/// Of what a bucket holds, and where the next page begins.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct IdPage {
-    pub ids: Vec<RunId>,
-    pub next: Option<Mark>,
-}
-
 /// Parts of a run in the order of its program, and where the next page begins.
 #[derive(Clone, Debug)]
 pub struct StepPage<T> {
@@ -163,20 +156,6 @@ impl Store {
         }
         page.next = records.last().filter(|_| records.len() == limit).map(Mark::of);
         Ok(page)
-    }
-
-    /// Which system tasks a bucket names; whether they can be read is not asked.
-    pub async fn system_tasks_in(
-        &self,
-        bucket: &str,
-        after: Option<&Mark>,
-        limit: usize,
-    ) -> Result<IdPage, Error> {
-        let scan = self.bucket_scan(bucket.to_owned(), Order::Ascending, after.cloned(), limit);
-        let records = self.backend.scan(&scan).await?;
-        let ids = records.iter().map(|record| RunId(record.key.scope.clone())).filter(|id| !id.is_run());
-        let next = records.last().filter(|_| records.len() == limit).map(Mark::of);
-        Ok(IdPage { ids: ids.collect(), next })
     }
 
     async fn page<T: Entity>(
