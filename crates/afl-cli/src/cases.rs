@@ -22,6 +22,8 @@ use tokio::task::JoinSet;
 use crate::cli::{Cli, Command};
 use crate::commands::run;
 use crate::crew::Crew;
+use crate::exit::Exit;
+use crate::failure::Failure;
 use crate::foreground::{Followed, Foreground};
 use crate::handlers::Given;
 use crate::outcome::Outcome;
@@ -93,10 +95,10 @@ async fn run_one(service: &Service, case: &Case) -> Option<Ran> {
     let (launch, mock) = match run::prepare(&options, Color::Plain) {
         Ok(prepared) => prepared,
         // Cases without a workflow are about what compiles.
-        Err(failure) if case.data["workflow"].is_null() && run::is_rejection(&failure) => return None,
+        Err(failure) if case.data["workflow"].is_null() && is_rejection(&failure) => return None,
         Err(failure) => {
-            assert!(run::is_rejection(&failure), "{}: {failure}", case.name);
-            let outcome = serde_json::to_value(Outcome::rejected(&failure)).unwrap();
+            assert!(is_rejection(&failure), "{}: {failure}", case.name);
+            let outcome = serde_json::to_value(Outcome::without_end(&failure, &options.store)).unwrap();
             return Some(Ran { outcome, canonical: String::new() });
         }
     };
@@ -112,6 +114,11 @@ async fn run_one(service: &Service, case: &Case) -> Option<Ran> {
         outcome: serde_json::to_value(outcome).unwrap(),
         canonical: service.canonical(&run.id).await.unwrap(),
     })
+}
+
+/// Whether the program, the workflow or the inputs are wrong.
+fn is_rejection(failure: &Failure) -> bool {
+    matches!(failure.exit(), Exit::Mistakes | Exit::WrongUse)
 }
 
 fn check(store: &str, case: &Case, ran: &Ran) {

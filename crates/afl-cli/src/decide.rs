@@ -5,6 +5,7 @@ use afl_engine::task::Task;
 use afl_runtime::Service;
 
 use crate::failure::Failure;
+use crate::shell::word;
 use crate::shown;
 
 /// How many are told in full; the others are decided the same way.
@@ -46,15 +47,5 @@ impl<'a> Undecided<'a> {
         let path = shown::inert(self.path);
         let lines = commands.map(|(command, when)| format!("\n  {command:<width$}   {when}"));
         format!("find out whether the work of {path} happened, then say so:{}", lines.concat())
-    }
-}
-
-/// A text as one word of a shell.
-fn word(text: &str) -> String {
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || "._-/@:".contains(character);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
     }
 }

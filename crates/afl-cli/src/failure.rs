@@ -3,6 +3,7 @@
 use std::io::{Error, ErrorKind};
 use std::path::Path;
 
+use afl_engine::id::RunId;
 use afl_lang::graph::GraphError;
 use afl_lang::render::Color;
 use afl_store::backend::StoreError;
@@ -12,6 +13,8 @@ use afl_store::store::Error as StoredError;
 use crate::color::{self, paint};
 use crate::exit::Exit;
 use crate::handlers::Trouble;
+use crate::shell::word;
+use crate::store;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
@@ -99,8 +102,16 @@ impl Failure {
         }
     }
 
+    /// The run that it is about, where that is known.
+    pub(crate) fn run(&self) -> Option<&RunId> {
+        match self {
+            Self::Service(afl_runtime::Error::Store(StoredError::Unreadable { run, .. })) => Some(run),
+            _ => None,
+        }
+    }
+
     /// What the user reads, ending with a line break.
-    pub(crate) fn text(&self, color: Color) -> String {
+    pub(crate) fn text(&self, store: &store::Options, color: Color) -> String {
         let message = match self {
             Self::Mistakes { .. } => return String::new(),
             Self::RefusedInputs { workflow, problems } => {
@@ -111,13 +122,14 @@ impl Failure {
             _ => self.to_string(),
         };
         let error = format!("{} {message}\n", paint("error:", color::ERROR, color));
-        match self.help() {
+        match self.help(store) {
             Some(help) => format!("{error}{} {help}\n", paint("help:", color::HELP, color)),
             None => error,
         }
     }
 
-    fn help(&self) -> Option<String> {
+    /// What to do about it; `store` is the one that the command was given.
+    pub(crate) fn help(&self, store: &store::Options) -> Option<String> {
         match self {
             Self::Unreadable { name, source }
                 if source.kind() == ErrorKind::NotFound && may_be_source(name) =>
@@ -171,8 +183,8 @@ impl Failure {
                 Some("write a span, such as 30d or 2h, or a date, such as 2026-01-31".into())
             }
             Self::NoIteration { .. } => Some("iterations count from 1".into()),
-            Self::Handlers(trouble) => trouble.help().map(str::to_owned),
-            Self::Service(error) => service_help(error),
+            Self::Handlers(trouble) => trouble.help(store),
+            Self::Service(error) => service_help(error, store),
         }
     }
 }
@@ -220,35 +232,55 @@ fn service_exit(error: &afl_runtime::Error) -> Exit {
     }
 }
 
-fn service_help(error: &afl_runtime::Error) -> Option<String> {
+fn service_help(error: &afl_runtime::Error, store: &store::Options) -> Option<String> {
     use afl_runtime::Error;
+    let command = |command: &str| store.command(command);
+    let of = |verb: &str, what: &str| store.command(&format!("{verb} {}", word(what)));
     match error {
-        Error::UnknownRun { .. } => Some("`afl runs` lists all runs of this store".into()),
-        Error::NotBegun { state, .. } if !state.is_terminal() => {
-            Some("`afl agent --profile service` starts it; `afl tasks` shows how it stands".into())
-        }
-        Error::UnknownStep { run, .. } => Some(format!("`afl show {run}` lists its steps")),
+        Error::UnknownRun { .. } => Some(format!("{} lists all runs of this store", command("runs"))),
+        Error::NotBegun { state, .. } if !state.is_terminal() => Some(format!(
+            "{} starts it; {} shows how it stands",
+            command("agent --profile service"),
+            command("tasks")
+        )),
+        Error::UnknownStep { run, .. } => Some(format!("{} lists its steps", of("show", &run.0))),
         Error::WhichWorkflow(names) if names.is_empty() => {
             Some("declare a `workflow`; a facet cannot be started".into())
         }
         Error::WhichWorkflow(_) => Some("name it with `--workflow`".into()),
         Error::NothingFailed { run, .. } => Some(format!(
-            "`afl why {run}` tells how it stands; if it waits, `afl resume {run}` goes on with it"
+            "{} tells how it stands; if it waits, {} goes on with it",
+            of("why", &run.0),
+            of("resume", &run.0)
         )),
         Error::NotOnline { .. } => {
-            Some("`afl servers` lists the agents; without `--on` any of them takes it".into())
+            Some(format!("{} lists the agents; without `--on` any of them takes it", command("servers")))
         }
-        Error::UnknownNotification { .. } => Some("`afl notifications` lists them with their ids".into()),
-        Error::UnknownChannel { .. } => Some("`afl outbox list` lists all channels of this store".into()),
-        Error::ChannelHolds { name, .. } => {
-            Some(format!("`afl outbox show {name}` says why; `afl outbox remove {name} --drop` deletes them"))
+        Error::UnknownNotification { .. } => {
+            Some(format!("{} lists them with their ids", command("notifications")))
         }
-        Error::NotAFeed { name } => Some(format!("`afl outbox show {name}` says how it stands")),
-        Error::TooManyChannels { .. } => Some("`afl outbox remove` takes one away".into()),
-        Error::FailedAlready { .. } => Some("`afl task retry` tries it again".into()),
-        Error::NeedsResult { .. } => Some("`afl task done --result` says what it returns".into()),
-        Error::Undecided { run, .. } => Some(format!("`afl why {run}` has the commands to decide by")),
-        Error::Store(StoredError::Unreadable { .. }) => Some("`afl doctor` tells what is damaged".into()),
+        Error::UnknownChannel { .. } => {
+            Some(format!("{} lists all channels of this store", command("outbox list")))
+        }
+        Error::ChannelHolds { name, .. } => Some(format!(
+            "{} says why; {} deletes them",
+            of("outbox show", name),
+            command(&format!("outbox remove {} --drop", word(name)))
+        )),
+        Error::NotAFeed { name } => Some(format!("{} says how it stands", of("outbox show", name))),
+        Error::TooManyChannels { .. } => Some(format!("{} takes one away", command("outbox remove NAME"))),
+        Error::FailedAlready { run, path } => {
+            let retry = command(&format!("task retry {run} {}", word(path)));
+            Some(format!("{retry} tries it again"))
+        }
+        Error::NeedsResult { run, path, .. } => {
+            let done = command(&format!("task done {run} {} --result JSON", word(path)));
+            Some(format!("{done} says what it returns"))
+        }
+        Error::Undecided { run, .. } => Some(format!("{} has the commands to decide by", of("why", &run.0))),
+        Error::Store(StoredError::Unreadable { .. }) => {
+            Some(format!("{} tells what is damaged", command("doctor")))
+        }
         Error::Store(_)
         | Error::AmbiguousRun { .. }
         | Error::UnknownProgram { .. }

@@ -135,17 +135,6 @@ impl Foreground {
     }
 }
 
-/// Tells a program that reads JSON why nothing was done; a person is told by the caller.
-pub(crate) fn refused(options: &Options, outcome: Result<Exit, Failure>) -> Result<Exit, Failure> {
-    match outcome {
-        Err(failure) if options.json && failure.exit() == Exit::WrongUse => {
-            Outcome::rejected(&failure).print()?;
-            Ok(failure.exit())
-        }
-        outcome => outcome,
-    }
-}
-
 /// A run that rests.
 pub(crate) struct Followed {
     pub(crate) service: Service,

@@ -6,6 +6,7 @@ mod cases;
 mod cli;
 mod color;
 mod commands;
+mod complaint;
 mod crew;
 mod decide;
 mod diff;
@@ -28,6 +29,7 @@ mod progress;
 #[cfg(test)]
 mod reference;
 mod report;
+mod shell;
 mod shown;
 mod states;
 mod stop;
@@ -39,10 +41,11 @@ mod when;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use mimalloc::MiMalloc;
 
 use crate::cli::Cli;
+use crate::complaint::Complaint;
 
 /// Records go from one thread to another all the time, which the system's allocator pays for with locks, the more so the
 /// more there are.
@@ -50,11 +53,10 @@ use crate::cli::Cli;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let line = Cli::command().get_matches();
+    let complaint = Complaint::of(&line);
+    let cli = Cli::from_arg_matches(&line).unwrap_or_else(|error| error.exit());
     let color = color::choose(cli.color);
-    let exit = commands::run(cli.command, color).unwrap_or_else(|failure| {
-        output::say(&failure.text(color));
-        failure.exit()
-    });
+    let exit = commands::run(cli.command, color).unwrap_or_else(|failure| complaint.tell(&failure, color));
     exit.into()
 }

@@ -20,7 +20,7 @@ pub(crate) struct OneRun {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    store: store::Options,
+    pub(crate) store: store::Options,
 }
 
 impl OneRun {

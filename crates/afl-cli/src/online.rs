@@ -8,6 +8,8 @@ use afl_runtime::server::{Server, ServerStatus};
 use afl_runtime::{On, Service, Why};
 
 use crate::failure::Failure;
+use crate::shell::word;
+use crate::store;
 
 /// The agents that were heard of a short while ago.
 pub(crate) struct Online(Vec<Server>);
@@ -62,11 +64,11 @@ fn short_of(name: &str) -> &str {
 }
 
 /// What to do about it.
-pub(crate) fn advice(facet: &str, list: &str, needs: &[String], flag: &str) -> String {
-    let mut agent = "afl agent".to_owned();
+pub(crate) fn advice(facet: &str, list: &str, needs: &[String], store: &store::Options) -> String {
+    let mut agent = "agent".to_owned();
     let mut who = "no agent that is online".to_owned();
     if list != DEFAULT_TASK_LIST {
-        write!(agent, " --task-list {list}").expect(ANY_TEXT);
+        write!(agent, " --task-list {}", word(list)).expect(ANY_TEXT);
         write!(who, " for the task list `{list}`").expect(ANY_TEXT);
     }
     for need in needs {
@@ -74,11 +76,12 @@ pub(crate) fn advice(facet: &str, list: &str, needs: &[String], flag: &str) -> S
         write!(who, " with `{need}`").expect(ANY_TEXT);
     }
     if facet == SCRIPT_TASK {
-        return format!("{who} runs scripts: start `{agent}{flag}`");
+        return format!("{who} runs scripts: start {}", store.command(&agent));
     }
     format!(
-        "{who} has a handler for `{facet}`: register one with `afl handlers register {facet} MODULE{flag}` and \
-         start `{agent}{flag}`"
+        "{who} has a handler for `{facet}`: register one with {} and start {}",
+        store.command(&format!("handlers register {facet} MODULE")),
+        store.command(&agent)
     )
 }
 

@@ -23,11 +23,11 @@ use crate::store::{self, Lifetime};
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Outcome {
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Nothing when there is none, or it is not known.
     pub(crate) run: Option<RunId>,
     pub(crate) status: Status,
     pub(crate) outputs: Map<String, Value>,
-    pub(crate) error: Option<Complaint>,
+    pub(crate) error: Option<Reason>,
     pub(crate) iterations_per_run: Vec<u64>,
 }
 
@@ -43,16 +43,19 @@ pub(crate) enum Status {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub(crate) struct Complaint {
+pub(crate) struct Reason {
     pub(crate) message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) help: Option<String>,
     #[serde(rename = "type")]
     pub(crate) kind: String,
 }
 
-/// The type of the error when a start is refused.
+/// The types of the errors by which a command cannot begin a run, or go on with it.
 const REJECTED: &str = "Rejected";
+const INACCESSIBLE: &str = "Inaccessible";
 
 impl Outcome {
     pub(crate) async fn of(service: &Service, run: &Run) -> Result<Self, Failure> {
@@ -69,18 +72,26 @@ impl Outcome {
                 RunStatus::Canceled => Status::Canceled,
             },
             outputs,
-            error: run.error.as_ref().map(Complaint::of),
+            error: run.error.as_ref().map(Reason::of),
             iterations_per_run: run.iterations_per_run.clone(),
         })
     }
 
-    pub(crate) fn rejected(failure: &Failure) -> Self {
-        let error = Complaint { message: failure.to_string(), path: None, kind: REJECTED.into() };
+    /// What a command says that could not see a run to its end. One that it had in hand when the store was lost is kept.
+    pub(crate) fn without_end(failure: &Failure, store: &store::Options) -> Self {
+        let (status, kind) = match (failure.run(), failure.exit()) {
+            (Some(_), Exit::Inaccessible) => (Status::Paused, INACCESSIBLE),
+            (None, Exit::Inaccessible) => (Status::Rejected, INACCESSIBLE),
+            (_, Exit::Fine | Exit::Mistakes | Exit::WrongUse | Exit::Waiting | Exit::Interrupted) => {
+                (Status::Rejected, REJECTED)
+            }
+        };
+        let (message, help) = (failure.to_string(), failure.help(store));
         Self {
-            run: None,
-            status: Status::Rejected,
+            run: failure.run().cloned(),
+            status,
             outputs: Map::new(),
-            error: Some(error),
+            error: Some(Reason { message, path: None, help, kind: kind.into() }),
             iterations_per_run: Vec::new(),
         }
     }
@@ -90,9 +101,14 @@ impl Outcome {
     }
 }
 
-impl Complaint {
+impl Reason {
     fn of(failure: &RunFailure) -> Self {
-        Self { message: failure.to_string(), path: Some(failure.path.clone()), kind: failure.kind.clone() }
+        Self {
+            message: failure.to_string(),
+            path: Some(failure.path.clone()),
+            help: None,
+            kind: failure.kind.clone(),
+        }
     }
 }
 
@@ -117,7 +133,7 @@ impl Teller<'_> {
             (_, RunStatus::Canceled) => output::say(&format!("run {} was canceled\n", run.id)),
             (Rest::Held, _) => {
                 output::say(&format!("run {} is held\n", run.id));
-                self.help(&format!("{} lets it go on", self.command("resume", run, "")));
+                self.help(&format!("{} lets it go on", self.command("resume", run)));
             }
             (Rest::Interrupted, _) => {
                 self.tell_interrupted(run);
@@ -131,7 +147,7 @@ impl Teller<'_> {
         match self.store.lifetime() {
             Lifetime::Kept => {
                 output::say(&format!("stopped; run {} is kept\n", run.id));
-                self.help(&format!("{} goes on with it", self.command("resume", run, "")));
+                self.help(&format!("{} goes on with it", self.command("resume", run)));
             }
             Lifetime::ThisCommand => output::say("stopped; the store is in memory, so the run is gone\n"),
         }
@@ -150,8 +166,8 @@ impl Teller<'_> {
             }
             Lifetime::Kept => self.help(&format!(
                 "repair the cause, then {}; {} shows every step",
-                self.command("retry", run, ""),
-                self.command("show", run, "")
+                self.command("retry", run),
+                self.command("show", run)
             )),
             Lifetime::ThisCommand => {}
         }
@@ -173,7 +189,7 @@ impl Teller<'_> {
         self.help(&match self.store.lifetime() {
             Lifetime::Kept => format!(
                 "{} goes on when agents have answered, with `--handlers DIR` or `--mock FILE` it answers itself",
-                self.command("resume", run, ""),
+                self.command("resume", run),
             ),
             Lifetime::ThisCommand => {
                 "answer with `--handlers DIR` or `--mock FILE`; this store is in memory, so the run is gone".into()
@@ -186,8 +202,8 @@ impl Teller<'_> {
         output::say(&format!("{} {text}\n", paint("help:", color::HELP, self.color)));
     }
 
-    fn command(&self, verb: &str, run: &Run, rest: &str) -> String {
-        format!("`afl {verb} {}{rest}{}`", run.id, self.store.flag())
+    fn command(&self, verb: &str, run: &Run) -> String {
+        self.store.command(&format!("{verb} {}", run.id))
     }
 }
 

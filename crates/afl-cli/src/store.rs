@@ -13,9 +13,10 @@ use afl_store::backend::Backend;
 use afl_store::clock::Clock;
 use afl_store::memory::Memory;
 use afl_store::record::Tenant;
-use clap::Args;
+use clap::{ArgMatches, Args};
 
 use crate::failure::Failure;
+use crate::shell::word;
 
 /// Beside the sources of a project, as `.git` is.
 const FOLDER: &str = ".afl";
@@ -25,12 +26,15 @@ const FILE: &str = "store.db";
 const IGNORE_FILE: &str = ".gitignore";
 const IGNORE_ALL: &str = "*\n";
 
+const STORE: &str = "store";
+
 #[derive(Args, Clone, Debug)]
 #[group(skip)]
 pub(crate) struct Options {
     /// Where runs are kept: `sqlite:PATH`, `postgres://USER:PASSWORD@HOST/DATABASE` or `memory:`; without it, a file in
     /// the nearest `.afl` folder from here upwards
     #[arg(
+        id = STORE,
         long = "store",
         value_name = "URL",
         env = "AFL_STORE",
@@ -55,10 +59,20 @@ pub(crate) enum Lifetime {
 }
 
 impl Options {
+    /// What a command was given, if it takes a store.
+    pub(crate) fn of(command: &ArgMatches) -> Self {
+        Self { url: command.try_get_one(STORE).ok().flatten().cloned() }
+    }
+
     pub(crate) async fn open(&self, missing: Missing) -> Result<Service, Failure> {
         let backend = backend(&self.address()?, missing).await?;
         let tenant = Tenant::new(Tenant::LOCAL).expect("the local tenant has a proper name");
         Ok(Service::new(backend, tenant).acting_as(Actor::User(user())))
+    }
+
+    /// A command of `afl` to be copied, which finds the same store.
+    pub(crate) fn command(&self, command: &str) -> String {
+        format!("`afl {command}{}`", self.flag())
     }
 
     /// What a command that is suggested must carry to find the same store.
@@ -66,7 +80,7 @@ impl Options {
         let from_environment = env::var("AFL_STORE").ok();
         match &self.url {
             Some(url) if from_environment.as_ref() != Some(url) => {
-                format!(" --store {}", without_password(url))
+                format!(" --store {}", word(&without_password(url)))
             }
             Some(_) | None => String::new(),
         }

@@ -13,6 +13,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
 use crate::report::count;
+use crate::shell::word;
 use crate::store::{self, Missing};
 
 /// Check every promise about the stored runs and system tasks
@@ -52,7 +53,7 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
     if options.json {
         output::json(&report)?;
     } else {
-        output::data(&text(&report, color))?;
+        output::data(&text(&report, &options.store, color))?;
     }
     let is_open = |finding: &Finding| finding.repair != Repair::Done;
     Ok(if report.findings.iter().any(is_open) { Exit::Mistakes } else { Exit::Fine })
@@ -71,14 +72,14 @@ async fn named(service: &Service, run: &str) -> Result<RunId, Failure> {
     }
 }
 
-fn text(report: &Report, color: Color) -> String {
+fn text(report: &Report, store: &store::Options, color: Color) -> String {
     let mut text = String::new();
     for finding in &report.findings {
         let Finding { promise, run, path, problem, .. } = finding;
         let mark = paint("broken:", color::ERROR, color);
         writeln!(text, "{mark} {}; {}, {path}: {problem}", words(*promise), called(run))
             .expect("a string takes any text");
-        writeln!(text, "  {}", advice(finding)).expect("a string takes any text");
+        writeln!(text, "  {}", advice(finding, store)).expect("a string takes any text");
     }
     for run in &report.busy {
         writeln!(text, "run {run} changed all the time; look at it again later")
@@ -111,12 +112,13 @@ fn words(promise: Promise) -> &'static str {
     }
 }
 
-fn advice(finding: &Finding) -> String {
+fn advice(finding: &Finding, store: &store::Options) -> String {
     match finding.repair {
-        Repair::Possible => "`afl doctor --fix` repairs it".to_owned(),
+        Repair::Possible => format!("{} repairs it", store.command("doctor --fix")),
         Repair::Done => "repaired".to_owned(),
         Repair::ByHand => {
-            format!("a person must decide; `afl doctor {} --discard` deletes it", finding.subject())
+            let discard = store.command(&format!("doctor {} --discard", word(&finding.subject().0)));
+            format!("a person must decide; {discard} deletes it")
         }
     }
 }

@@ -18,5 +18,6 @@ pub(crate) struct Options {
 pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     let (service, id) = options.run.find().await?;
     service.pause(&id).await?;
-    options.run.tell(&service, &id, &format!("run {id} is held; `afl resume {id}` lets it go on")).await
+    let resume = options.run.store.command(&format!("resume {id}"));
+    options.run.tell(&service, &id, &format!("run {id} is held; {resume} lets it go on")).await
 }

@@ -23,10 +23,6 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
-    foreground::refused(&options.foreground, resume(options, color).await)
-}
-
-async fn resume(options: &Options, color: Color) -> Result<Exit, Failure> {
     let (foreground, id) = Foreground::of(&options.run, &options.foreground, &options.store, color).await?;
     let run = foreground.service.run(&id).await?;
     match run.control {

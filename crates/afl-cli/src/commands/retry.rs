@@ -32,10 +32,6 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
-    foreground::refused(&options.foreground, retry(options, color).await)
-}
-
-async fn retry(options: &Options, color: Color) -> Result<Exit, Failure> {
     let (foreground, id) = Foreground::of(&options.run, &options.foreground, &options.store, color).await?;
     let again = match &options.step {
         Some(step) => Again::Step(foreground.service.find_step(&id, step).await?),

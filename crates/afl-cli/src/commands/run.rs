@@ -9,7 +9,6 @@ use crate::failure::Failure;
 use crate::foreground::{self, Foreground};
 use crate::launch::{self, Launch, Shown};
 use crate::mock::Mock;
-use crate::outcome::Outcome;
 use crate::output;
 use crate::store::{self, Missing};
 
@@ -38,14 +37,8 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
-    match prepare(options, color) {
-        Ok((launch, mock)) => start(options, launch, mock.as_ref(), color).await,
-        Err(failure) if options.foreground.json && is_rejection(&failure) => {
-            Outcome::rejected(&failure).print()?;
-            Ok(failure.exit())
-        }
-        Err(failure) => Err(failure),
-    }
+    let (launch, mock) = prepare(options, color)?;
+    start(options, launch, mock.as_ref(), color).await
 }
 
 /// All that can be wrong before a store is touched.
@@ -54,11 +47,6 @@ pub(crate) fn prepare(options: &Options, color: Color) -> Result<(Launch, Option
     let shown = if options.foreground.json { Shown::Errors } else { Shown::All };
     let launch = options.launch.prepare(mock.as_ref(), color, shown)?;
     Ok((launch, mock))
-}
-
-/// Whether the program, the workflow or the inputs are wrong, and not the files or the options.
-pub(crate) fn is_rejection(failure: &Failure) -> bool {
-    matches!(failure, Failure::Mistakes { .. } | Failure::RefusedInputs { .. } | Failure::Service(_))
 }
 
 async fn start(
@@ -75,7 +63,8 @@ async fn start(
     let workflow = launch.workflow.clone();
     let Some(started) = foreground.unless_stopped(launch.start(&foreground.service)).await else {
         foreground.progress.clear();
-        output::say("stopped while starting; `afl runs` lists the run if it was stored\n");
+        let runs = options.store.command("runs");
+        output::say(&format!("stopped while starting; {runs} lists the run if it was stored\n"));
         return Ok(Exit::Interrupted);
     };
     let started = started?;

@@ -34,7 +34,7 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
         let servers: Vec<Value> = servers.iter().map(|server| entry(server, now)).collect();
         output::json(&json!({ "servers": servers }))?;
     } else if servers.is_empty() {
-        output::say("no servers; `afl agent` starts one\n");
+        output::say(&format!("no servers; {} starts one\n", options.store.command("agent")));
     } else {
         let rows: Vec<Vec<String>> = servers.iter().map(|server| row(server, now)).collect();
         let header = [

@@ -62,17 +62,17 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
         let who = if served {
             "a runner starts it".to_owned()
         } else {
-            format!("no runner is online: start `afl agent --profile service{}`", options.store.flag())
+            format!("no runner is online: start {}", options.store.command("agent --profile service"))
         };
         output::say(&format!("{before}; {who}\n"));
         output::data(&format!("{}\n", started.run))?;
     } else {
         let before = if is_new { "started" } else { "was started before with this key" };
-        let (run, flag) = (&started.run, options.store.flag());
+        let command = |verb: &str| options.store.command(&format!("{verb} {}", started.run));
         let now = match started.status {
-            RunStatus::Paused => format!("it waits, and `afl why {run}{flag}` tells for what"),
-            RunStatus::Running => format!("it can go on, and `afl resume {run}{flag}` goes on with it"),
-            RunStatus::Failed => format!("it failed, and `afl why {run}{flag}` tells of what"),
+            RunStatus::Paused => format!("it waits, and {} tells for what", command("why")),
+            RunStatus::Running => format!("it can go on, and {} goes on with it", command("resume")),
+            RunStatus::Failed => format!("it failed, and {} tells of what", command("why")),
             RunStatus::Completed => "it is complete".into(),
             RunStatus::Canceled => "it was canceled".into(),
         };

@@ -153,10 +153,7 @@ async fn answer(one: &One, verdict: &Verdict, how: &str) -> Result<(), Failure> 
     let Found { service, task } = one.find_step().await?;
     match service.answer(&task.workflow_id, &task.step_id, verdict).await? {
         Answered::Now => went_on(&service, &task, how).await,
-        Answered::Before => {
-            let (run, path) = (task.workflow_id.to_string(), task.path.clone());
-            Err(Trouble::TaskEnded { run, path, state: task.state.name() }.into())
-        }
+        Answered::Before => Err(ended(&task)),
     }
 }
 
@@ -186,15 +183,26 @@ impl One {
         let found = self.find().await?;
         match found.task.kind() {
             TaskKind::Event => Ok(found),
-            TaskKind::System => Err(Trouble::NoStepOfSystemTask { path: found.task.path }.into()),
+            TaskKind::System => {
+                let (id, path) = (found.task.workflow_id.to_string(), found.task.path);
+                Err(Trouble::NoStepOfSystemTask { id, path }.into())
+            }
         }
     }
 }
 
+fn ended(task: &Task) -> Failure {
+    let (run, path) = (task.workflow_id.to_string(), task.path.clone());
+    let step = match task.kind() {
+        TaskKind::Event => Some(path.clone()),
+        TaskKind::System => None,
+    };
+    Trouble::TaskEnded { run, path, step, state: task.state.name() }.into()
+}
+
 async fn withdraw(service: &Service, task: &Task) -> Result<Exit, Failure> {
     if task.state.is_terminal() {
-        let (run, path) = (task.workflow_id.to_string(), task.path.clone());
-        return Err(Trouble::TaskEnded { run, path, state: task.state.name() }.into());
+        return Err(ended(task));
     }
     service.withdraw(&task.workflow_id).await?;
     output::say(&format!("`{}` is canceled\n", task.path));

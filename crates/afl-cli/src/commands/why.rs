@@ -61,7 +61,7 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
         object["unserved"] = json!(unserved);
         output::json(&object)?;
     } else {
-        output::data(&text(&why, &unserved, &options.store.flag(), color))?;
+        output::data(&text(&why, &unserved, &options.store, color))?;
     }
     Ok(Exit::Fine)
 }
@@ -97,7 +97,7 @@ async fn tell_unbegun(
     Ok(Exit::Fine)
 }
 
-fn text(why: &Why, unserved: &[String], flag: &str, color: Color) -> String {
+fn text(why: &Why, unserved: &[String], store: &store::Options, color: Color) -> String {
     let mut text = format!("run {} of {} {}\n", why.run, why.workflow, because(&why.reason));
     let waits = match why.reason {
         Reason::Completed | Reason::Canceled => &[][..],
@@ -119,7 +119,7 @@ fn text(why: &Why, unserved: &[String], flag: &str, color: Color) -> String {
     if let Some(next) = why.next {
         writeln!(text, "something happens by itself {}", Moment(next).from(Moment::now())).expect(ANY_TEXT);
     }
-    for advice in advice(why, unserved, flag) {
+    for advice in advice(why, unserved, store) {
         writeln!(text, "{} {advice}", paint("help:", color::HELP, color)).expect(ANY_TEXT);
     }
     text
@@ -169,27 +169,27 @@ fn open_end(wait: &Wait, above: &mut Vec<String>) -> String {
     text
 }
 
-fn advice(why: &Why, unserved: &[String], flag: &str) -> Vec<String> {
-    let run = &why.run;
+fn advice(why: &Why, unserved: &[String], store: &store::Options) -> Vec<String> {
+    let command = |verb: &str| store.command(&format!("{verb} {}", why.run));
     let mut advice: Vec<String> = Vec::new();
     match &why.reason {
         Reason::Failed(_) => {
-            advice.extend(decisions(why, flag));
+            advice.extend(decisions(why, &store.flag()));
             if advice.is_empty() || why.waits.iter().any(|wait| matches!(wait.on, On::Failure(_))) {
-                advice.push(format!("repair the cause, then `afl retry {run}{flag}`"));
+                advice.push(format!("repair the cause, then {}", command("retry")));
             }
         }
         Reason::Held | Reason::Evaluating | Reason::Canceling => {
-            advice.push(format!("`afl resume {run}{flag}` goes on with it"));
+            advice.push(format!("{} goes on with it", command("resume")));
         }
-        Reason::Stalled => advice.push(format!("`afl doctor{flag}` tells what is wrong")),
+        Reason::Stalled => advice.push(format!("{} tells what is wrong", store.command("doctor"))),
         Reason::Waiting => {
-            advice.extend(decisions(why, flag));
+            advice.extend(decisions(why, &store.flag()));
             let others = why.waits.iter().filter(|wait| !matches!(wait.on, On::Decision { .. }));
             for wait in others {
                 let one = match &wait.on {
                     On::Agent { name, list, needs, .. } if unserved.contains(name) => {
-                        online::advice(name, list, needs, flag)
+                        online::advice(name, list, needs, store)
                     }
                     on => on.advice(),
                 };
@@ -197,8 +197,8 @@ fn advice(why: &Why, unserved: &[String], flag: &str) -> Vec<String> {
                     advice.push(one);
                 }
             }
-            let has = capabilities(why);
-            advice.push(format!("`afl resume {run} --handlers DIR{has}{flag}` does the work here, with `--mock FILE` it answers from a file"));
+            let resume = store.command(&format!("resume {} --handlers DIR{}", why.run, capabilities(why)));
+            advice.push(format!("{resume} does the work here, with `--mock FILE` it answers from a file"));
         }
         Reason::Completed | Reason::Canceled => {}
     }

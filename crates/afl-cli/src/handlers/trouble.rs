@@ -7,6 +7,8 @@ use afl_agents::{FileError, HostsError, RegistryError};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::shell::word;
+use crate::store;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
@@ -49,9 +51,15 @@ pub(crate) enum Trouble {
     #[error("step {step} of run {run} has no task")]
     NoTask { run: String, step: String },
     #[error("the task of {path} in run {run} is {state} and no longer open")]
-    TaskEnded { run: String, path: String, state: &'static str },
+    TaskEnded {
+        run: String,
+        path: String,
+        /// A system task has none.
+        step: Option<String>,
+        state: &'static str,
+    },
     #[error("`{path}` is a system task, so no step can go on with a result of it")]
-    NoStepOfSystemTask { path: String },
+    NoStepOfSystemTask { id: String, path: String },
     #[error("an agent of a store in memory finds no work there")]
     AgentInMemory,
 }
@@ -81,34 +89,46 @@ impl Trouble {
         }
     }
 
-    pub(crate) fn help(&self) -> Option<&'static str> {
+    /// What to do about it; `store` is the one that the command was given.
+    pub(crate) fn help(&self, store: &store::Options) -> Option<String> {
+        let command = |verb: &str, of: &str| store.command(&format!("{verb} {}", word(of)));
         match self {
             Self::BadFile { .. } => Some(
                 "write, for each facet, [[handler]], facet = \"ns.Facet\", module = \"handlers.py\"; `entrypoint`, \
-                 `timeout_ms`, `checksum` and `metadata` are optional",
+                 `timeout_ms`, `checksum` and `metadata` are optional"
+                    .into(),
             ),
             Self::Nothing { .. } => Some(
                 "write a handlers.toml, or mark functions of Python files there with @handler(\"ns.Facet\"); \
-                 `afl handlers scaffold` writes them for a program",
+                 `afl handlers scaffold` writes them for a program"
+                    .into(),
             ),
             Self::BadMetadata { .. } | Self::BadResult { .. } => {
-                Some("write an object, such as {\"name\": \"Ada\"}")
+                Some("write an object, such as {\"name\": \"Ada\"}".into())
             }
-            Self::NotRegistered { .. } => Some("`afl handlers list` lists those that are"),
-            Self::NoEventFacets => Some("only an `event facet` is done by a handler"),
-            Self::Exists { .. } => Some("name another file with `-o`, or `-o -` to print"),
-            Self::EndedTasks { .. } => Some("name the run with `--run`"),
-            Self::NoStepNamed { .. } => Some("name the step: `afl tasks --run RUN` lists them"),
-            Self::NoTask { .. } => Some("`afl tasks --run` lists the tasks of a run"),
-            Self::TaskEnded { .. } => Some("`afl task show` shows what became of it"),
-            Self::NoStepOfSystemTask { .. } => Some("`afl task cancel` ends it"),
-            Self::Unreadable { .. } => Some("name a handlers.toml, a folder with one, or Python files"),
-            Self::Twice { .. } => Some("leave one of them out"),
+            Self::NotRegistered { .. } => {
+                Some(format!("{} lists those that are", store.command("handlers list")))
+            }
+            Self::NoEventFacets => Some("only an `event facet` is done by a handler".into()),
+            Self::Exists { .. } => Some("name another file with `-o`, or `-o -` to print".into()),
+            Self::EndedTasks { .. } => Some("name the run with `--run`".into()),
+            Self::NoStepNamed { run } => {
+                Some(format!("name the step: {} lists them", command("tasks --run", run)))
+            }
+            Self::NoTask { run, .. } => Some(format!("{} lists the tasks of it", command("tasks --run", run))),
+            Self::TaskEnded { run, step, .. } => {
+                let step = step.as_deref().map(|step| format!(" {}", word(step))).unwrap_or_default();
+                let show = store.command(&format!("task show {}{step}", word(run)));
+                Some(format!("{show} shows what became of it"))
+            }
+            Self::NoStepOfSystemTask { id, .. } => Some(format!("{} ends it", command("task cancel", id))),
+            Self::Unreadable { .. } => Some("name a handlers.toml, a folder with one, or Python files".into()),
+            Self::Twice { .. } => Some("leave one of them out".into()),
             Self::AgentInMemory => {
-                Some("name a store that stays; `afl run --handlers` does the work of one run")
+                Some("name a store that stays; `afl run --handlers` does the work of one run".into())
             }
-            Self::NoPython { .. } => Some("correct the file, or name the others one by one"),
-            Self::Worker(WorkerError::Http(_)) => Some("give another port with `--http-port`"),
+            Self::NoPython { .. } => Some("correct the file, or name the others one by one".into()),
+            Self::Worker(WorkerError::Http(_)) => Some("give another port with `--http-port`".into()),
             Self::Python(_)
             | Self::NoUri { .. }
             | Self::Root(_)

@@ -33,7 +33,8 @@ pub(super) async fn list(options: &List) -> Result<Exit, Failure> {
     if options.json {
         output::json(&json!({ "handlers": all }))?;
     } else if all.is_empty() {
-        output::say("no handlers are registered; `afl handlers register` does it\n");
+        let register = options.store.command("handlers register");
+        output::say(&format!("no handlers are registered; {register} does it\n"));
     } else {
         let rows: Vec<Vec<String>> = all.iter().map(row).collect();
         output::data(&shown::table(&["FACET", "HANDLER", "VERSION", "TIMEOUT", "REGISTERED"], &rows))?;

@@ -8,6 +8,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
 use crate::report::count;
+use crate::shell::word;
 use crate::store::{self, Missing};
 
 #[derive(Args)]
@@ -50,7 +51,10 @@ pub(super) async fn add(options: &Add) -> Result<Exit, Failure> {
     let name = &options.name;
     output::say(&match (&kept.to, kept.enabled) {
         (_, false) => format!("{name} is kept, and told nothing\n"),
-        (Target::Feed, true) => format!("what ends from now on can be read with `afl outbox read {name}`\n"),
+        (Target::Feed, true) => {
+            let read = options.store.command(&format!("outbox read {}", word(name)));
+            format!("what ends from now on can be read with {read}\n")
+        }
         (Target::Url(_), true) => format!("what ends from now on is told to {}\n", kept.to),
     });
     Ok(Exit::Fine)

@@ -31,7 +31,8 @@ pub(super) async fn list(options: &List) -> Result<Exit, Failure> {
         let channels: Vec<Value> = all.iter().map(entry).collect();
         output::json(&json!({ "channels": channels }))?;
     } else if all.is_empty() {
-        output::say("nobody outside is told anything; `afl outbox add` begins it\n");
+        let add = options.store.command("outbox add");
+        output::say(&format!("nobody outside is told anything; {add} begins it\n"));
     } else {
         let rows: Vec<Vec<String>> = all.iter().map(row).collect();
         output::data(&shown::table(&["CHANNEL", "TO", "TOPICS", "FACETS", "WAITING", "DEAD"], &rows))?;
