@@ -30,7 +30,7 @@ pub enum Verdict {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answered {
     Now,
-    /// It had ended like that before; nothing was written.
+    /// The work had ended before; nothing was written.
     Before,
 }
 
@@ -66,7 +66,9 @@ impl Service {
             (Verdict::Failed { message }, _) if event.error.as_ref() == Some(&given_up(message)) => {
                 Ok(Try::Ended(Answered::Before))
             }
-            (Verdict::Done(_), state) if state != State::Error && event.state == EventState::Completed => {
+            (Verdict::Done(_) | Verdict::Failed { .. }, state)
+                if state != State::Error && event.state == EventState::Completed =>
+            {
                 Ok(Try::Ended(Answered::Before))
             }
             (Verdict::Done(result), State::Error) => {
