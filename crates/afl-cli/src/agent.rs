@@ -5,6 +5,7 @@ use afl_engine::failure::FailureKind;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::task::{Task, TaskState};
 use afl_engine::time::Millis;
+use afl_engine::value::{Map, Value};
 use afl_lang::program::Qualified;
 use afl_runtime::{Arrival, Service};
 use afl_store::queue::{Claim, Names, Refusal, Request, Settled};
@@ -148,14 +149,13 @@ async fn attempt(service: &Service, task: &Task, handler: &Handler) -> Result<At
 async fn settle(service: &Service, claim: &Claim, handler: &Handler) -> Result<Attempt, Failure> {
     // An operator's retry sets the attempts back to none, but not the tokens; a claim that ended in silence is no answer.
     let answered = claim.task.token.saturating_sub(claim.task.deliveries.into());
-    let answer = handler.answer(&claim.payload, usize::try_from(answered).unwrap_or(usize::MAX));
-    let settled = match &answer {
-        Ok(result) => service.complete(&claim.ticket, result).await,
-        Err(message) => {
-            let error = EventError { kind: FailureKind::Event.name().to_owned(), message: message.clone() };
-            service.fail(&claim.ticket, &error).await
-        }
-    };
+    let mut answer = handler.answer(&claim.payload, usize::try_from(answered).unwrap_or(usize::MAX));
+    let mut settled = tell(service, claim, &answer).await;
+    if let Err(refusal @ Refusal::TooLarge { .. }) = settled {
+        // As with any handler: the attempt failed.
+        answer = Err(refusal.to_string());
+        settled = tell(service, claim, &answer).await;
+    }
     match settled {
         Ok(Settled::Arrived(event)) => {
             let step = claim.ticket.step.clone();
@@ -169,6 +169,20 @@ async fn settle(service: &Service, claim: &Claim, handler: &Handler) -> Result<A
             Ok(Attempt::NotOurs)
         }
         Err(refusal) => Err(refusal.into()),
+    }
+}
+
+async fn tell(
+    service: &Service,
+    claim: &Claim,
+    answer: &Result<Map<String, Value>, String>,
+) -> Result<Settled, Refusal> {
+    match answer {
+        Ok(result) => service.complete(&claim.ticket, result).await,
+        Err(message) => {
+            let error = EventError { kind: FailureKind::Event.name().to_owned(), message: message.clone() };
+            service.fail(&claim.ticket, &error).await
+        }
     }
 }
 
