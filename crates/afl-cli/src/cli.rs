@@ -15,7 +15,8 @@ Exit codes:
   2    the command line is wrong, or inputs are refused
   3    a file or the store cannot be read or written
   4    a run waits, and nobody here can answer
-  130  Ctrl-C stopped it";
+  130  Ctrl-C stopped it
+  143  SIGTERM stopped it";
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())

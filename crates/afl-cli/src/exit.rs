@@ -15,17 +15,26 @@ pub(crate) enum Exit {
     Waiting,
     /// The user pressed Ctrl-C; shells give this code too.
     Interrupted,
+    /// A supervisor sent SIGTERM; shells give this code too.
+    Terminated,
+}
+
+impl Exit {
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Fine => 0,
+            Self::Mistakes => 1,
+            Self::WrongUse => 2,
+            Self::Inaccessible => 3,
+            Self::Waiting => 4,
+            Self::Interrupted => 130,
+            Self::Terminated => 143,
+        }
+    }
 }
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Fine => 0,
-            Exit::Mistakes => 1,
-            Exit::WrongUse => 2,
-            Exit::Inaccessible => 3,
-            Exit::Waiting => 4,
-            Exit::Interrupted => 130,
-        })
+        Self::from(exit.code())
     }
 }

@@ -14,6 +14,7 @@ use crate::color::{self, paint};
 use crate::exit::Exit;
 use crate::handlers::Trouble;
 use crate::shell::word;
+use crate::stop::Signal;
 use crate::store;
 
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +70,11 @@ pub(crate) enum Failure {
     Service(#[from] afl_runtime::Error),
     #[error("{0}")]
     Refused(Refusal),
+    #[error("stopped while starting")]
+    StoppedStarting { signal: Signal },
+    /// It came when the command had this run in hand; `resume` is the command that goes on with it.
+    #[error("{}", without_advice(failure))]
+    OfRun { run: RunId, resume: String, failure: Box<Failure> },
 }
 
 impl Failure {
@@ -97,6 +103,8 @@ impl Failure {
             | Self::NoIteration { .. }
             | Self::Refused(_) => Exit::WrongUse,
             Self::Mistakes { .. } => Exit::Mistakes,
+            Self::StoppedStarting { signal } => signal.exit(),
+            Self::OfRun { failure, .. } => failure.exit(),
             Self::Handlers(trouble) => trouble.exit(),
             Self::Service(error) => service_exit(error),
         }
@@ -105,9 +113,14 @@ impl Failure {
     /// The run that it is about, where that is known.
     pub(crate) fn run(&self) -> Option<&RunId> {
         match self {
-            Self::Service(afl_runtime::Error::Store(StoredError::Unreadable { run, .. })) => Some(run),
+            Self::OfRun { run, .. }
+            | Self::Service(afl_runtime::Error::Store(StoredError::Unreadable { run, .. })) => Some(run),
             _ => None,
         }
+    }
+
+    fn is_full(&self) -> bool {
+        matches!(self, Self::Service(afl_runtime::Error::Store(StoredError::Backend(StoreError::Full))))
     }
 
     /// What the user reads, ending with a line break.
@@ -185,6 +198,18 @@ impl Failure {
             Self::NoIteration { .. } => Some("iterations count from 1".into()),
             Self::Handlers(trouble) => trouble.help(store),
             Self::Service(error) => service_help(error, store),
+            Self::StoppedStarting { .. } => {
+                Some(format!("{} lists the run if it was stored", store.command("runs")))
+            }
+            Self::OfRun { run, resume, failure } => match &**failure {
+                failure if failure.is_full() => {
+                    Some(format!("run {run} is kept; free space, then go on with {resume}"))
+                }
+                Self::Service(error) if error.is_of_store() => {
+                    Some(format!("run {run} is kept; go on with {resume}"))
+                }
+                failure => failure.help(store),
+            },
         }
     }
 }
@@ -332,6 +357,11 @@ impl From<Refusal> for Failure {
             | Refusal::TooLarge { .. }) => Self::Refused(refusal),
         }
     }
+}
+
+/// The store advises to give the same command again, which would start another run.
+fn without_advice(failure: &Failure) -> String {
+    if failure.is_full() { "the disk of the store is full".into() } else { failure.to_string() }
 }
 
 /// Whether a name can be meant for a source or a folder of them, and not for data.

@@ -12,7 +12,7 @@ use crate::crew::Crew;
 use crate::failure::Failure;
 use crate::hands::{GLANCE, Hands};
 use crate::progress::{Progress, Watcher};
-use crate::stop::Stop;
+use crate::stop::{Signal, Stop};
 
 /// Why the foreground has nothing more to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,7 +22,7 @@ pub(crate) enum Rest {
     Waiting,
     /// An operator holds it.
     Held,
-    Interrupted,
+    Stopped(Signal),
 }
 
 pub(crate) struct Follower<'a> {
@@ -79,7 +79,8 @@ impl Follower<'_> {
                 hands.look_again();
                 self.wait_until(at).await
             }
-            None => Ok(Some(if self.stop.is_asked() { Rest::Interrupted } else { Rest::Waiting })),
+            None if self.stop.is_asked() => Ok(Some(Rest::Stopped(self.stop.asked().await))),
+            None => Ok(Some(Rest::Waiting)),
         }
     }
 
@@ -87,7 +88,7 @@ impl Follower<'_> {
         tokio::select! {
             driven = self.service.drive_once(work) => driven.map(drop)?,
             // Whatever is not committed yet is evaluated again by whoever goes on.
-            () = self.stop.asked() => return Ok(Some(Rest::Interrupted)),
+            signal = self.stop.asked() => return Ok(Some(Rest::Stopped(signal))),
         }
         Ok(None)
     }
@@ -100,7 +101,7 @@ impl Follower<'_> {
                 self.service.sweep_once().await?;
                 hands.look_again();
             }
-            () = self.stop.asked() => return Ok(Some(Rest::Interrupted)),
+            signal = self.stop.asked() => return Ok(Some(Rest::Stopped(signal))),
         }
         Ok(None)
     }
@@ -110,7 +111,7 @@ impl Follower<'_> {
         let wait = u64::try_from(at.since(now).0).unwrap_or(0);
         tokio::select! {
             () = sleep(Duration::from_millis(wait)) => {}
-            () = self.stop.asked() => return Ok(Some(Rest::Interrupted)),
+            signal = self.stop.asked() => return Ok(Some(Rest::Stopped(signal))),
         }
         self.service.sweep_once().await?;
         Ok(None)

@@ -11,6 +11,7 @@ use afl_runtime::Service;
 use clap::Args;
 use tokio::time::timeout;
 
+use crate::color::{self, paint};
 use crate::crew::{Crew, capability};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -19,8 +20,9 @@ use crate::handlers::Given;
 use crate::mock::Mock;
 use crate::outcome::{self, Outcome, Teller};
 use crate::progress::{self, Listener, Progress, Talk, Told};
-use crate::stop::Stop;
-use crate::store::{self, Missing};
+use crate::shell::word;
+use crate::stop::{Signal, Stop};
+use crate::store::{self, Lifetime, Missing};
 
 #[derive(Args, Clone, Debug)]
 #[group(skip)]
@@ -45,13 +47,27 @@ impl Options {
         self.mock.as_deref().map(Mock::read).transpose()
     }
 
-    /// The handlers named, else those that are there for the program.
-    pub(crate) async fn handlers(&self, beside: &[PathBuf]) -> Result<Given, Failure> {
-        Given::read(if self.handlers.is_empty() { beside } else { &self.handlers }).await
+    pub(crate) async fn handlers(&self) -> Result<Given, Failure> {
+        Given::read(&self.handlers).await
+    }
+
+    /// With those that are there for the program, unless others are named.
+    pub(crate) fn or_handlers(&self, beside: Vec<PathBuf>) -> Self {
+        let handlers = if self.handlers.is_empty() { beside } else { self.handlers.clone() };
+        Self { handlers, ..self.clone() }
+    }
+
+    /// What another command must be given to answer event facets as this one does.
+    fn flags(&self) -> String {
+        let path = |path: &PathBuf| word(&path.display().to_string());
+        let mock = self.mock.iter().map(|file| format!(" --mock {}", path(file)));
+        let handlers = self.handlers.iter().map(|given| format!(" --handlers {}", path(given)));
+        let capabilities = self.capabilities.iter().map(|name| format!(" --capability {}", word(name)));
+        mock.chain(handlers).chain(capabilities).collect()
     }
 }
 
-/// How long a start may take after Ctrl-C: who knows the id of the run can be told how to resume it.
+/// How long a start may take after a signal: who knows the id of the run can be told how to resume it.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// A service and all that is around it while it drives one run.
@@ -64,7 +80,7 @@ pub(crate) struct Foreground {
     crew: Crew,
     stop: Stop,
     store: store::Options,
-    json: bool,
+    options: Options,
     color: Color,
 }
 
@@ -79,8 +95,8 @@ impl Foreground {
         let progress = Progress::new(if options.json { Talk::LogsOnly } else { Talk::Yes });
         let quiet = service.clone();
         let (service, told) = progress::listen(service);
-        let (stop, store) = (Stop::on_ctrl_c(), store.clone());
-        Self { service, quiet, progress, told, crew, stop, store, json: options.json, color }
+        let (stop, store, options) = (Stop::on_signals(), store.clone(), options.clone());
+        Self { service, quiet, progress, told, crew, stop, store, options, color }
     }
 
     /// For a run that is there already, by what the user calls it.
@@ -93,32 +109,60 @@ impl Foreground {
         let mock = options.mock()?;
         let service = store.open(Missing::Refuse).await?;
         let id = service.find(run).await?;
-        let given = options.handlers(&[]).await?;
+        let given = options.handlers().await?;
         let stored = service.run(&id).await?;
         let program = service.program(&stored.workflow_version).await?;
         let crew = Crew::new(mock.as_ref(), given, &options.capabilities, &program, &stored.workflow, color)?;
         Ok((Self::new(service, crew, options, store, color), id))
     }
 
-    /// What comes of a call, unless Ctrl-C comes and it takes long even then.
-    pub(crate) async fn unless_stopped<T>(&self, call: impl Future<Output = T>) -> Option<T> {
+    /// What comes of a call, unless a signal comes and it takes long even then.
+    pub(crate) async fn unless_stopped<T>(&self, call: impl Future<Output = T>) -> Result<T, Signal> {
         let mut call = pin!(call);
         tokio::select! {
-            done = &mut call => Some(done),
-            () = self.stop.asked() => timeout(GRACE, call).await.ok(),
+            done = &mut call => Ok(done),
+            signal = self.stop.asked() => timeout(GRACE, call).await.map_err(|_| signal),
         }
     }
 
     /// Drives the run until it rests, then tells what came of it.
     pub(crate) async fn drive(self, run: &RunId) -> Result<Exit, Failure> {
-        let (json, store, color) = (self.json, self.store.clone(), self.color);
+        self.answer_signals(run);
+        let resume = self.resume(run);
+        let lifetime = self.store.lifetime();
+        self.drive_to_rest(run, &resume).await.map_err(|failure| match lifetime {
+            Lifetime::Kept => Failure::OfRun { run: run.clone(), resume, failure: Box::new(failure) },
+            Lifetime::ThisCommand => failure,
+        })
+    }
+
+    async fn drive_to_rest(self, run: &RunId, resume: &str) -> Result<Exit, Failure> {
+        let (json, store, color) = (self.options.json, self.store.clone(), self.color);
         let Followed { service, rest, run } = self.follow(run).await?;
         if json {
             Outcome::of(&service, &run).await?.print()?;
         } else {
-            Teller { service: &service, store: &store, color }.tell(rest, &run).await?;
+            Teller { service: &service, store: &store, resume, color }.tell(rest, &run).await?;
         }
         Ok(outcome::exit(rest, run.status))
+    }
+
+    /// Whoever stops this command is told at once how to go on, however impatient they are.
+    fn answer_signals(&self, run: &RunId) {
+        let help = paint("help:", color::HELP, self.color);
+        let farewell = match self.store.lifetime() {
+            Lifetime::Kept => {
+                format!("stopping; run {run} is kept\n{help} {} goes on with it", self.resume(run))
+            }
+            Lifetime::ThisCommand => "stopping; the store is in memory, so the run is gone".to_owned(),
+        };
+        let progress = self.progress.clone();
+        self.stop.say_when_asked(move || progress.print(&farewell));
+    }
+
+    /// The command that goes on with a run as this one does.
+    fn resume(&self, run: &RunId) -> String {
+        self.store.command(&format!("resume {run}{}", self.options.flags()))
     }
 
     pub(crate) async fn follow(self, run: &RunId) -> Result<Followed, Failure> {

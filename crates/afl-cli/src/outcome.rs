@@ -82,9 +82,15 @@ impl Outcome {
         let (status, kind) = match (failure.run(), failure.exit()) {
             (Some(_), Exit::Inaccessible) => (Status::Paused, INACCESSIBLE),
             (None, Exit::Inaccessible) => (Status::Rejected, INACCESSIBLE),
-            (_, Exit::Fine | Exit::Mistakes | Exit::WrongUse | Exit::Waiting | Exit::Interrupted) => {
-                (Status::Rejected, REJECTED)
-            }
+            (
+                _,
+                Exit::Fine
+                | Exit::Mistakes
+                | Exit::WrongUse
+                | Exit::Waiting
+                | Exit::Interrupted
+                | Exit::Terminated,
+            ) => (Status::Rejected, REJECTED),
         };
         let (message, help) = (failure.to_string(), failure.help(store));
         Self {
@@ -116,6 +122,8 @@ impl Reason {
 pub(crate) struct Teller<'a> {
     pub(crate) service: &'a Service,
     pub(crate) store: &'a store::Options,
+    /// The command that goes on with the run as this one does.
+    pub(crate) resume: &'a str,
     pub(crate) color: Color,
 }
 
@@ -133,24 +141,13 @@ impl Teller<'_> {
             (_, RunStatus::Canceled) => output::say(&format!("run {} was canceled\n", run.id)),
             (Rest::Held, _) => {
                 output::say(&format!("run {} is held\n", run.id));
-                self.help(&format!("{} lets it go on", self.command("resume", run)));
+                self.help(&format!("{} lets it go on", self.resume));
             }
-            (Rest::Interrupted, _) => {
-                self.tell_interrupted(run);
-            }
+            // The signal was answered when it came.
+            (Rest::Stopped(_), _) => {}
             (Rest::Waiting | Rest::Ended, _) => self.tell_waiting(run).await?,
         }
         Ok(())
-    }
-
-    fn tell_interrupted(&self, run: &Run) {
-        match self.store.lifetime() {
-            Lifetime::Kept => {
-                output::say(&format!("stopped; run {} is kept\n", run.id));
-                self.help(&format!("{} goes on with it", self.command("resume", run)));
-            }
-            Lifetime::ThisCommand => output::say("stopped; the store is in memory, so the run is gone\n"),
-        }
     }
 
     async fn tell_failed(&self, run: &Run) -> Result<(), Failure> {
@@ -250,7 +247,7 @@ pub(crate) fn exit(rest: Rest, status: RunStatus) -> Exit {
     match (rest, status) {
         (_, RunStatus::Completed) => Exit::Fine,
         (_, RunStatus::Failed | RunStatus::Canceled) => Exit::Mistakes,
-        (Rest::Interrupted, RunStatus::Running | RunStatus::Paused) => Exit::Interrupted,
+        (Rest::Stopped(signal), RunStatus::Running | RunStatus::Paused) => signal.exit(),
         (Rest::Ended | Rest::Waiting | Rest::Held, RunStatus::Running | RunStatus::Paused) => Exit::Waiting,
     }
 }

@@ -77,7 +77,8 @@ impl Progress {
         }
     }
 
-    fn print(&self, line: &str) {
+    /// Whether or not the command talks.
+    pub(crate) fn print(&self, line: &str) {
         let text = format!("{line}\n");
         match &self.bar {
             Some(bar) => bar.suspend(|| output::say(&text)),

@@ -1,92 +1,131 @@
-//! Ctrl-C: the first one asks a command to stop at a good place, the second one ends it.
+//! Ctrl-C and SIGTERM: the first one asks a command to stop at a good place, the second one ends it.
 
 use std::process;
 
 use tokio::signal;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
+
+use crate::exit::Exit;
+
+/// What asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Signal {
+    Interrupt,
+    Terminate,
+}
+
+impl Signal {
+    pub(crate) fn exit(self) -> Exit {
+        match self {
+            Self::Interrupt => Exit::Interrupted,
+            Self::Terminate => Exit::Terminated,
+        }
+    }
+}
+
+/// What the first signal has to tell the user.
+type Farewell = Box<dyn FnOnce() + Send>;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Stop {
-    asked: watch::Receiver<Asked>,
+    asked: watch::Receiver<Option<Signal>>,
+    farewells: mpsc::UnboundedSender<Farewell>,
 }
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Asked {
-    No,
-    Yes,
-}
-
-/// As a shell reports a program that Ctrl-C ended.
-const INTERRUPTED: i32 = 130;
 
 impl Stop {
     /// Listens from now on.
-    pub(crate) fn on_ctrl_c() -> Self {
-        let (ask, asked) = watch::channel(Asked::No);
-        tokio::spawn(async move {
-            // A system without signals cannot be asked, so the command goes on.
-            while signal::ctrl_c().await.is_ok() {
-                if ask.send_replace(Asked::Yes) == Asked::Yes {
-                    process::exit(INTERRUPTED);
-                }
-            }
-            std::future::pending::<()>().await;
-        });
-        Self { asked }
+    pub(crate) fn on_signals() -> Self {
+        let (ask, asked) = watch::channel(None);
+        let (farewells, known) = mpsc::unbounded_channel();
+        tokio::spawn(listen(Signals::listen(), ask, known));
+        Self { asked, farewells }
     }
 
-    /// Listens for SIGTERM too, as services are stopped.
-    pub(crate) fn on_signals() -> Self {
-        let (ask, asked) = watch::channel(Asked::No);
-        tokio::spawn(async move {
-            let mut terminate = Terminate::listen();
-            loop {
-                tokio::select! {
-                    Ok(()) = signal::ctrl_c() => {}
-                    () = terminate.came() => {}
-                }
-                if ask.send_replace(Asked::Yes) == Asked::Yes {
-                    process::exit(INTERRUPTED);
-                }
-            }
-        });
-        Self { asked }
+    /// Says this with the first signal, before a second one can end the command; at once when it has come already.
+    pub(crate) fn say_when_asked(&self, say: impl FnOnce() + Send + 'static) {
+        // Without a listener nobody can ask.
+        self.farewells.send(Box::new(say)).ok();
     }
 
     pub(crate) fn is_asked(&self) -> bool {
-        *self.asked.borrow() == Asked::Yes
+        self.asked.borrow().is_some()
     }
 
     /// Returns when it is asked.
-    pub(crate) async fn asked(&self) {
+    pub(crate) async fn asked(&self) -> Signal {
         let mut asked = self.asked.clone();
-        if asked.wait_for(|asked| *asked == Asked::Yes).await.is_err() {
-            std::future::pending::<()>().await;
+        let signal = asked.wait_for(Option::is_some).await.ok().and_then(|signal| *signal);
+        match signal {
+            Some(signal) => signal,
+            None => std::future::pending().await,
         }
     }
 }
 
-/// SIGTERM, where there is such a thing.
-struct Terminate {
-    #[cfg(unix)]
-    signals: Option<signal::unix::Signal>,
+async fn listen(
+    mut signals: Signals,
+    ask: watch::Sender<Option<Signal>>,
+    mut known: mpsc::UnboundedReceiver<Farewell>,
+) {
+    let mut farewell: Option<Farewell> = None;
+    loop {
+        tokio::select! {
+            signal = signals.next() => {
+                if let Some(say) = farewell.take() {
+                    say();
+                }
+                if ask.send_replace(Some(signal)).is_some() {
+                    process::exit(signal.exit().code().into());
+                }
+            }
+            Some(say) = known.recv() => {
+                let is_asked = ask.borrow().is_some();
+                if is_asked { say() } else { farewell = Some(say) }
+            }
+        }
+    }
 }
 
-impl Terminate {
+/// A system without signals cannot ask, so the command goes on.
+#[cfg(unix)]
+struct Signals {
+    interrupt: Option<signal::unix::Signal>,
+    terminate: Option<signal::unix::Signal>,
+}
+
+#[cfg(unix)]
+impl Signals {
     fn listen() -> Self {
-        Self {
-            #[cfg(unix)]
-            signals: signal::unix::signal(signal::unix::SignalKind::terminate()).ok(),
-        }
+        use signal::unix::SignalKind;
+        let listen = |kind| signal::unix::signal(kind).ok();
+        Self { interrupt: listen(SignalKind::interrupt()), terminate: listen(SignalKind::terminate()) }
     }
 
-    async fn came(&mut self) {
-        #[cfg(unix)]
-        if let Some(signals) = &mut self.signals
-            && signals.recv().await.is_some()
-        {
-            return;
+    async fn next(&mut self) -> Signal {
+        async fn came(signals: &mut Option<signal::unix::Signal>) -> Option<()> {
+            signals.as_mut()?.recv().await
         }
-        std::future::pending::<()>().await;
+        tokio::select! {
+            Some(()) = came(&mut self.interrupt) => Signal::Interrupt,
+            Some(()) = came(&mut self.terminate) => Signal::Terminate,
+            else => std::future::pending().await,
+        }
+    }
+}
+
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn listen() -> Self {
+        Self
+    }
+
+    async fn next(&mut self) -> Signal {
+        match signal::ctrl_c().await {
+            Ok(()) => Signal::Interrupt,
+            Err(_) => std::future::pending().await,
+        }
     }
 }

@@ -38,17 +38,23 @@ struct Waiting {
     lines: Lines<BufReader<ChildStderr>>,
 }
 
-fn waiting_run(folder: &Path, backoff_ms: u64) -> Waiting {
+fn spawn_run(folder: &Path, backoff_ms: u64, more: &[&str]) -> Child {
     fs::write(folder.join("pay.afl"), PROGRAM.replace("BACKOFF", &backoff_ms.to_string()))
         .expect("it is written");
     fs::write(folder.join("mock.json"), MOCK).expect("it is written");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_afl"))
+    Command::new(env!("CARGO_BIN_EXE_afl"))
         .args(["run", "pay.afl", "-i", "item=tea", "--mock", "mock.json"])
+        .args(more)
         .env_remove("AFL_STORE")
         .current_dir(folder)
+        .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("afl runs");
+        .expect("afl runs")
+}
+
+fn waiting_run(folder: &Path, backoff_ms: u64) -> Waiting {
+    let mut child = spawn_run(folder, backoff_ms, &[]);
     let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
     let mut next = || lines.next().expect("it says more").expect("it is text");
     let (first, failed) = (next(), next());
@@ -61,6 +67,14 @@ fn signal(child: &Child, name: &str) {
     assert!(sent.success());
 }
 
+/// What the first signal is answered with.
+fn farewell(run: &str) -> [String; 2] {
+    [
+        format!("stopping; run {run} is kept"),
+        format!("help: `afl resume {run} --mock mock.json` goes on with it"),
+    ]
+}
+
 #[test]
 fn ctrl_c_leaves_a_run_that_can_be_resumed() {
     let folder = tempfile::tempdir().unwrap();
@@ -68,13 +82,68 @@ fn ctrl_c_leaves_a_run_that_can_be_resumed() {
     signal(&child, "-INT");
     let told: Vec<String> = lines.map(Result::unwrap).collect();
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    let help = format!("help: `afl resume {run}` goes on with it");
-    assert_eq!(told, [format!("stopped; run {run} is kept"), help]);
+    assert_eq!(told, farewell(&run));
 
     let why = json(&afl(folder.path(), &["why", &run, "--json"]));
     assert_eq!(why["waits"][0]["on"]["on"], "retry", "{why}");
     let canceled = afl(folder.path(), &["cancel", &run]);
     assert!(canceled.status.success(), "{canceled:?}");
+}
+
+#[test]
+fn sigterm_leaves_a_run_that_can_be_resumed_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let Waiting { mut child, run, lines } = waiting_run(folder.path(), 600_000);
+    signal(&child, "-TERM");
+    let told: Vec<String> = lines.map(Result::unwrap).collect();
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    assert_eq!(told, farewell(&run));
+}
+
+/// Waits until the only task of the only run failed once.
+fn failed_once(folder: &Path) -> String {
+    loop {
+        let tasks = afl(folder, &["tasks", "--json"]);
+        let tasks: Value = serde_json::from_slice(&tasks.stdout).unwrap_or_default();
+        if tasks["tasks"][0]["attempts"] == 1 {
+            return tasks["tasks"][0]["workflow_id"].as_str().expect("it has a run").to_owned();
+        }
+    }
+}
+
+#[test]
+fn a_program_that_reads_json_is_stopped_with_one_object_and_the_command_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let child = spawn_run(folder.path(), 600_000, &["--json"]);
+    let run = failed_once(folder.path());
+    signal(&child, "-INT");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let stopped = json(&output);
+    assert_eq!((&stopped["run"], &stopped["status"]), (&run.as_str().into(), &"paused".into()));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(told.lines().collect::<Vec<_>>(), farewell(&run));
+}
+
+#[test]
+fn a_run_whose_store_is_lost_is_named_and_can_be_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let child = spawn_run(folder.path(), 2_000, &["--json"]);
+    let run = failed_once(folder.path());
+    let db = rusqlite::Connection::open(folder.path().join(".afl/store.db")).unwrap();
+    db.execute_batch("ALTER TABLE records RENAME TO hidden").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let lost = json(&output);
+    assert_eq!((&lost["run"], &lost["status"]), (&run.as_str().into(), &"paused".into()), "{lost}");
+    assert!(lost["error"]["message"].as_str().unwrap().contains("records"), "{lost}");
+    let help = format!("run {run} is kept; go on with `afl resume {run} --mock mock.json`");
+    assert_eq!(lost["error"]["help"], help.as_str());
+    assert!(String::from_utf8(output.stderr).unwrap().ends_with(&format!("help: {help}\n")));
+
+    db.execute_batch("ALTER TABLE hidden RENAME TO records").unwrap();
+    let resumed = json(&afl(folder.path(), &["resume", &run, "--mock", "mock.json", "--json"]));
+    assert_eq!((&resumed["status"], &resumed["outputs"]["receipt"]), (&"completed".into(), &"r1".into()));
 }
 
 #[test]
@@ -110,6 +179,20 @@ fn a_sequence_goes_on_over_the_retries_of_an_operator() {
     let run = failed["run"].as_str().unwrap();
     let again = json(&afl(folder.path(), &[&["retry", run], &options[..]].concat()));
     assert_eq!(again["outputs"]["receipt"], "r1", "{again}");
+}
+
+#[test]
+fn a_mock_whose_result_is_refused_fails_its_task() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = "event facet Ask() => (a: Json)\nworkflow W() => (a: Json) andThen {\n    a = Ask()\n    yield W(a = a.a)\n}\n";
+    fs::write(folder.path().join("w.afl"), program).unwrap();
+    let deep = format!("{}{}", "[".repeat(110), "]".repeat(110));
+    fs::write(folder.path().join("deep.json"), format!(r#"{{"Ask": {{"returns": {{"a": {deep}}}}}}}"#))
+        .unwrap();
+    let output = afl(folder.path(), &["run", "w.afl", "--mock", "deep.json", "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let failed = json(&output);
+    assert_eq!((&failed["status"], &failed["error"]["path"]), (&"failed".into(), &"W.a".into()), "{failed}");
 }
 
 #[test]

@@ -126,7 +126,11 @@ async fn once(worker: &Worker, stop: &Stop) -> Result<(), Failure> {
     {
         done += usize::from(ended.is_done());
     }
-    worker.relay_once(stop.asked()).await?;
+    worker
+        .relay_once(async {
+            stop.asked().await;
+        })
+        .await?;
     telling.abort();
     output::say(&format!("did {}\n", count(done, "task")));
     Ok(())

@@ -9,7 +9,6 @@ use crate::failure::Failure;
 use crate::foreground::{self, Foreground};
 use crate::launch::{self, Launch, Shown};
 use crate::mock::Mock;
-use crate::output;
 use crate::store::{self, Missing};
 
 const EXAMPLES: &str = "\
@@ -24,7 +23,7 @@ Examples:
 ///
 /// Outputs go to standard output as JSON. Event facets are done by the handlers of `--handlers`, or of a handlers.toml
 /// beside the program; `--mock` goes before them. Those that have none wait for agents: the run is kept, and the command
-/// ends with code 4 and says how to go on. Ctrl-C keeps the run too.
+/// ends with code 4 and says how to go on. Ctrl-C and SIGTERM keep the run too.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
@@ -55,19 +54,17 @@ async fn start(
     mock: Option<&Mock>,
     color: Color,
 ) -> Result<Exit, Failure> {
-    let given = options.foreground.handlers(&options.launch.handlers_beside()).await?;
-    let crew =
-        Crew::new(mock, given, &options.foreground.capabilities, &launch.program, &launch.workflow, color)?;
+    let doing = options.foreground.or_handlers(options.launch.handlers_beside());
+    let given = doing.handlers().await?;
+    let crew = Crew::new(mock, given, &doing.capabilities, &launch.program, &launch.workflow, color)?;
     let service = options.store.open(Missing::Create).await?;
-    let foreground = Foreground::new(service, crew, &options.foreground, &options.store, color);
+    let foreground = Foreground::new(service, crew, &doing, &options.store, color);
     let workflow = launch.workflow.clone();
-    let Some(started) = foreground.unless_stopped(launch.start(&foreground.service)).await else {
+    let started = foreground.unless_stopped(launch.start(&foreground.service)).await;
+    let started = started.unwrap_or_else(|signal| {
         foreground.progress.clear();
-        let runs = options.store.command("runs");
-        output::say(&format!("stopped while starting; {runs} lists the run if it was stored\n"));
-        return Ok(Exit::Interrupted);
-    };
-    let started = started?;
+        Err(Failure::StoppedStarting { signal })
+    })?;
     foreground.progress.say(&format!("run {} of {workflow}", started.run));
     foreground.drive(&started.run).await
 }
