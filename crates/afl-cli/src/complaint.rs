@@ -1,5 +1,7 @@
 //! Tells why a command failed: people on standard error, and programs that read JSON by one object on standard output.
 
+use std::env;
+
 use afl_lang::render::Color;
 use clap::ArgMatches;
 use serde_json::{Value, json};
@@ -13,6 +15,21 @@ use crate::store;
 /// What is told as the outcome of a run, whether there is one or not.
 const OUTCOMES: [&str; 4] = ["run", "start", "resume", "retry"];
 const JSON: &str = "json";
+
+/// Ends a command whose line cannot be understood, or that only asks for help.
+pub(crate) fn refuse(error: &clap::Error) -> ! {
+    let words: Vec<String> = env::args_os().skip(1).filter_map(|word| word.into_string().ok()).collect();
+    let is_json = words.iter().any(|word| word.strip_prefix("--") == Some(JSON));
+    if error.use_stderr() && is_json {
+        let text = error.render().to_string();
+        let reason = text.split("\n\n").next().unwrap_or_default();
+        let failure = Failure::BadLine { reason: reason.trim_start_matches("error: ").to_owned() };
+        let form = Form::of(words.first().map(String::as_str));
+        // When standard output cannot be written either, the code is what is left to tell.
+        form.print(&failure, &store::Options::default()).ok();
+    }
+    error.exit()
+}
 
 /// How the user of a command is told.
 pub(crate) struct Complaint {
@@ -36,30 +53,40 @@ impl Complaint {
             command = action;
         }
         let is_json = command.try_get_one(JSON).ok().flatten().copied().unwrap_or(false);
-        let form = match line.subcommand_name() {
-            _ if !is_json => Form::Text,
-            Some(name) if OUTCOMES.contains(&name) => Form::Outcome,
-            Some(_) | None => Form::Object,
-        };
+        let form = if is_json { Form::of(line.subcommand_name()) } else { Form::Text };
         Self { form, store: store::Options::of(command) }
     }
 
     pub(crate) fn tell(&self, failure: &Failure, color: Color) -> Exit {
         output::say(&failure.text(&self.store, color));
-        let told = match self.form {
-            Form::Text => Ok(()),
-            Form::Object => output::json(&self.object(failure)),
-            Form::Outcome => output::json(&Outcome::without_end(failure, &self.store)),
-        };
         // When standard output is what failed, it was said above.
-        told.map_or_else(|_| failure.exit(), |()| failure.exit())
+        self.form.print(failure, &self.store).ok();
+        failure.exit()
+    }
+}
+
+impl Form {
+    /// That of a command which prints JSON.
+    fn of(command: Option<&str>) -> Self {
+        match command {
+            Some(name) if OUTCOMES.contains(&name) => Self::Outcome,
+            Some(_) | None => Self::Object,
+        }
     }
 
-    fn object(&self, failure: &Failure) -> Value {
-        let mut error = json!({"message": failure.to_string()});
-        if let Some(help) = failure.help(&self.store) {
-            error["help"] = help.into();
+    fn print(self, failure: &Failure, store: &store::Options) -> Result<(), Failure> {
+        match self {
+            Self::Text => Ok(()),
+            Self::Object => output::json(&object(failure, store)),
+            Self::Outcome => output::json(&Outcome::without_end(failure, store)),
         }
-        json!({ "error": error })
     }
+}
+
+fn object(failure: &Failure, store: &store::Options) -> Value {
+    let mut error = json!({"message": failure.to_string()});
+    if let Some(help) = failure.help(store) {
+        error["help"] = help.into();
+    }
+    json!({ "error": error })
 }

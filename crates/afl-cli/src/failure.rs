@@ -1,11 +1,11 @@
 //! Why a command could not do its work, and what the user can do about it.
 
 use std::io::{Error, ErrorKind};
-use std::path::Path;
 
 use afl_engine::id::RunId;
 use afl_lang::graph::GraphError;
 use afl_lang::render::Color;
+use afl_runtime::Error as ServiceError;
 use afl_store::backend::StoreError;
 use afl_store::queue::Refusal;
 use afl_store::store::Error as StoredError;
@@ -20,13 +20,16 @@ use crate::store;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("cannot read {name}: {}", reason(source, "file"))]
-    Unreadable { name: String, source: Error },
+    Unreadable { name: String, sought: Sought, source: Error },
     #[error("cannot read {name}: it is not UTF-8 text, see the byte {byte:#04x} at offset {offset}")]
     NotText { name: String, byte: u8, offset: usize },
     #[error("cannot write {name}: {}", reason(source, "folder"))]
     Unwritable { name: String, source: Error },
     #[error("there is no .afl file in {folder}")]
     NoSources { folder: String },
+    /// It is shown already.
+    #[error("{reason}")]
+    BadLine { reason: String },
     #[error("standard input is formatted alone, not together with files")]
     StdinNotAlone,
     #[error("{0}")]
@@ -36,6 +39,8 @@ pub(crate) enum Failure {
     /// The messages are shown already.
     #[error("the program has mistakes: {tally}")]
     Mistakes { tally: String },
+    #[error("the label `{name}` is given twice")]
+    LabelTwice { name: String },
     #[error("`{text}` is no `NAME=VALUE`")]
     NotAPair { text: String },
     #[error("cannot read inputs from {name}: {reason}")]
@@ -67,7 +72,7 @@ pub(crate) enum Failure {
     #[error("{0}")]
     Handlers(Trouble),
     #[error(transparent)]
-    Service(#[from] afl_runtime::Error),
+    Service(#[from] ServiceError),
     #[error("{0}")]
     Refused(Refusal),
     #[error("stopped while starting")]
@@ -75,6 +80,27 @@ pub(crate) enum Failure {
     /// It came when the command had this run in hand; `resume` is the command that goes on with it.
     #[error("{}", without_advice(failure))]
     OfRun { run: RunId, resume: String, failure: Box<Failure> },
+}
+
+/// What a file that is not there was to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Sought {
+    Sources,
+    /// That of an input, as `@FILE`.
+    Value,
+    File,
+}
+
+impl Sought {
+    fn help(self) -> &'static str {
+        match self {
+            Self::Sources => {
+                "check the name; a folder stands for every .afl file in it, `-` for standard input"
+            }
+            Self::Value => "check the name; a text that begins with `@` is written with `@@`",
+            Self::File => "check the name, and the folder you are in",
+        }
+    }
 }
 
 impl Failure {
@@ -87,11 +113,13 @@ impl Failure {
             | Self::NoFolder { .. }
             | Self::NoThreads { .. } => Exit::Inaccessible,
             Self::NoSources { .. }
+            | Self::BadLine { .. }
             | Self::StdinNotAlone
             | Self::StdinTwice
             | Self::NoGraph(_)
             | Self::UnknownCode { .. }
             | Self::NotAPair { .. }
+            | Self::LabelTwice { .. }
             | Self::BadInputs { .. }
             | Self::RefusedInputs { .. }
             | Self::BadMock { .. }
@@ -114,19 +142,28 @@ impl Failure {
     pub(crate) fn run(&self) -> Option<&RunId> {
         match self {
             Self::OfRun { run, .. }
-            | Self::Service(afl_runtime::Error::Store(StoredError::Unreadable { run, .. })) => Some(run),
+            | Self::Service(
+                ServiceError::Store(StoredError::Unreadable { run, .. })
+                | ServiceError::NotBegun { run, .. }
+                | ServiceError::Ended { run, .. }
+                | ServiceError::Canceling { run }
+                | ServiceError::UnknownStep { run, .. }
+                | ServiceError::NothingFailed { run, .. }
+                | ServiceError::Undecided { run, .. }
+                | ServiceError::Busy { run, .. },
+            ) => Some(run),
             _ => None,
         }
     }
 
     fn is_full(&self) -> bool {
-        matches!(self, Self::Service(afl_runtime::Error::Store(StoredError::Backend(StoreError::Full))))
+        matches!(self, Self::Service(ServiceError::Store(StoredError::Backend(StoreError::Full))))
     }
 
     /// What the user reads, ending with a line break.
     pub(crate) fn text(&self, store: &store::Options, color: Color) -> String {
         let message = match self {
-            Self::Mistakes { .. } => return String::new(),
+            Self::Mistakes { .. } | Self::BadLine { .. } => return String::new(),
             Self::RefusedInputs { workflow, problems } => {
                 problems.iter().fold(format!("the inputs of `{workflow}` are refused:"), |text, problem| {
                     text + "\n  " + problem
@@ -144,13 +181,8 @@ impl Failure {
     /// What to do about it; `store` is the one that the command was given.
     pub(crate) fn help(&self, store: &store::Options) -> Option<String> {
         match self {
-            Self::Unreadable { name, source }
-                if source.kind() == ErrorKind::NotFound && may_be_source(name) =>
-            {
-                Some(
-                    "check the name; a folder stands for every .afl file in it, `-` for standard input"
-                        .into(),
-                )
+            Self::Unreadable { sought, source, .. } if source.kind() == ErrorKind::NotFound => {
+                Some(sought.help().into())
             }
             Self::NotText { .. } => Some("save the file as UTF-8".into()),
             Self::Unwritable { source, .. } if source.kind() == ErrorKind::NotFound => {
@@ -161,12 +193,14 @@ impl Failure {
             | Self::Unwritable { .. }
             | Self::NoGraph(_)
             | Self::Mistakes { .. }
+            | Self::BadLine { .. }
             | Self::Refused(_)
             | Self::NoThreads { .. } => None,
             Self::NoSources { .. } => Some("name another folder, or the files themselves".into()),
             Self::StdinNotAlone => Some("run `afl fmt` twice".into()),
             Self::UnknownCode { closest: Some(code), .. } => Some(format!("did you mean `{code}`?")),
             Self::UnknownCode { closest: None, .. } => Some("`afl explain` lists all codes".into()),
+            Self::LabelTwice { .. } => Some("leave one of them out: a label has one value".into()),
             Self::NotAPair { .. } => Some("write the name, `=`, and the value".into()),
             Self::BadInputs { .. } => Some("write an object, such as {\"name\": \"Ada\"}".into()),
             Self::RefusedInputs { .. } => {
@@ -214,7 +248,7 @@ impl Failure {
     }
 }
 
-fn service_exit(error: &afl_runtime::Error) -> Exit {
+fn service_exit(error: &ServiceError) -> Exit {
     use afl_runtime::Error;
     match error {
         Error::Store(_)
@@ -257,7 +291,7 @@ fn service_exit(error: &afl_runtime::Error) -> Exit {
     }
 }
 
-fn service_help(error: &afl_runtime::Error, store: &store::Options) -> Option<String> {
+fn service_help(error: &ServiceError, store: &store::Options) -> Option<String> {
     use afl_runtime::Error;
     let command = |command: &str| store.command(command);
     let of = |verb: &str, what: &str| store.command(&format!("{verb} {}", word(what)));
@@ -363,13 +397,6 @@ impl From<Refusal> for Failure {
 fn without_advice(failure: &Failure) -> String {
     if failure.is_full() { "the disk of the store is full".into() } else { failure.to_string() }
 }
-
-/// Whether a name can be meant for a source or a folder of them, and not for data.
-fn may_be_source(name: &str) -> bool {
-    Path::new(name).extension().is_none_or(|extension| extension == SOURCE_EXTENSION)
-}
-
-const SOURCE_EXTENSION: &str = "afl";
 
 /// The error in our words where the system's are for programmers; `missing` is what may not be there.
 fn reason(error: &Error, missing: &str) -> String {

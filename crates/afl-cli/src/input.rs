@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use afl_lang::source::{Source, Sources};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Sought};
 
 /// The texts of one program. A file that is given as both is primary.
 pub(crate) fn program(primary: &[PathBuf], library: &[PathBuf]) -> Result<Sources, Failure> {
@@ -46,7 +46,11 @@ impl Input {
             }
             Self::File(path) => fs::read(path),
         };
-        let bytes = bytes.map_err(|source| Failure::Unreadable { name: self.name(), source })?;
+        let bytes = bytes.map_err(|source| Failure::Unreadable {
+            name: self.name(),
+            sought: Sought::File,
+            source,
+        })?;
         String::from_utf8(bytes).map_err(|error| {
             let offset = error.utf8_error().valid_up_to();
             Failure::NotText { name: self.name(), byte: error.as_bytes()[offset], offset }
@@ -120,5 +124,5 @@ fn metadata(path: &Path) -> Result<fs::Metadata, Failure> {
 }
 
 fn unreadable(path: &Path, source: io::Error) -> Failure {
-    Failure::Unreadable { name: path.display().to_string(), source }
+    Failure::Unreadable { name: path.display().to_string(), sought: Sought::Sources, source }
 }

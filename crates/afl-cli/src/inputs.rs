@@ -1,6 +1,7 @@
 //! The inputs of a run, from what a person types.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::fs;
 use std::num::IntErrorKind;
 use std::path::{Path, PathBuf};
@@ -10,9 +11,11 @@ use afl_engine::value::{Map, Value};
 use afl_lang::program::Parameter;
 use afl_lang::types::TypeRef;
 use clap::Args;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Sought};
 use crate::input::{Input, STANDARD};
+use crate::json_text::{self, NotJson};
 
 #[derive(Args, Clone, Debug, Default)]
 #[group(skip)]
@@ -51,7 +54,7 @@ impl Options {
     pub(crate) fn read(&self, declared: &[Parameter]) -> Result<Given, Failure> {
         let mut given = Given::default();
         if let Some(file) = &self.file {
-            given.values = object(file)?;
+            given = object(file)?;
         }
         let mut names = HashSet::new();
         for pair in &self.pairs {
@@ -60,8 +63,7 @@ impl Options {
             };
             let ty = declared.iter().find(|parameter| parameter.name == name).map(|parameter| &parameter.ty);
             if !names.insert(name) {
-                let text = format!("the input `{name}` is given twice");
-                given.problems.push(Problem { name: name.to_owned(), text });
+                given.problems.push(Problem::twice(name));
                 continue;
             }
             match value(text, ty)? {
@@ -77,6 +79,12 @@ impl Options {
             }
         }
         Ok(given)
+    }
+}
+
+impl Problem {
+    fn twice(name: &str) -> Self {
+        Self { name: name.to_owned(), text: format!("the input `{name}` is given twice") }
     }
 }
 
@@ -97,14 +105,48 @@ impl Given {
     }
 }
 
-fn object(file: &Path) -> Result<Map<String, Value>, Failure> {
+fn object(file: &Path) -> Result<Given, Failure> {
     let input = if file.as_os_str() == STANDARD { Input::Stdin } else { Input::File(file.to_owned()) };
     let wrong = |reason: String| Failure::BadInputs { name: input.name(), reason };
-    match serde_json::from_str(&input.read()?).map_err(|error| wrong(format!("it is not JSON ({error})")))? {
-        Value::Object(values) => Ok(values),
+    let text = input.read()?;
+    match json_text::parse(&text).map_err(|error| wrong(error.to_string()))? {
+        Value::Object(values) => {
+            let Names(names) = json_text::parse(&text).map_err(|error| wrong(error.to_string()))?;
+            let mut seen = HashSet::new();
+            let twice = names.iter().filter(|name| !seen.insert(*name));
+            let problems = twice.map(|name| Problem::twice(name)).collect();
+            Ok(Given { values, problems })
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
             Err(wrong("it is JSON, but no object".into()))
         }
+    }
+}
+
+/// The names of an object as they are written, of which a map would keep one each.
+struct Names(Vec<String>);
+
+impl<'de> Deserialize<'de> for Names {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Namer)
+    }
+}
+
+struct Namer;
+
+impl<'de> Visitor<'de> for Namer {
+    type Value = Names;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Names, A::Error> {
+        let mut names = Vec::new();
+        while let Some((name, IgnoredAny)) = object.next_entry()? {
+            names.push(name);
+        }
+        Ok(Names(names))
     }
 }
 
@@ -114,7 +156,8 @@ fn value(text: &str, ty: Option<&TypeRef>) -> Result<Result<Value, String>, Fail
     if file.starts_with('@') {
         return Ok(typed(file, ty));
     }
-    let content = fs::read(file).map_err(|source| Failure::Unreadable { name: file.into(), source })?;
+    let unreadable = |source| Failure::Unreadable { name: file.into(), sought: Sought::Value, source };
+    let content = fs::read(file).map_err(unreadable)?;
     let text = String::from_utf8(content).map_err(|error| {
         let offset = error.utf8_error().valid_up_to();
         Failure::NotText { name: file.into(), byte: error.as_bytes()[offset], offset }
@@ -151,8 +194,10 @@ fn typed(text: &str, ty: Option<&TypeRef>) -> Result<Value, String> {
             (of, _) => typed(text, Some(of)),
         },
         TypeRef::List(_) | TypeRef::Schema(_) | TypeRef::Json => {
-            let wrong = |error| format!("takes JSON, not `{}` ({error})", short(text));
-            serde_json::from_str(text).map_err(wrong)
+            json_text::parse(text).map_err(|error| match error {
+                NotJson::Wrong(error) => format!("takes JSON, not `{}` ({error})", short(text)),
+                NotJson::TooDeep => format!("cannot be `{}`: {error}", short(text)),
+            })
         }
     }
 }

@@ -84,7 +84,7 @@ impl Options {
         if !problems.is_empty() {
             return Err(Failure::RefusedInputs { workflow: workflow.to_string(), problems });
         }
-        let labels = self.labels.iter().map(|label| pair(label)).collect::<Result<_, _>>()?;
+        let labels = labels(&self.labels)?;
         Ok(Launch { program, workflow, inputs: given.values, labels, key: self.key.clone() })
     }
 
@@ -159,7 +159,19 @@ fn check(
     }
 }
 
-pub(crate) fn pair(text: &str) -> Result<(String, String), Failure> {
+/// Each has one value.
+pub(crate) fn labels(given: &[String]) -> Result<BTreeMap<String, String>, Failure> {
+    let mut labels = BTreeMap::new();
+    for label in given {
+        let (name, value) = pair(label)?;
+        if labels.insert(name.clone(), value).is_some() {
+            return Err(Failure::LabelTwice { name });
+        }
+    }
+    Ok(labels)
+}
+
+fn pair(text: &str) -> Result<(String, String), Failure> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         Some(_) | None => Err(Failure::NotAPair { text: text.to_owned() }),

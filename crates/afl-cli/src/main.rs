@@ -18,6 +18,7 @@ mod handlers;
 mod hands;
 mod input;
 mod inputs;
+mod json_text;
 mod launch;
 mod mock;
 mod needs;
@@ -53,9 +54,9 @@ use crate::complaint::Complaint;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    let line = Cli::command().get_matches();
+    let line = Cli::command().try_get_matches().unwrap_or_else(|error| complaint::refuse(&error));
     let complaint = Complaint::of(&line);
-    let cli = Cli::from_arg_matches(&line).unwrap_or_else(|error| error.exit());
+    let cli = Cli::from_arg_matches(&line).unwrap_or_else(|error| complaint::refuse(&error));
     let color = color::choose(cli.color);
     let exit = commands::run(cli.command, color).unwrap_or_else(|failure| complaint.tell(&failure, color));
     exit.into()

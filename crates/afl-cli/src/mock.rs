@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 use crate::input::Input;
+use crate::json_text;
 
 /// What a mock file says: handlers alone, or a whole case with its workflow and inputs.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -63,7 +64,7 @@ impl Mock {
 
     fn parse(file: String, text: &str) -> Result<Self, String> {
         let wrong = |error: serde_json::Error| error.to_string();
-        let value: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON ({error})"))?;
+        let value: Value = json_text::parse(text).map_err(|error| error.to_string())?;
         if !value.is_object() {
             return Err("it is JSON, but no object".into());
         }

@@ -15,7 +15,7 @@ use afl_store::memory::Memory;
 use afl_store::record::Tenant;
 use clap::{ArgMatches, Args};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Sought};
 use crate::shell::word;
 
 /// Beside the sources of a project, as `.git` is.
@@ -28,7 +28,7 @@ const IGNORE_ALL: &str = "*\n";
 
 const STORE: &str = "store";
 
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 #[group(skip)]
 pub(crate) struct Options {
     /// Where runs are kept: `sqlite:PATH`, `postgres://USER:PASSWORD@HOST/DATABASE` or `memory:`; without it, a file in
@@ -159,7 +159,11 @@ fn user() -> String {
 }
 
 fn project_file(missing: Missing) -> Result<PathBuf, Failure> {
-    let here = env::current_dir().map_err(|source| Failure::Unreadable { name: ".".into(), source })?;
+    let here = env::current_dir().map_err(|source| Failure::Unreadable {
+        name: ".".into(),
+        sought: Sought::File,
+        source,
+    })?;
     if let Some(folder) = here.ancestors().map(|folder| folder.join(FOLDER)).find(|folder| folder.is_dir()) {
         return Ok(shown_from(&here, folder.join(FILE)));
     }

@@ -18,7 +18,9 @@ pub enum Error {
     UnknownRun { given: String, closest: Option<String> },
     #[error("`{given}` fits several runs, {}: give more of the id", list(.runs))]
     AmbiguousRun { given: String, runs: Vec<RunId> },
-    #[error("the program {version} is not in this store: publish it first")]
+    #[error(
+        "the program {version} is not in this store: starting the same source again, with `afl start`, stores it"
+    )]
     UnknownProgram { version: String },
     #[error("the program {version} of the store cannot be used: {source}")]
     Program { version: String, source: LoadError },

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::launch::pair;
+use crate::launch::labels;
 use crate::output;
 use crate::shown::{self, Moment};
 use crate::store::{self, Missing};
@@ -49,7 +49,7 @@ pub(crate) struct Options {
 
 pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     let since = options.since.as_deref().map(when::past).transpose()?;
-    let labels = options.labels.iter().map(|label| pair(label)).collect::<Result<_, _>>()?;
+    let labels = labels(&options.labels)?.into_iter().collect();
     let service = options.store.open(Missing::Refuse).await?;
     let query = RunQuery {
         state: options.state,

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use url::Url;
 
 use super::{Given, Trouble};
-use crate::failure::Failure;
+use crate::failure::{Failure, Sought};
 use crate::input::Input;
 
 #[derive(Deserialize)]
@@ -37,7 +37,8 @@ struct Entry {
 pub(super) fn read(path: &Path) -> Result<Given, Failure> {
     let text = Input::File(path.to_owned()).read()?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let unreadable = |source| Failure::Unreadable { name: folder.display().to_string(), source };
+    let unreadable =
+        |source| Failure::Unreadable { name: folder.display().to_string(), sought: Sought::File, source };
     let folder = std::fs::canonicalize(folder).map_err(unreadable)?;
     let wrong = |reason: String| Trouble::BadFile { file: path.to_owned(), reason };
     let file: File = toml::from_str(&text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use afl_agents::registration::Registration;
 use afl_agents::{Hosts, HostsConfig, PythonConfig, Roots, discover};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Sought};
 pub(crate) use trouble::Trouble;
 
 /// Beside a program, or in a folder of handlers.
@@ -57,7 +57,11 @@ impl Given {
 
 /// A module as it is written on a command line, where paths begin here.
 pub(crate) fn module_from_here(written: &str) -> Result<String, Failure> {
-    let here = std::env::current_dir().map_err(|source| Failure::Unreadable { name: ".".into(), source })?;
+    let here = std::env::current_dir().map_err(|source| Failure::Unreadable {
+        name: ".".into(),
+        sought: Sought::File,
+        source,
+    })?;
     Ok(file::module(written, &here))
 }
 
