@@ -20,6 +20,7 @@ mod input;
 mod inputs;
 mod json_text;
 mod launch;
+mod limit;
 mod mock;
 mod needs;
 mod one_run;

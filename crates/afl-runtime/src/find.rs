@@ -1,11 +1,16 @@
-//! Finds runs and steps by what people type.
+//! Finds runs, steps and names by what people type.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use afl_engine::id::{RunId, StepId};
 use afl_lang::suggest::closest;
 use afl_store::store::Shelf;
 
 use crate::error::Error;
+use crate::query::RunQuery;
 use crate::service::Service;
+use crate::tasks::TaskQuery;
 
 const PAGE: usize = 1_000;
 /// How many runs, the newest first, or steps are looked through for what may be meant.
@@ -46,6 +51,21 @@ impl Service {
         }
     }
 
+    /// The workflow of a stored run whose name is close to this one, if none has it.
+    pub async fn closest_workflow(&self, given: &str) -> Result<Option<String>, Error> {
+        let all = RunQuery { limit: LOOKED_THROUGH, ..RunQuery::default() };
+        let names = self.runs(&all).await?.runs.into_iter().map(|run| run.workflow).collect();
+        Ok(closest_of(given, &names))
+    }
+
+    /// The facet of a task whose name is close to the one of a query, if none has that.
+    pub async fn closest_task(&self, query: &TaskQuery) -> Result<Option<String>, Error> {
+        let Some(given) = &query.name else { return Ok(None) };
+        let all = TaskQuery { run: query.run.clone(), state: None, name: None, limit: LOOKED_THROUGH };
+        let names = self.tasks(&all).await?.tasks.into_iter().map(|task| task.name).collect();
+        Ok(closest_of(given, &names))
+    }
+
     /// The step of this id or of this readable path, such as `Checkout.payment[3].charge`.
     pub async fn find_step(&self, run: &RunId, given: &str) -> Result<StepId, Error> {
         if let Ok(step) = given.parse::<StepId>()
@@ -77,6 +97,13 @@ impl Service {
             }
         }
     }
+}
+
+/// The whole or the short name that may be meant.
+fn closest_of(given: &str, names: &BTreeSet<Arc<str>>) -> Option<String> {
+    let short = names.iter().filter_map(|name| name.rsplit('.').next());
+    let closest = closest(given, names.iter().map(|name| &**name).chain(short));
+    closest.filter(|name| *name != given).map(str::to_owned)
 }
 
 /// The path without the workflow's name in front, by which people may leave it out.

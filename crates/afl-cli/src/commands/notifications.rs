@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::limit::limit;
 use crate::output;
 use crate::report::count;
 use crate::shown::{self, Moment};
@@ -26,7 +27,7 @@ pub(crate) struct Options {
     #[arg(long)]
     unread: bool,
     /// How many to list, the newest first
-    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = limit)]
     limit: usize,
     /// Print JSON
     #[arg(long)]

@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::launch::labels;
+use crate::limit::limit;
 use crate::output;
 use crate::shown::{self, Moment};
 use crate::store::{self, Missing};
@@ -38,7 +39,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
     /// How many to list
-    #[arg(long, value_name = "COUNT", default_value_t = 20)]
+    #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = limit)]
     limit: usize,
     /// Print JSON
     #[arg(long)]
@@ -70,7 +71,10 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
         let runs: Vec<_> = list.runs.iter().map(entry).collect();
         output::json(&json!({"runs": runs, "more": is_cut}))?;
     } else if list.runs.is_empty() {
-        output::say("no runs\n");
+        output::say(&match &options.workflow {
+            Some(name) => format!("no runs of `{name}`{}\n", meant(service.closest_workflow(name).await?)),
+            None => "no runs\n".to_owned(),
+        });
     } else {
         let rows: Vec<_> = list.runs.iter().map(row).collect();
         output::data(&shown::table(&["RUN", "WORKFLOW", "STATE", "STARTED", "TOOK", "STEPS"], &rows))?;
@@ -79,6 +83,11 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
         }
     }
     Ok(Exit::Fine)
+}
+
+/// What to ask for instead of a name that nothing has.
+pub(crate) fn meant(closest: Option<String>) -> String {
+    closest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }
 
 /// By their names, which the help lists.

@@ -6,10 +6,12 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 
+use crate::commands::runs::meant;
 use crate::decide::Undecided;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::handlers::Trouble;
+use crate::limit::limit;
 use crate::output;
 use crate::shown::{self, Moment};
 use crate::store::{self, Missing};
@@ -36,7 +38,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
     /// How many to list
-    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = limit)]
     limit: usize,
     /// Print JSON
     #[arg(long)]
@@ -70,7 +72,10 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
         let tasks = service.view_tasks(&tasks).await?;
         output::json(&json!({"tasks": tasks, "more": is_cut}))?;
     } else if tasks.is_empty() {
-        output::say("no tasks\n");
+        output::say(&match &query.name {
+            Some(name) => format!("no tasks of `{name}`{}\n", meant(service.closest_task(&query).await?)),
+            None => "no tasks\n".to_owned(),
+        });
     } else {
         let rows: Vec<Vec<String>> = tasks.iter().map(row).collect();
         output::data(&shown::table(&["RUN", "STEP", "FACET", "STATE", "TRIED", "SINCE", "REMARK"], &rows))?;

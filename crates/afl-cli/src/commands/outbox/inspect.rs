@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::limit::limit;
 use crate::output;
 use crate::shown::{self, Moment};
 use crate::store::{self, Missing};
@@ -116,7 +117,7 @@ pub(super) struct Read {
     /// The channel, which must be a feed
     name: String,
     /// How many to print
-    #[arg(long, value_name = "COUNT", default_value_t = 100)]
+    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = limit)]
     limit: usize,
     /// Delete what was printed; otherwise it comes again
     #[arg(long)]
