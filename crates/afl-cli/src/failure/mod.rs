@@ -1,5 +1,7 @@
 //! Why a command could not do its work, and what the user can do about it.
 
+mod service;
+
 use std::io::{Error, ErrorKind};
 
 use afl_engine::id::RunId;
@@ -13,7 +15,6 @@ use afl_store::store::Error as StoredError;
 use crate::color::{self, paint};
 use crate::exit::Exit;
 use crate::handlers::Trouble;
-use crate::shell::word;
 use crate::stop::Signal;
 use crate::store;
 
@@ -134,7 +135,7 @@ impl Failure {
             Self::StoppedStarting { signal } => signal.exit(),
             Self::OfRun { failure, .. } => failure.exit(),
             Self::Handlers(trouble) => trouble.exit(),
-            Self::Service(error) => service_exit(error),
+            Self::Service(error) => service::exit(error),
         }
     }
 
@@ -231,7 +232,7 @@ impl Failure {
             }
             Self::NoIteration { .. } => Some("iterations count from 1".into()),
             Self::Handlers(trouble) => trouble.help(store),
-            Self::Service(error) => service_help(error, store),
+            Self::Service(error) => service::help(error, store),
             Self::StoppedStarting { .. } => {
                 Some(format!("{} lists the run if it was stored", store.command("runs")))
             }
@@ -245,125 +246,6 @@ impl Failure {
                 failure => failure.help(store),
             },
         }
-    }
-}
-
-fn service_exit(error: &ServiceError) -> Exit {
-    use afl_runtime::Error;
-    match error {
-        Error::Store(_)
-        | Error::UnknownProgram { .. }
-        | Error::Program { .. }
-        | Error::Busy { .. }
-        | Error::StartedByOthers { .. }
-        | Error::ChannelBusy { .. }
-        | Error::DrivenAlready => Exit::Inaccessible,
-        Error::UnknownRun { .. }
-        | Error::AmbiguousRun { .. }
-        | Error::UnknownWorkflow { .. }
-        | Error::WhichWorkflow(_)
-        | Error::Inputs(_)
-        | Error::KeyTaken { .. }
-        | Error::BadKey { .. }
-        | Error::Ended { .. }
-        | Error::NotDamaged { .. }
-        | Error::RecordNotDamaged { .. }
-        | Error::UnknownRecord { .. }
-        | Error::UnknownStep { .. }
-        | Error::NothingFailed { .. }
-        | Error::NotBegun { .. }
-        | Error::BadRequest { .. }
-        | Error::Unanswerable { .. }
-        | Error::FailedAlready { .. }
-        | Error::Misfit { .. }
-        | Error::Lacks { .. }
-        | Error::NeedsResult { .. }
-        | Error::Undecided { .. }
-        | Error::NotOnline { .. }
-        | Error::UnknownNotification { .. }
-        | Error::Channel(_)
-        | Error::UnknownChannel { .. }
-        | Error::ChannelHolds { .. }
-        | Error::TooManyChannels { .. }
-        | Error::NotAFeed { .. }
-        | Error::Refused(_)
-        | Error::Canceling { .. } => Exit::WrongUse,
-    }
-}
-
-fn service_help(error: &ServiceError, store: &store::Options) -> Option<String> {
-    use afl_runtime::Error;
-    let command = |command: &str| store.command(command);
-    let of = |verb: &str, what: &str| store.command(&format!("{verb} {}", word(what)));
-    match error {
-        Error::UnknownRun { .. } => Some(format!("{} lists all runs of this store", command("runs"))),
-        Error::NotBegun { state, .. } if !state.is_terminal() => Some(format!(
-            "{} starts it; {} shows how it stands",
-            command("agent --profile service"),
-            command("tasks")
-        )),
-        Error::UnknownStep { run, .. } => Some(format!("{} lists its steps", of("show", &run.0))),
-        Error::WhichWorkflow(names) if names.is_empty() => {
-            Some("declare a `workflow`; a facet cannot be started".into())
-        }
-        Error::WhichWorkflow(_) => Some("name it with `--workflow`".into()),
-        Error::NothingFailed { run, .. } => Some(format!(
-            "{} tells how it stands; if it waits, {} goes on with it",
-            of("why", &run.0),
-            of("resume", &run.0)
-        )),
-        Error::NotOnline { .. } => {
-            Some(format!("{} lists the agents; without `--on` any of them takes it", command("servers")))
-        }
-        Error::UnknownNotification { .. } => {
-            Some(format!("{} lists them with their ids", command("notifications")))
-        }
-        Error::UnknownChannel { .. } => {
-            Some(format!("{} lists all channels of this store", command("outbox list")))
-        }
-        Error::ChannelHolds { name, .. } => Some(format!(
-            "{} says why; {} deletes them",
-            of("outbox show", name),
-            command(&format!("outbox remove {} --drop", word(name)))
-        )),
-        Error::NotAFeed { name } => Some(format!("{} says how it stands", of("outbox show", name))),
-        Error::TooManyChannels { .. } => Some(format!("{} takes one away", command("outbox remove NAME"))),
-        Error::FailedAlready { run, path } => {
-            let retry = command(&format!("task retry {run} {}", word(path)));
-            Some(format!("{retry} tries it again"))
-        }
-        Error::NeedsResult { run, path, .. } => {
-            let done = command(&format!("task done {run} {} --result JSON", word(path)));
-            Some(format!("{done} says what it returns"))
-        }
-        Error::Undecided { run, .. } => Some(format!("{} has the commands to decide by", of("why", &run.0))),
-        Error::Store(StoredError::Unreadable { .. }) => {
-            Some(format!("{} tells what is damaged", command("doctor")))
-        }
-        Error::Store(_)
-        | Error::AmbiguousRun { .. }
-        | Error::UnknownProgram { .. }
-        | Error::Program { .. }
-        | Error::UnknownWorkflow { .. }
-        | Error::Inputs(_)
-        | Error::KeyTaken { .. }
-        | Error::BadKey { .. }
-        | Error::Ended { .. }
-        | Error::NotDamaged { .. }
-        | Error::RecordNotDamaged { .. }
-        | Error::UnknownRecord { .. }
-        | Error::Unanswerable { .. }
-        | Error::Misfit { .. }
-        | Error::Lacks { .. }
-        | Error::Refused(_)
-        | Error::Canceling { .. }
-        | Error::Busy { .. }
-        | Error::StartedByOthers { .. }
-        | Error::NotBegun { .. }
-        | Error::BadRequest { .. }
-        | Error::Channel(_)
-        | Error::ChannelBusy { .. }
-        | Error::DrivenAlready => None,
     }
 }
 
