@@ -94,6 +94,8 @@ impl Case {
         if let Some(other) = elsewhere {
             other.stop().await;
         }
+        drop(opened);
+        ground.forget(&address).await;
         let cpu_ms = (spent.cpu + server.cpu).as_secs_f64() * 1e3;
         Measured {
             kind,

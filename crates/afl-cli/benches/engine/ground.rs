@@ -79,6 +79,16 @@ impl Ground {
         }
     }
 
+    /// Takes a database away with all that the server still has to do for it, so that nothing else pays for that.
+    pub(crate) async fn forget(&self, address: &Address) {
+        let Address::Postgres(url) = address else { return };
+        let (_, name) = url.rsplit_once('/').expect("the URL names a database");
+        let sql = format!("DROP DATABASE {name} WITH (FORCE)");
+        let client = connect(&self.url()).await;
+        client.batch_execute(&sql).await.expect("the database is ours");
+        client.batch_execute("CHECKPOINT").await.expect("the server answers");
+    }
+
     /// How many transactions the database of a store has ended so far.
     pub(crate) async fn transactions(&self, address: &Address) -> Option<u64> {
         let Address::Postgres(url) = address else { return None };
