@@ -104,6 +104,7 @@ fn sigterm_leaves_a_run_that_can_be_resumed_too() {
 fn failed_once(folder: &Path) -> String {
     loop {
         let tasks = afl(folder, &["tasks", "--json"]);
+        // There is no list before the store is made.
         let tasks: Value = serde_json::from_slice(&tasks.stdout).unwrap_or_default();
         if tasks["tasks"][0]["attempts"] == 1 {
             return tasks["tasks"][0]["workflow_id"].as_str().expect("it has a run").to_owned();

@@ -117,23 +117,24 @@ impl Service {
 
     /// Why a step of the run does.
     pub async fn why_within(&self, id: &RunId, within: &StepId) -> Result<Why, Error> {
-        let mut run = self.existing(id).await?;
-        let (waits, waiting) = loop {
-            let waits = self.waits(&run.item, within).await?;
-            let now = self.existing(id).await?;
-            // Or what it waited for may have come meanwhile.
-            if now.version == run.version || !waits.0.is_empty() {
-                break waits;
-            }
-            run = now;
-        };
-        let run = run.item;
+        let run = self.existing(id).await?;
+        let why = self.why_of(&run.item, within).await?;
+        if why.reason != Reason::Stalled {
+            return Ok(why);
+        }
+        // What it waited for may have come while we looked.
+        let now = self.existing(id).await?;
+        if now.version == run.version { Ok(why) } else { self.why_of(&now.item, within).await }
+    }
+
+    async fn why_of(&self, run: &Run, within: &StepId) -> Result<Why, Error> {
+        let (waits, waiting) = self.waits(run, within).await?;
         let next = waits.iter().filter_map(|wait| wait.on.next()).min();
         Ok(Why {
-            run: id.clone(),
+            run: run.id.clone(),
             workflow: run.workflow.to_string(),
             status: run.status,
-            reason: reason(&run, &waits, *within == StepId::root()),
+            reason: reason(run, &waits, *within == StepId::root()),
             waiting,
             waits,
             next,

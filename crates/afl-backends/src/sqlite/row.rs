@@ -24,6 +24,7 @@ pub(super) fn record(row: &Row<'_>, tenant: &Tenant) -> rusqlite::Result<Record>
         Ok(bucket) => bucket.map(|bucket| Place { bucket, rank: rank(row, 4) }),
         Err(_) => None,
     };
+    // An empty body fits no seal.
     let (body, seal) = sealed(row).unwrap_or_default();
     Ok(Record { key, version: version(row, 2), content: Content { place, body, seal } })
 }

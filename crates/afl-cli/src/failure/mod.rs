@@ -74,8 +74,6 @@ pub(crate) enum Failure {
     Handlers(Trouble),
     #[error(transparent)]
     Service(#[from] ServiceError),
-    #[error("{0}")]
-    Refused(Refusal),
     #[error("stopped while starting")]
     StoppedStarting { signal: Signal },
     /// It came when the command had this run in hand; `resume` is the command that goes on with it.
@@ -129,8 +127,7 @@ impl Failure {
             | Self::BadStoreUrl { .. }
             | Self::StartedInMemory
             | Self::BadTime { .. }
-            | Self::NoIteration { .. }
-            | Self::Refused(_) => Exit::WrongUse,
+            | Self::NoIteration { .. } => Exit::WrongUse,
             Self::Mistakes { .. } => Exit::Mistakes,
             Self::StoppedStarting { signal } => signal.exit(),
             Self::OfRun { failure, .. } => failure.exit(),
@@ -195,7 +192,6 @@ impl Failure {
             | Self::NoGraph(_)
             | Self::Mistakes { .. }
             | Self::BadLine { .. }
-            | Self::Refused(_)
             | Self::NoThreads { .. } => None,
             Self::NoSources { .. } => Some("name another folder, or the files themselves".into()),
             Self::StdinNotAlone => Some("run `afl fmt` twice".into()),
@@ -263,15 +259,7 @@ impl From<StoredError> for Failure {
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Store(error) => error.into(),
-            refusal @ (Refusal::LeaseLost { .. }
-            | Refusal::Canceled { .. }
-            | Refusal::Unknown { .. }
-            | Refusal::TooEarly { .. }
-            | Refusal::NotOpen { .. }
-            | Refusal::TooLarge { .. }) => Self::Refused(refusal),
-        }
+        Self::Service(refusal.into())
     }
 }
 

@@ -294,18 +294,21 @@ async fn g2_what_was_acknowledged_outlives_a_power_cut() {
 }
 
 #[tokio::test]
-async fn g9_a_task_that_nobody_would_find_is_reported_and_put_right() {
-    let world = World::new();
-    let run = world.start("One", json!({"n": 1})).await;
-    let step = world.step(&run, "One.a").await;
-    world.rewrite(&run.0, &format!("t/{step}"), |content| content.place = None).await;
+async fn g9_a_task_or_run_that_nobody_would_find_is_reported_and_put_right() {
+    for record in ["t/wb0s0", "run"] {
+        let world = World::new();
+        let run = world.start("One", json!({"n": 1})).await;
+        world.rewrite(&run.0, record, |content| content.place = None).await;
 
-    assert!(world.claim(1).await.is_empty());
-    let report = world.service.doctor(Remedy::Fix).await.unwrap();
-    let found: Vec<_> = report.findings.iter().map(|finding| (finding.promise, finding.repair)).collect();
-    assert_eq!(found, [(Promise::NoSilentStall, Repair::Done)]);
-    world.finish().await;
-    assert_eq!(world.status(&run).await, RunStatus::Completed);
+        if record != "run" {
+            assert!(world.claim(1).await.is_empty());
+        }
+        let report = world.service.doctor(Remedy::Fix).await.unwrap();
+        let found: Vec<_> = report.findings.iter().map(|finding| (finding.promise, finding.repair)).collect();
+        assert_eq!(found, [(Promise::NoSilentStall, Repair::Done)], "{record}");
+        world.finish().await;
+        assert_eq!(world.status(&run).await, RunStatus::Completed, "{record}");
+    }
 }
 
 #[tokio::test]
@@ -357,18 +360,6 @@ async fn g13_what_does_not_fit_together_stops_its_run_alone() {
     }
     assert_eq!(world.status(&well).await, RunStatus::Completed);
     assert_eq!(world.status(&hurt).await, RunStatus::Paused);
-}
-
-#[tokio::test]
-async fn g9_a_run_that_is_in_no_list_is_found_and_listed_again() {
-    let world = World::new();
-    let run = world.start("One", json!({"n": 1})).await;
-    world.rewrite(&run.0, "run", |content| content.place = None).await;
-    let report = world.service.doctor(Remedy::Fix).await.unwrap();
-    let found: Vec<_> = report.findings.iter().map(|finding| (finding.promise, finding.repair)).collect();
-    assert_eq!(found, [(Promise::NoSilentStall, Repair::Done)]);
-    world.finish().await;
-    assert_eq!(world.status(&run).await, RunStatus::Completed);
 }
 
 #[tokio::test]
