@@ -18,7 +18,8 @@ pub fn fits(name: &str, value: &Value, ty: &TypeRef, schemas: &Schemas) -> Resul
     check(value, ty, schemas, MAX_VALUE_DEPTH).map_err(|misfit| misfit.within(name))
 }
 
-/// The value with the defaults of the schema fields it leaves out, at every depth.
+/// The value as its type has it, at every depth: with the defaults of the schema fields it leaves out, and with integers
+/// widened where a `Double` is declared.
 pub fn with_defaults(value: Value, ty: &TypeRef, schemas: &Schemas) -> Result<Value, EvalError> {
     fill(value, ty, schemas, MAX_VALUE_DEPTH)
 }
@@ -144,6 +145,9 @@ fn check(value: &Value, ty: &TypeRef, schemas: &Schemas, levels: usize) -> Resul
 fn fill(value: Value, ty: &TypeRef, schemas: &Schemas, levels: usize) -> Result<Value, EvalError> {
     match (ty, value) {
         (TypeRef::Nullable(of), value) => fill(value, of, schemas, levels),
+        (TypeRef::Double, Value::Number(number)) => {
+            Ok(number.as_f64().map_or(Value::Number(number), Value::from))
+        }
         (TypeRef::List(of), Value::Array(elements)) if levels > 0 => {
             elements.into_iter().map(|element| fill(element, of, schemas, levels - 1)).collect()
         }

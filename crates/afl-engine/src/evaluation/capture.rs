@@ -239,7 +239,8 @@ fn begin_collecting(plan: &Plan, block: &Block, fold: &mut Fold) {
     }
 }
 
-fn element_of(ty: &TypeRef) -> Option<&TypeRef> {
+/// Of a list, whether it may be null or not.
+pub(super) fn element_of(ty: &TypeRef) -> Option<&TypeRef> {
     match ty {
         TypeRef::List(of) => Some(of),
         TypeRef::Nullable(inner) => element_of(inner),

@@ -6,6 +6,7 @@ use afl_lang::program::{NamedArg, Parameter, Qualified};
 use afl_lang::types::TypeRef;
 
 use super::Evaluation;
+use super::capture::element_of;
 use super::reader::Place;
 use super::work::Worked;
 use crate::attribute::{Attribute, Fields};
@@ -56,6 +57,9 @@ impl Evaluation {
             Node::Block(_) | Node::Element(_) => unreachable!("blocks have no arguments"),
         }
         self.join_mixins(id, node)?;
+        if let Node::Mixin(_) = node {
+            self.follow_call(id)?;
+        }
         Ok(Verdict::Advance)
     }
 
@@ -137,10 +141,8 @@ impl Evaluation {
         for (name, value) in values {
             let declared = facet.returns.iter().chain(&facet.params).find(|parameter| parameter.name == name);
             let ty = declared.map_or(&TypeRef::Json, |parameter| &parameter.ty);
-            let ty = match ty {
-                TypeRef::List(of) if is_in_foreach && fits(&name, &value, of, &plan.schemas).is_ok() => of,
-                other => other,
-            };
+            let element = element_of(ty).filter(|_| is_in_foreach);
+            let ty = element.filter(|of| fits(&name, &value, of, &plan.schemas).is_ok()).unwrap_or(ty);
             let attribute = self.attribute(id, &name, value, ty)?;
             fields.insert(name, attribute);
         }

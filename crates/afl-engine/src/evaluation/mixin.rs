@@ -10,6 +10,7 @@ use crate::children::Children;
 use crate::failure::FailureKind;
 use crate::id::{Segment, StepId};
 use crate::plan::{Facet, Mixin, MixinKind, MixinScope, Node, Plan};
+use crate::policy::PolicyKind;
 use crate::state::Verdict;
 use crate::value::{Map, Value};
 
@@ -34,16 +35,35 @@ impl Evaluation {
                 continue;
             }
             match mixin.kind {
-                MixinKind::Policy(kind) => {
-                    let mut policy = self.step(id).policy.clone();
-                    let applied = settings::apply(&mut policy, kind, &values);
-                    applied.map_err(|message| self.failed(id, FailureKind::Type, message))?;
-                    self.change(id).policy = policy;
-                }
+                MixinKind::Policy(kind) => self.set_policy(id, kind, &values)?,
                 MixinKind::Facet(at) => {
                     let fields = self.fields_of(id, &plan.facet(at).params, values)?;
                     self.join(id, mixin, fields)?;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    fn set_policy(&mut self, id: &StepId, kind: PolicyKind, values: &Map<String, Value>) -> Worked<()> {
+        let mut policy = self.step(id).policy.clone();
+        let applied = settings::apply(&mut policy, kind, values);
+        applied.map_err(|message| self.failed(id, FailureKind::Type, message))?;
+        self.change(id).policy = policy;
+        Ok(())
+    }
+
+    /// The policies of a call are those of all the work that its step sends out, the events of its mixins too.
+    pub(super) fn follow_call(&mut self, id: &StepId) -> Worked<()> {
+        let plan = self.plan.clone();
+        let (container, _) = id.split().expect("a mixin has a step");
+        let node = self.known.steps.get(&container).expect("a container has been read").node;
+        for (mixin, scope) in plan.mixins(node) {
+            if let (MixinKind::Policy(kind), MixinScope::Call) = (mixin.kind, scope) {
+                let place = Self::place_of_mixin(&container, scope);
+                self.need_reads(&mixin.reads, &place)?;
+                let values = self.values_of(id, &mixin.args, &mixin.reads, &place)?;
+                self.set_policy(id, kind, &values)?;
             }
         }
         Ok(())

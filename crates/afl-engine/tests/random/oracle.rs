@@ -146,7 +146,7 @@ impl Oracle<'_> {
             }
             // Its event goes with that of the step, or before the blocks of the step.
             Some(((mixin @ (Callee::Inc | Callee::Risk), _), by)) => {
-                let mixed = self.call(*mixin, by, 1, key("m"));
+                let mixed = self.call(*mixin, by, attempts, key("m"));
                 match step.call {
                     Callee::Facet(_) if mixed.is_none() => None,
                     Callee::Facet(_) | Callee::Inc | Callee::Risk => {

@@ -4,7 +4,7 @@ use super::Checker;
 use super::hint::listed;
 use super::table::{DefId, Sort};
 use crate::code::Code;
-use crate::syntax::ast::{ExprKind, FacetKind, Mixin, UnaryOp, Wholeness};
+use crate::syntax::ast::{ExprKind, Mixin, UnaryOp, Wholeness};
 use crate::syntax::literal;
 
 /// What `Effect` may be told.
@@ -53,7 +53,6 @@ impl<'a> Checker<'a> {
             return;
         }
         let works = callee.is_event()
-            || callee.sort == Sort::Facet(FacetKind::Workflow)
             || callee.ast.is_some_and(|facet| facet.body.script.is_some() || facet.body.prompt.is_some())
             || targets.iter().flatten().any(|id| self.table[*id].is_event());
         if works {
