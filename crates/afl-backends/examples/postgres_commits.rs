@@ -38,7 +38,7 @@ async fn main() -> Outcome<()> {
         let (commits, span) = ours(&store, load).await?;
         let stats = store.stats();
         tokio::time::sleep(Duration::from_millis(1_100)).await;
-        store.commit(Batch { writes: Vec::new(), durability: load.durability }).await?;
+        store.commit(Batch::new(Vec::new(), load.durability)).await?;
         report(&format!("ours, {load:?}"), commits, span, flushes(&client).await? - before);
         println!("    {:.1} batches in a transaction", stats.batches_per_group());
     }
@@ -106,7 +106,7 @@ async fn ours(store: &Arc<Postgres>, load: Load) -> Outcome<(usize, Duration)> {
                 let expect = if commits % 2 == 0 { Expect::Absent } else { Expect::Version(1) };
                 let key = key(format!("{load:?}/{caller}/{}", commits / 2))?;
                 let write = Write { key, expect, change: Change::Put(content(load.bucket)) };
-                store.commit(Batch { writes: vec![write], durability: load.durability }).await?;
+                store.commit(Batch::new(vec![write], load.durability)).await?;
                 commits += 1;
             }
             Outcome::Ok(commits)

@@ -82,7 +82,7 @@ async fn writers(
         tasks.spawn(async move {
             for index in 0..each {
                 let write = insert(&scope, index, Some(Place { bucket: scope.clone(), rank: 0 }));
-                store.commit(Batch { writes: vec![write], durability }).await?;
+                store.commit(Batch::new(vec![write], durability)).await?;
             }
             Ok::<(), StoreError>(())
         });
@@ -104,7 +104,7 @@ async fn gets(store: &Sqlite, count: u32) -> Result<u32, StoreError> {
 async fn gets_after_commits(store: &Sqlite, count: u32) -> Result<u32, StoreError> {
     for index in 0..count {
         let writes = vec![insert("stale", index, None)];
-        store.commit(Batch { writes, durability: Durability::Relaxed }).await?;
+        store.commit(Batch::new(writes, Durability::Relaxed)).await?;
         store.get(&[key("relaxed/0", index % 20_000)]).await?;
     }
     Ok(count)
@@ -113,7 +113,7 @@ async fn gets_after_commits(store: &Sqlite, count: u32) -> Result<u32, StoreErro
 async fn conflicts(store: &Sqlite, count: u32) -> Result<u32, StoreError> {
     for index in 0..count {
         let writes = vec![insert("relaxed/0", index % 20_000, None)];
-        let answer = store.commit(Batch { writes, durability: Durability::Durable }).await;
+        let answer = store.commit(Batch::new(writes, Durability::Durable)).await;
         assert!(matches!(answer, Err(StoreError::Conflict { .. })));
     }
     Ok(count)

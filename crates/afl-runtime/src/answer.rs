@@ -13,6 +13,7 @@ use afl_store::queue::{Continued, Refusal};
 
 use crate::drive::{Arrival, Work};
 use crate::error::Error;
+use crate::evaluator::Evaluator;
 use crate::serve::Wake;
 use crate::service::Service;
 
@@ -128,31 +129,32 @@ impl Service {
 
     /// Also tells why a step cannot be answered.
     async fn answer_failed(&self, id: &RunId, step: &StepId, told: &Told) -> Result<Try, Error> {
+        let era = self.store.era();
         let suspended = self.suspended(id).await?;
         let now = self.store.now().await?;
         let is_held = suspended.run.item.control == Control::Hold;
         let plan = self.plan_of(&suspended.run.item).await?;
-        let mut evaluation = Evaluation::resume(plan, suspended, now, self.options);
+        let mut evaluator = Evaluator::new(Evaluation::resume(plan, suspended, now, self.options), era);
         loop {
-            match evaluation.answer(step, told, &self.actor) {
+            match evaluator.answer(step, told, &self.actor) {
                 evaluation::Answer::Taken => break,
-                evaluation::Answer::Need(wants) => self.supply(&mut evaluation, &wants).await?,
+                evaluation::Answer::Need(wants) => self.supply(&mut evaluator, &wants).await?,
                 evaluation::Answer::Refused(refused) => {
                     return Err(self.unanswerable(id, step, refused).await?);
                 }
             }
             // Every evaluator writes the run: while its version is the same, all that was supplied is of one time.
-            if self.existing(id).await?.version != evaluation.run_version().expect("it is stored") {
+            if self.existing(id).await?.version != evaluator.run_version().expect("it is stored") {
                 return Ok(Try::Overtaken);
             }
         }
         if is_held {
             // The outcome waits until the run goes on.
-            let changes = evaluation.take_changes().expect("an answer changes a step");
-            self.store.commit(&changes, Durability::Durable).await?;
+            let changes = evaluator.take_changes().expect("an answer changes a step");
+            self.store.commit(&changes, era, Durability::Durable).await?;
         } else {
-            self.evaluate(&mut evaluation, now, Durability::Durable).await?;
-            self.wake(Wake::Evaluated(Box::new(evaluation)));
+            self.evaluate(&mut evaluator, now, Durability::Durable).await?;
+            self.wake(Wake::Evaluated(Box::new(evaluator)));
         }
         Ok(Try::Ended(Answered::Now))
     }

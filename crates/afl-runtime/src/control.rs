@@ -13,6 +13,7 @@ use afl_store::store::step_record;
 
 use crate::drive::damaged;
 use crate::error::Error;
+use crate::evaluator::Evaluator;
 use crate::serve::Wake;
 use crate::service::Service;
 
@@ -98,6 +99,7 @@ impl Service {
     }
 
     async fn try_end_canceled(&self, id: &RunId, by: &Actor) -> Result<(), Error> {
+        let era = self.store.era();
         let Suspended { run, active } = self.suspended(id).await?;
         if run.item.status.is_terminal() {
             return Ok(());
@@ -107,24 +109,24 @@ impl Service {
         // Nothing is evaluated any more, so nothing is active.
         let active = active.map(|active| Stored { item: Active::default(), ..active });
         let suspended = Suspended { run, active };
-        let mut evaluation = Evaluation::resume(plan, suspended, now, self.options);
+        let mut evaluator = Evaluator::new(Evaluation::resume(plan, suspended, now, self.options), era);
         let mut after: Option<StepId> = None;
         loop {
             let page = self.store.steps_page(id, after.as_ref(), ENDED_AT_ONCE).await?;
             let open: Vec<_> = page.items.into_iter().filter(|step| !step.item.is_terminal()).collect();
             let steps: Vec<StepId> = open.iter().map(|step| step.item.id.clone()).collect();
-            self.supply_with_work(&mut evaluation, open).await?;
+            self.supply_with_work(&mut evaluator, open).await?;
             for step in steps {
-                evaluation.cancel(step, by.clone());
+                evaluator.cancel(step, by.clone());
             }
-            self.evaluate(&mut evaluation, now, Durability::Relaxed).await?;
+            self.evaluate(&mut evaluator, now, Durability::Relaxed).await?;
             match page.next {
                 Some(next) => after = Some(next),
                 None => break,
             }
         }
-        evaluation.finish_canceled();
-        self.evaluate(&mut evaluation, now, Durability::Durable).await
+        evaluator.finish_canceled();
+        self.evaluate(&mut evaluator, now, Durability::Durable).await
     }
 
     /// Steps with their events and tasks, in one look instead of one for each.

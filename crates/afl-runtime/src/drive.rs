@@ -18,6 +18,7 @@ use afl_store::backend::Durability;
 use afl_store::store::{self, Defect, Found, blob_record, run_record, step_record};
 
 use crate::error::Error;
+use crate::evaluator::Evaluator;
 use crate::service::{Service, Traced};
 
 /// How often an evaluation is redone because others wrote meanwhile, before it is left for later.
@@ -50,7 +51,7 @@ pub struct Arrival {
 pub struct Driven {
     pub standing: Standing,
     /// To go on with next time, if nobody else writes the run until then.
-    pub(crate) hot: Option<Box<Evaluation>>,
+    pub(crate) hot: Option<Box<Evaluator>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,13 +84,16 @@ impl Service {
     pub(crate) async fn drive(
         &self,
         work: &Work,
-        hot: Option<Box<Evaluation>>,
+        hot: Option<Box<Evaluator>>,
         others: Others,
     ) -> Result<Driven, Error> {
         let mut hot = hot;
         for redo in 0..REDOS {
+            let (was_hot, era) = (hot.is_some(), self.store.era());
             match self.attempt(work, hot.take(), others, redo).await {
                 Err(error) if error.is_conflict() => {}
+                // What was read before the store lost something need not fit what was read after it.
+                Err(error) if error.is_damage() && (was_hot || era < self.store.era()) => {}
                 outcome => {
                     self.driven.fetch_add(u64::from(outcome.is_ok()), Ordering::Relaxed);
                     return outcome;
@@ -102,31 +106,31 @@ impl Service {
     async fn attempt(
         &self,
         work: &Work,
-        hot: Option<Box<Evaluation>>,
+        hot: Option<Box<Evaluator>>,
         others: Others,
         redo: usize,
     ) -> Result<Driven, Error> {
         let now = self.store.now().await?;
-        let mut evaluation = match hot {
-            Some(evaluation) => evaluation,
-            None => match self.cold(&work.run, others, now).await? {
-                Cold::Ready(evaluation) => evaluation,
+        let mut evaluator = match hot {
+            Some(evaluator) if evaluator.era == self.store.era() => evaluator,
+            Some(_) | None => match self.cold(&work.run, others, now).await? {
+                Cold::Ready(evaluator) => evaluator,
                 Cold::Stands(standing) => return Ok(Driven { standing, hot: None }),
             },
         };
         let mut arrived = self.arrived(work, redo).await?.into_iter().peekable();
         loop {
             for (step, event) in arrived.by_ref().take(self.arrivals_at_once()) {
-                evaluation.arrive(step.clone());
-                evaluation.supply_event(step, Some(event));
+                evaluator.arrive(step.clone());
+                evaluator.supply_event(step, Some(event));
             }
-            self.evaluate(&mut evaluation, now, Durability::Relaxed).await?;
+            self.evaluate(&mut evaluator, now, Durability::Relaxed).await?;
             if arrived.peek().is_none() {
                 break;
             }
         }
-        let status = evaluation.run().status;
-        let hot = (!status.is_terminal()).then_some(evaluation);
+        let status = evaluator.run().status;
+        let hot = (!status.is_terminal()).then_some(evaluator);
         Ok(Driven { standing: Standing::Rests(status), hot })
     }
 
@@ -137,6 +141,7 @@ impl Service {
 
     /// Begins with what is stored.
     async fn cold(&self, id: &RunId, others: Others, now: Millis) -> Result<Cold, Error> {
+        let era = self.store.era();
         let Some(suspended) = self.store.suspended(id).await? else {
             return Ok(Cold::Stands(Standing::Gone));
         };
@@ -155,7 +160,8 @@ impl Service {
             }
             Control::Go => {
                 let plan = self.plan_of(&run.item).await?;
-                Ok(Cold::Ready(Box::new(Evaluation::resume(plan, suspended, now, self.options))))
+                let evaluation = Evaluation::resume(plan, suspended, now, self.options);
+                Ok(Cold::Ready(Box::new(Evaluator::new(evaluation, era))))
             }
         }
     }
@@ -188,26 +194,26 @@ impl Service {
     /// Advances to the fixed point; `first` is the durability of the first commit, later ones are relaxed.
     pub(crate) async fn evaluate(
         &self,
-        evaluation: &mut Evaluation,
+        evaluator: &mut Evaluator,
         now: Millis,
         first: Durability,
     ) -> Result<(), Error> {
         let mut durability = first;
         loop {
-            let advance = advance(evaluation, now)?;
+            let advance = advance(evaluator, now)?;
             match &advance {
                 Advance::Need(wants) => {
-                    self.supply(evaluation, wants).await?;
+                    self.supply(evaluator, wants).await?;
                     continue;
                 }
                 Advance::Commit | Advance::Rest => {}
             }
-            if let Some(changes) = evaluation.take_changes() {
-                self.store.commit(&changes, durability).await?;
-                evaluation.committed();
+            if let Some(changes) = evaluator.take_changes() {
+                self.store.commit(&changes, evaluator.era, durability).await?;
+                evaluator.committed();
                 durability = Durability::Relaxed;
             }
-            self.tell(evaluation);
+            self.tell(evaluator);
             if advance == Advance::Rest {
                 return Ok(());
             }
@@ -286,6 +292,6 @@ fn is_under_way(run: &Run, now: Millis) -> bool {
 }
 
 enum Cold {
-    Ready(Box<Evaluation>),
+    Ready(Box<Evaluator>),
     Stands(Standing),
 }

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use afl_engine::evaluation::Evaluation;
 use afl_engine::id::RunId;
 use afl_engine::run::Control;
 
 use crate::drive::{Arrival, Driven, Work};
+use crate::evaluator::Evaluator;
 
 /// How many runs are evaluated at once.
 const AT_ONCE: usize = 64;
@@ -35,7 +35,7 @@ pub(crate) enum InHand {
 struct Slot {
     state: State,
     arrivals: Vec<Arrival>,
-    hot: Option<Box<Evaluation>>,
+    hot: Option<Box<Evaluator>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,30 +88,30 @@ impl Fleet {
 
     /// Keeps an evaluation that was made elsewhere in this process, unless a newer one is here. Should it be old all the
     /// same, its next commit tells.
-    pub(crate) fn adopt(&mut self, evaluation: Box<Evaluation>) {
-        let run = evaluation.run().id.clone();
+    pub(crate) fn adopt(&mut self, evaluator: Box<Evaluator>) {
+        let run = evaluator.run().id.clone();
         // A held run is evaluated by nobody, and one that goes on again begins with what is stored.
-        if evaluation.run().status.is_terminal() || evaluation.run().control != Control::Go {
+        if evaluator.run().status.is_terminal() || evaluator.run().control != Control::Go {
             return;
         }
         match self.slots.get_mut(&run) {
             Some(slot) => {
-                let both = [Some(evaluation), slot.hot.take()].into_iter().flatten();
-                slot.hot = both.max_by_key(|hot| hot.run_version());
+                let both = [Some(evaluator), slot.hot.take()].into_iter().flatten();
+                slot.hot = both.max_by_key(|hot| hot.newness());
             }
-            None => self.rest(run, evaluation),
+            None => self.rest(run, evaluator),
         }
     }
 
     /// Goes on with an evaluation that was begun elsewhere in this process.
-    pub(crate) fn take_over(&mut self, evaluation: Box<Evaluation>) {
-        let run = evaluation.run().id.clone();
-        self.adopt(evaluation);
+    pub(crate) fn take_over(&mut self, evaluator: Box<Evaluator>) {
+        let run = evaluator.run().id.clone();
+        self.adopt(evaluator);
         self.note(Work { run, arrivals: Vec::new() });
     }
 
     /// The next run to drive, if one more may be driven now.
-    pub(crate) fn next(&mut self) -> Option<(Work, Option<Box<Evaluation>>)> {
+    pub(crate) fn next(&mut self) -> Option<(Work, Option<Box<Evaluator>>)> {
         if self.busy >= AT_ONCE {
             return None;
         }
@@ -123,11 +123,15 @@ impl Fleet {
         Some((Work { run, arrivals }, slot.hot.take()))
     }
 
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy > 0
+    }
+
     pub(crate) fn done(&mut self, run: &RunId, driven: Driven) {
         self.busy -= 1;
         let slot = self.slots.get_mut(run).expect("a driven run has a slot");
         // Of what was adopted meanwhile and what was driven, the newer knows more.
-        let hot = [slot.hot.take(), driven.hot].into_iter().flatten().max_by_key(|hot| hot.run_version());
+        let hot = [slot.hot.take(), driven.hot].into_iter().flatten().max_by_key(|hot| hot.newness());
         match (slot.state, hot) {
             (State::BusyAgain, hot) => {
                 slot.hot = hot;
@@ -161,7 +165,7 @@ impl Fleet {
         &self.quarantined
     }
 
-    fn rest(&mut self, run: RunId, hot: Box<Evaluation>) {
+    fn rest(&mut self, run: RunId, hot: Box<Evaluator>) {
         self.uses += 1;
         let state = State::Idle { used: self.uses };
         self.idle.insert(self.uses, run.clone());
@@ -178,12 +182,13 @@ impl Fleet {
 mod tests {
     use std::sync::Arc;
 
-    use afl_engine::evaluation::{Advance, Budget, Options, Start};
+    use afl_engine::evaluation::{Advance, Budget, Evaluation, Options, Start};
     use afl_engine::id::StepId;
     use afl_engine::plan::Plan;
     use afl_engine::time::Millis;
     use afl_engine::trace::Tracing;
     use afl_engine::value::Map;
+    use afl_store::backend::Era;
 
     use super::*;
     use crate::drive::Standing;
@@ -228,7 +233,7 @@ mod tests {
     }
 
     /// An evaluation of one run that waits, after so many commits.
-    fn evaluation(commits: u64) -> Box<Evaluation> {
+    fn evaluator(era: u64, commits: u64) -> Box<Evaluator> {
         let text = "event facet E()\nworkflow W() andThen { e = E() }";
         let plan = Arc::new(Plan::new(&crate::compile("w.afl", text).expect("it compiles")));
         let start = Start {
@@ -245,23 +250,28 @@ mod tests {
         for _ in 0..commits {
             evaluation.committed();
         }
-        Box::new(evaluation)
+        Box::new(Evaluator::new(evaluation, Era(era)))
     }
 
     #[test]
-    fn of_two_evaluations_of_a_run_the_newer_is_kept() {
-        for (here, adopted) in [(1, 3), (3, 1)] {
+    fn of_two_evaluators_of_a_run_the_newer_is_kept() {
+        // One of an earlier era knows what may be lost, however often it committed.
+        for (here, adopted, newer) in
+            [((0, 1), (0, 3), (0, 3)), ((0, 3), (0, 1), (0, 3)), ((0, 3), (1, 1), (1, 1))]
+        {
+            let of = |(era, commits)| evaluator(era, commits);
+            let newer = of(newer).newness();
             let mut fleet = Fleet::default();
-            fleet.adopt(evaluation(here));
-            fleet.adopt(evaluation(adopted));
+            fleet.adopt(of(here));
+            fleet.adopt(of(adopted));
             fleet.note(work("a"));
             let (work, hot) = fleet.next().expect("a run is ready");
-            assert_eq!(hot.expect("it is hot").run_version(), Some(3));
-            fleet.adopt(evaluation(adopted));
-            fleet.done(&work.run, Driven { standing: Standing::Held, hot: Some(evaluation(here)) });
+            assert_eq!(hot.expect("it is hot").newness(), newer);
+            fleet.adopt(of(adopted));
+            fleet.done(&work.run, Driven { standing: Standing::Held, hot: Some(of(here)) });
             fleet.note(work);
             let (_, hot) = fleet.next().expect("it goes on");
-            assert_eq!(hot.expect("it is hot").run_version(), Some(3));
+            assert_eq!(hot.expect("it is hot").newness(), newer);
         }
     }
 

@@ -74,23 +74,6 @@ impl Service {
         Ok(Found { work: runs.into_iter().map(found).collect(), last })
     }
 
-    /// One round without a driver: looks, drives all that was found, and sweeps. Says how many runs were driven.
-    ///
-    /// A run that cannot be read is left, as [`Service::doctor`] tells; the others go on.
-    pub async fn turn(&self) -> Result<usize, Error> {
-        self.queue.sweep_once().await?;
-        let found = self.look(&Where::Everywhere).await?;
-        let mut driven = 0;
-        for FoundWork { work, .. } in &found.work {
-            match self.drive_once(work).await {
-                Ok(_) => driven += 1,
-                Err(error) if error.is_damage() => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(driven)
-    }
-
     async fn all_on(&self, from: Shelf) -> Result<Vec<RunId>, Error> {
         let mut runs = Vec::new();
         let mut after = None;

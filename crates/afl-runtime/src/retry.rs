@@ -12,6 +12,7 @@ use afl_store::backend::Durability;
 use afl_store::server::{Server, ServerStatus};
 
 use crate::error::Error;
+use crate::evaluator::Evaluator;
 use crate::serve::Wake;
 use crate::service::Service;
 
@@ -81,6 +82,7 @@ impl Service {
 
     /// Adds what it opened, some of it also when others write the run meanwhile.
     async fn try_retry(&self, id: &RunId, again: &Again, opened: &mut Vec<StepId>) -> Result<Try, Error> {
+        let era = self.store.era();
         let suspended = self.suspended(id).await?;
         let run = &suspended.run;
         if run.item.control == Control::Cancel || run.item.status == RunStatus::Canceled {
@@ -105,20 +107,20 @@ impl Service {
             None => return Err(Error::NothingFailed { run: id.clone(), path: path(&within) }),
         }
         let now = self.store.now().await?;
-        let mut evaluation = Evaluation::resume(plan, suspended, now, self.options);
+        let mut evaluator = Evaluator::new(Evaluation::resume(plan, suspended, now, self.options), era);
         for some in failed.steps.chunks(OPENED_AT_ONCE) {
-            self.supply(&mut evaluation, &wants_of(some)).await?;
+            self.supply(&mut evaluator, &wants_of(some)).await?;
             // Every evaluator writes the run: while its version is the same, all that was supplied is of one time.
-            if self.existing(id).await?.version != evaluation.run_version().expect("it is stored") {
+            if self.existing(id).await?.version != evaluator.run_version().expect("it is stored") {
                 return Ok(Try::Overtaken);
             }
             for step in some {
-                evaluation.reopen(step.item.id.clone(), self.actor.clone(), on.cloned());
+                evaluator.reopen(step.item.id.clone(), self.actor.clone(), on.cloned());
             }
-            self.evaluate(&mut evaluation, now, Durability::Durable).await?;
+            self.evaluate(&mut evaluator, now, Durability::Durable).await?;
             opened.extend(some.iter().map(|step| step.item.id.clone()));
         }
-        self.wake(Wake::Evaluated(Box::new(evaluation)));
+        self.wake(Wake::Evaluated(Box::new(evaluator)));
         Ok(Try::Done)
     }
 

@@ -7,9 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use afl_engine::evaluation::Evaluation;
 use afl_engine::id::RunId;
-use afl_store::backend::Mark;
+use afl_store::backend::{Era, Mark};
 use afl_store::store::bucket;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{self, JoinSet};
@@ -17,6 +16,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::drive::{Driven, Others, Standing, Work};
 use crate::error::Error;
+use crate::evaluator::Evaluator;
 use crate::fleet::{Fleet, InHand};
 use crate::janitor::Janitor;
 use crate::look::{Found, FoundWork, Where};
@@ -49,9 +49,9 @@ const BACKOFF: Duration = Duration::from_millis(500);
 pub(crate) enum Wake {
     Arrived(Work),
     /// A run was evaluated outside the driver; it goes on from there when something arrives.
-    Evaluated(Box<Evaluation>),
+    Evaluated(Box<Evaluator>),
     /// As before, but there is more to do at once.
-    Unfinished(Box<Evaluation>),
+    Unfinished(Box<Evaluator>),
     Look,
     /// Tasks were handed out, so that a lease may end soon.
     Claimed,
@@ -153,6 +153,8 @@ struct Driver {
     /// When to look at what came, and when at everything.
     next_look: Option<Instant>,
     everything: Instant,
+    /// The era of the last look at everything.
+    era: Era,
     health: watch::Sender<Health>,
 }
 
@@ -167,7 +169,6 @@ impl Driver {
     fn new(service: Service, health: watch::Sender<Health>) -> Self {
         let now = Instant::now();
         Self {
-            service,
             fleet: Fleet::default(),
             jobs: JoinSet::new(),
             driving: HashMap::new(),
@@ -177,6 +178,8 @@ impl Driver {
             gather: Duration::ZERO,
             next_look: None,
             everything: now,
+            era: service.store.era(),
+            service,
             health,
         }
     }
@@ -198,6 +201,7 @@ impl Driver {
                 Some(joined) = self.jobs.join_next_with_id() => self.finish(joined),
                 () = asked.notified() => self.everything = Instant::now(),
                 () = arrived.changed() => {
+                    self.look_behind_a_loss();
                     self.look_soon(self.looked + self.gather);
                     self.look_if_due();
                 }
@@ -219,8 +223,8 @@ impl Driver {
     fn take_in(&mut self, wake: Wake) {
         match wake {
             Wake::Arrived(work) => self.fleet.note(work),
-            Wake::Evaluated(evaluation) => self.fleet.adopt(evaluation),
-            Wake::Unfinished(evaluation) => self.fleet.take_over(evaluation),
+            Wake::Evaluated(evaluator) => self.fleet.adopt(evaluator),
+            Wake::Unfinished(evaluator) => self.fleet.take_over(evaluator),
             Wake::Look | Wake::Claimed => {}
         }
     }
@@ -235,6 +239,15 @@ impl Driver {
                 Done::Drove(work.run, driven)
             });
             self.driving.insert(job.id(), run);
+        }
+    }
+
+    /// What was evaluated and is lost with its commit waits again, behind where looks begin.
+    fn look_behind_a_loss(&mut self) {
+        let era = self.service.store.era();
+        if self.era < era {
+            self.era = era;
+            self.everything = Instant::now();
         }
     }
 

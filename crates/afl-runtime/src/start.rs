@@ -15,6 +15,7 @@ use afl_store::backend::Durability;
 use afl_store::store::{Reservation, Terms};
 
 use crate::error::Error;
+use crate::evaluator::Evaluator;
 use crate::plans;
 use crate::run_id;
 use crate::serve::Wake;
@@ -138,6 +139,7 @@ impl Service {
         terms: Terms<'_>,
         now: Millis,
     ) -> Result<Started, Error> {
+        let era = self.store.era();
         let start = Start {
             id: id.clone(),
             workflow: Arc::clone(&prepared.workflow),
@@ -146,7 +148,7 @@ impl Service {
             idempotency_key: request.idempotency_key.clone(),
         };
         let evaluation = Evaluation::start(Arc::clone(&prepared.plan), start, now, self.options)?;
-        match self.first_evaluation(evaluation, terms).await {
+        match self.first_evaluation(Evaluator::new(evaluation, era), terms).await {
             Ok(status) => Ok(Started { run: id.clone(), status, origin: Origin::New }),
             Err(error) if error.is_uncertain() => self.started_after_all(id, error).await,
             Err(error) => Err(error),
@@ -155,34 +157,30 @@ impl Service {
 
     /// Up to the fixed point. The first commit makes the run durable; what does not fit into it follows, and whoever
     /// finds the run after a crash goes on with it.
-    async fn first_evaluation(
-        &self,
-        mut evaluation: Evaluation,
-        terms: Terms<'_>,
-    ) -> Result<RunStatus, Error> {
-        let now = evaluation.run().created;
+    async fn first_evaluation(&self, mut evaluator: Evaluator, terms: Terms<'_>) -> Result<RunStatus, Error> {
+        let now = evaluator.run().created;
         let advance = loop {
-            match evaluation.advance(now) {
-                Advance::Need(wants) => self.supply(&mut evaluation, &wants).await?,
+            match evaluator.advance(now) {
+                Advance::Need(wants) => self.supply(&mut evaluator, &wants).await?,
                 advance @ (Advance::Commit | Advance::Rest) => break advance,
             }
         };
-        let changes = evaluation.take_changes().expect("a new run is a change");
-        self.store.commit_start(&changes, terms).await?;
-        evaluation.committed();
-        self.tell(&mut evaluation);
+        let changes = evaluator.take_changes().expect("a new run is a change");
+        self.store.commit_start(&changes, evaluator.era, terms).await?;
+        evaluator.committed();
+        self.tell(&mut evaluator);
         if advance == Advance::Commit && self.is_driven() {
             // Two evaluators of one run would only be in each other's way.
-            self.wake(Wake::Unfinished(Box::new(evaluation)));
+            self.wake(Wake::Unfinished(Box::new(evaluator)));
             return Ok(RunStatus::Running);
         }
-        if self.evaluate(&mut evaluation, now, Durability::Relaxed).await.is_err() {
+        if self.evaluate(&mut evaluator, now, Durability::Relaxed).await.is_err() {
             // The run is accepted, and what is left of its beginning is found by every driver.
             self.wake(Wake::Look);
             return Ok(RunStatus::Running);
         }
-        let status = evaluation.run().status;
-        self.wake(Wake::Evaluated(Box::new(evaluation)));
+        let status = evaluator.run().status;
+        self.wake(Wake::Evaluated(Box::new(evaluator)));
         Ok(status)
     }
 

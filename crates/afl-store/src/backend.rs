@@ -15,6 +15,9 @@ use crate::watch::Watch;
 pub trait Backend: Send + Sync + fmt::Debug {
     fn limits(&self) -> Limits;
 
+    /// The era that goes on now. Whoever will rely on what it reads asks before it reads.
+    fn era(&self) -> Era;
+
     /// The store's clock, by which leases and timers are judged.
     async fn now(&self) -> Result<Millis, StoreError>;
 
@@ -40,6 +43,11 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// Wakes whoever waits on it after records came into a bucket with this prefix. It may wake for nothing.
     fn watch(&self, tenant: &Tenant, prefix: &str) -> Watch;
 }
+
+/// Between two moments at which commits of this process that were not durable may have been lost, though it lives on: as
+/// when a server crashes and comes back. Versions are spent again then, with other contents.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Era(pub u64);
 
 /// How much a batch may hold. A caller keeps to it; a backend refuses more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -136,9 +144,21 @@ pub struct Batch {
     /// At most one for each key.
     pub writes: Vec<Write>,
     pub durability: Durability,
+    /// The era in which all that it relies on was read; in a later one it is refused.
+    pub since: Option<Era>,
 }
 
 impl Batch {
+    /// One that relies on nothing but what its writes expect.
+    pub fn new(writes: Vec<Write>, durability: Durability) -> Self {
+        Self { writes, durability, since: None }
+    }
+
+    /// Whether it relies on what was read before this era.
+    pub fn is_outdated(&self, era: Era) -> bool {
+        self.since.is_some_and(|since| since < era)
+    }
+
     /// What counts against [`Limits::batch_bytes`].
     pub fn bytes(&self) -> usize {
         self.writes.iter().map(Write::bytes).sum()
@@ -282,6 +302,9 @@ pub enum StoreError {
     /// A write found something else than it expected; nothing was written. Read again and decide anew.
     #[error("another writer changed `{}` of `{}` first", .key.id, .key.scope)]
     Conflict { key: Key },
+    /// Nothing was written. Read again and decide anew.
+    #[error("the store was restarted: what was read before must be read again")]
+    Restarted,
     #[error("{what} is {size}, more than the limit of {limit}")]
     TooLarge { what: &'static str, size: usize, limit: usize },
     /// Nothing was written.

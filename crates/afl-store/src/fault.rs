@@ -10,7 +10,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use afl_engine::time::Millis;
 use async_trait::async_trait;
 
-use crate::backend::{Backend, Batch, Durability, Head, Limits, Scan, StoreError, Take, Taken};
+use crate::backend::{Backend, Batch, Durability, Era, Head, Limits, Scan, StoreError, Take, Taken};
 use crate::record::{Key, Record, Tenant};
 use crate::seed::Seeded;
 use crate::watch::Watch;
@@ -223,6 +223,10 @@ impl Backend for Faulty {
         self.inner.limits()
     }
 
+    fn era(&self) -> Era {
+        self.inner.era()
+    }
+
     async fn now(&self) -> Result<Millis, StoreError> {
         self.call(self.begin_read(Verb::Now)?, self.inner.now()).await
     }
@@ -300,7 +304,7 @@ mod tests {
     async fn insert(store: &Faulty, id: &str) -> Result<(), StoreError> {
         let content = Content { place: None, body: b"{}".to_vec(), seal: Seal::default() };
         let write = Write { key: key(id), expect: Expect::Absent, change: Change::Put(content) };
-        store.commit(Batch { writes: vec![write], durability: Durability::Durable }).await
+        store.commit(Batch::new(vec![write], Durability::Durable)).await
     }
 
     fn key(id: &str) -> Key {

@@ -12,7 +12,8 @@ use crate::store::{Error, Store, Stored};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Lock {
     pub owner: String,
-    /// One more each time the lock is acquired, for systems outside that fence by number.
+    /// One more each time the lock is acquired, for systems outside that fence by number. What a crash of the database
+    /// takes back leaves its number to the next owner.
     pub token: u64,
     pub acquired: Millis,
     pub expires: Millis,

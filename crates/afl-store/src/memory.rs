@@ -10,8 +10,8 @@ use afl_engine::time::Millis;
 use async_trait::async_trait;
 
 use crate::backend::{
-    Backend, Batch, Change, Choice, Durability, Expect, Head, Limits, Mark, Order, Ranks, Scan, StoreError,
-    TAKE_LOOKS, Take, Taken,
+    Backend, Batch, Change, Choice, Durability, Era, Expect, Head, Limits, Mark, Order, Ranks, Scan,
+    StoreError, TAKE_LOOKS, Take, Taken,
 };
 use crate::clock::Clock;
 use crate::record::{Content, Key, Place, Record, Tenant};
@@ -56,6 +56,8 @@ impl Memory {
         let taken_back = undo.split_off(kept);
         // What is left after the power came back is on the disk.
         undo.clear();
+        state.era.0 += 1;
+        state.revision += 1;
         for (key, before) in taken_back.into_iter().rev().flatten() {
             state.set(key, before);
         }
@@ -66,8 +68,14 @@ impl Memory {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Another number whenever something was written or taken back.
+    pub fn revision(&self) -> u64 {
+        self.lock().revision
+    }
+
     /// All that a commit or a take found fit to write.
     fn write(&self, state: &mut State, writes: Vec<Setting>, durability: Durability) {
+        state.revision += u64::from(!writes.is_empty());
         let mut undo = Vec::with_capacity(writes.len());
         let mut places = Vec::new();
         for (key, stored) in writes {
@@ -93,6 +101,10 @@ impl Memory {
 impl Backend for Memory {
     fn limits(&self) -> Limits {
         self.limits
+    }
+
+    fn era(&self) -> Era {
+        self.lock().era
     }
 
     async fn now(&self) -> Result<Millis, StoreError> {
@@ -128,6 +140,9 @@ impl Backend for Memory {
     async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
         self.limits.check(&batch)?;
         let mut state = self.lock();
+        if batch.is_outdated(state.era) {
+            return Err(StoreError::Restarted);
+        }
         let mut writes = Vec::with_capacity(batch.writes.len());
         for write in batch.writes {
             let version = state.expected(&write.key, write.expect)?;
@@ -171,6 +186,9 @@ struct State {
     buckets: BTreeMap<Tenant, BTreeMap<String, BTreeSet<Mark>>>,
     /// What each commit since the last durable one replaced; nothing when nobody will ask.
     undo: Option<Vec<Vec<Setting>>>,
+    era: Era,
+    /// How often something changed.
+    revision: u64,
 }
 
 /// What is or was to be found at a key.
@@ -337,11 +355,11 @@ mod tests {
             ("c", Durability::Relaxed),
             ("d", Durability::Relaxed),
         ] {
-            memory.commit(Batch { writes: vec![insert(id)], durability }).await.unwrap();
+            memory.commit(Batch::new(vec![insert(id)], durability)).await.unwrap();
         }
         memory.power_cut(1);
         assert_eq!(ids(&memory).await, ["a", "b", "c"]);
-        memory.commit(Batch { writes: vec![insert("e")], durability: Durability::Relaxed }).await.unwrap();
+        memory.commit(Batch::new(vec![insert("e")], Durability::Relaxed)).await.unwrap();
         memory.power_cut(9);
         assert_eq!(ids(&memory).await, ["a", "b", "c"]);
     }

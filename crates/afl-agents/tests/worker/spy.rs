@@ -7,7 +7,7 @@ use std::sync::{Arc, MutexGuard};
 
 use afl_runtime::Millis;
 use afl_runtime::server::ServerState;
-use afl_store::backend::{Backend, Batch, Change, Head, Limits, Scan, StoreError, Take, Taken};
+use afl_store::backend::{Backend, Batch, Change, Era, Head, Limits, Scan, StoreError, Take, Taken};
 use afl_store::record::{Key, Record, Tenant};
 use afl_store::watch::Watch;
 use async_trait::async_trait;
@@ -88,6 +88,10 @@ impl Spy {
 impl Backend for Spy {
     fn limits(&self) -> Limits {
         self.inner.limits()
+    }
+
+    fn era(&self) -> Era {
+        self.inner.era()
     }
 
     async fn now(&self) -> Result<Millis, StoreError> {

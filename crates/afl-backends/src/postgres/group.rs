@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use afl_store::backend::{Batch, Durability, StoreError};
-use afl_store::record::Key;
+use afl_store::backend::{Batch, Durability, Era, StoreError};
 use afl_store::watch::Watchers;
 use deadpool_postgres::ClientWrapper;
 use tokio::time::timeout;
 use tokio_postgres::Error;
 
+use super::eras::Eras;
 use super::failure::{Failure, Outlook, outlook};
 use super::lanes::Request;
 use super::listen::Origin;
-use super::plan::{Known, Plan};
+use super::plan::{Known, Plan, Verdicts};
 use super::rows::{Keys, key};
 use super::server::{ANSWER, SILENT, Server, Tries};
 use super::stats::Counters;
@@ -29,11 +29,19 @@ const LOCK: &str = "
 
 #[derive(Debug)]
 pub(super) struct Writer {
-    pub(super) server: Server,
-    pub(super) origin: Origin,
-    pub(super) watchers: Arc<Watchers>,
-    pub(super) counters: Arc<Counters>,
-    pub(super) client: Option<ClientWrapper>,
+    server: Server,
+    eras: Eras,
+    origin: Origin,
+    watchers: Arc<Watchers>,
+    counters: Arc<Counters>,
+    line: Option<Line>,
+}
+
+/// A connection, and the era that began with it.
+#[derive(Debug)]
+struct Line {
+    client: ClientWrapper,
+    era: Era,
 }
 
 /// How a group is written.
@@ -45,15 +53,24 @@ enum Way {
     Carefully,
 }
 
-/// For each batch, the key that was not as expected.
-type Verdicts = Vec<Result<(), Key>>;
-
 impl Writer {
+    /// Connected at once: what is read before it writes must not be older than its connection.
+    pub(super) async fn connect(
+        server: Server,
+        eras: Eras,
+        origin: Origin,
+        watchers: Arc<Watchers>,
+        counters: Arc<Counters>,
+    ) -> Result<Self, Failure> {
+        let line = Some(Line::open(&server, &eras).await?);
+        Ok(Self { server, eras, origin, watchers, counters, line })
+    }
+
     /// Writes and answers.
     pub(super) async fn serve(&mut self, group: Vec<Request>) {
         let batches: Vec<&Batch> = group.iter().map(|request| &request.batch).collect();
         let results: Vec<Result<(), StoreError>> = match self.commit(&batches).await {
-            Ok(verdicts) => verdicts.into_iter().map(|verdict| verdict.map_err(conflict)).collect(),
+            Ok(verdicts) => verdicts.into_iter().map(|verdict| verdict.map_err(StoreError::from)).collect(),
             // The other batches must not suffer for it.
             Err(failure) if failure.is_of_a_batch() && batches.len() > 1 => {
                 let mut results = Vec::with_capacity(batches.len());
@@ -72,19 +89,19 @@ impl Writer {
 
     async fn commit_alone(&mut self, batch: &Batch) -> Result<(), StoreError> {
         let mut verdicts = self.commit(&[batch]).await?;
-        verdicts.pop().expect("one verdict for one batch").map_err(conflict)
+        Ok(verdicts.pop().expect("one verdict for one batch")?)
     }
 
     async fn commit(&mut self, batches: &[&Batch]) -> Result<Verdicts, Failure> {
         let mut way = Way::AtOnce;
         let mut tries = Tries::default();
         loop {
-            let client = self.connected().await?;
-            let written = timeout(ANSWER, self.write(&client, batches, way)).await;
+            let line = self.connected().await?;
+            let written = timeout(ANSWER, self.write(&line, batches, way)).await;
             let Ok((ending, verdicts)) = written else { return Err(self.unknown(SILENT)) };
             let error = match ending {
                 Ending::Committed => {
-                    self.client = Some(client);
+                    self.line = Some(line);
                     return Ok(verdicts);
                 }
                 Ending::Unknown(error) => return Err(self.unknown(&error.to_string())),
@@ -92,7 +109,7 @@ impl Writer {
             };
             match (outlook(&error), way) {
                 (Outlook::Contended, Way::AtOnce) => {
-                    self.client = Some(client);
+                    self.line = Some(line);
                     way = Way::Carefully;
                 }
                 // The connection goes, and with it the transaction.
@@ -104,16 +121,17 @@ impl Writer {
         }
     }
 
-    async fn write(&self, client: &ClientWrapper, batches: &[&Batch], way: Way) -> (Ending, Verdicts) {
+    async fn write(&self, line: &Line, batches: &[&Batch], way: Way) -> (Ending, Verdicts) {
+        let client = &line.client;
         match way {
             Way::AtOnce => {
-                let plan = Plan::new(batches.iter().copied(), Known::Nothing);
+                let plan = Plan::new(batches.iter().copied(), line.era, Known::Nothing);
                 let durability = durability(batches);
                 let rows = Rows::new(&plan);
                 let written = and_tell(rows.write(client, durability), rows.tell(client, &self.origin)).await;
                 self.ended(Ending::of(written), plan, batches, durability)
             }
-            Way::Carefully => match self.write_carefully(client, batches).await {
+            Way::Carefully => match self.write_carefully(line, batches).await {
                 Ok((ending, verdicts)) => (ending, verdicts),
                 Err(error) => (Ending::Undone(error), Vec::new()),
             },
@@ -123,7 +141,7 @@ impl Writer {
     /// An error is one before the commit: nothing was written.
     async fn write_carefully(
         &self,
-        client: &ClientWrapper,
+        Line { client, era }: &Line,
         batches: &[&Batch],
     ) -> Result<(Ending, Verdicts), Error> {
         let durability = durability(batches);
@@ -135,7 +153,7 @@ impl Writer {
             let version: i64 = row.try_get(3)?;
             versions.insert(key(&row, 0)?, version.cast_unsigned());
         }
-        let plan = Plan::new(batches.iter().copied(), Known::Versions(&versions));
+        let plan = Plan::new(batches.iter().copied(), *era, Known::Versions(&versions));
         let rows = Rows::new(&plan);
         rows.write(client, durability).await?;
         let commit = client.batch_execute(COMMIT);
@@ -167,13 +185,11 @@ impl Writer {
     }
 
     /// The connection of before when it lives, or a new one.
-    async fn connected(&mut self) -> Result<ClientWrapper, Failure> {
-        if let Some(client) = self.client.take().filter(|client| !client.is_closed()) {
-            return Ok(client);
+    async fn connected(&mut self) -> Result<Line, Failure> {
+        match self.line.take().filter(|line| !line.client.is_closed()) {
+            Some(line) => Ok(line),
+            None => Line::open(&self.server, &self.eras).await,
         }
-        let client = self.server.connect().await?;
-        prepare(&client).await.map_err(|error| Failure::of(&self.server, &error))?;
-        Ok(client)
     }
 
     fn unknown(&self, reason: &str) -> Failure {
@@ -184,10 +200,15 @@ impl Writer {
     }
 }
 
-fn durability(batches: &[&Batch]) -> Durability {
-    batches.iter().map(|batch| batch.durability).max().unwrap_or(Durability::Relaxed)
+impl Line {
+    async fn open(server: &Server, eras: &Eras) -> Result<Self, Failure> {
+        let client = server.connect().await?;
+        let era = eras.begin();
+        prepare(&client).await.map_err(|error| Failure::of(server, &error))?;
+        Ok(Self { client, era })
+    }
 }
 
-fn conflict(key: Key) -> StoreError {
-    StoreError::Conflict { key }
+fn durability(batches: &[&Batch]) -> Durability {
+    batches.iter().map(|batch| batch.durability).max().unwrap_or(Durability::Relaxed)
 }

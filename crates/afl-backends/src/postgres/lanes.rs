@@ -86,10 +86,10 @@ impl Lane {
 }
 
 impl Lanes {
-    pub(super) fn new(writer: impl Fn() -> Writer) -> Self {
+    pub(super) fn new(durable: Writer, relaxed: Writer) -> Self {
         Self {
-            durable: Lane::new(writer()),
-            relaxed: Lane::new(writer()),
+            durable: Lane::new(durable),
+            relaxed: Lane::new(relaxed),
             busy: JoinSet::new(),
             held: Held::default(),
             late: VecDeque::new(),

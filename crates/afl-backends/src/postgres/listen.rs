@@ -11,6 +11,7 @@ use afl_store::watch::Watchers;
 use tokio::time::{interval, sleep, timeout};
 use tokio_postgres::{AsyncMessage, Client, Connection, Error, Notification, Socket};
 
+use super::eras::Eras;
 use super::server::{CONNECT_TIMEOUT, Server};
 use super::tls::TlsStream;
 
@@ -60,6 +61,7 @@ impl Notice<'_> {
 #[derive(Debug)]
 pub(super) struct Listener {
     pub(super) server: Server,
+    pub(super) eras: Eras,
     pub(super) origin: Origin,
     pub(super) watchers: Arc<Watchers>,
 }
@@ -82,7 +84,8 @@ impl Listener {
     async fn listen(&self, client: &Client, connection: Connection<Socket, TlsStream>) -> Result<(), Error> {
         let listen = async {
             client.batch_execute(&format!("LISTEN {CHANNEL}")).await?;
-            // What came while nobody listened is not told again.
+            // What came while nobody listened is not told again, and what went by a crash is told by nobody.
+            self.eras.begin();
             self.watchers.wake_all();
             let mut pings = interval(PING);
             loop {

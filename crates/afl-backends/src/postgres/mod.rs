@@ -1,6 +1,7 @@
 //! The store of many machines: records in PostgreSQL.
 
 mod clock;
+mod eras;
 mod failure;
 mod gets;
 mod group;
@@ -19,7 +20,7 @@ mod write;
 use std::sync::{Arc, OnceLock};
 
 use afl_store::Millis;
-use afl_store::backend::{Backend, Batch, Head, Limits, Scan, StoreError, Take, Taken};
+use afl_store::backend::{Backend, Batch, Era, Head, Limits, Scan, StoreError, Take, Taken};
 use afl_store::record::{Key, Record, Tenant};
 use afl_store::watch::{Watch, Watchers};
 use async_trait::async_trait;
@@ -30,6 +31,7 @@ use tokio::task::JoinHandle;
 pub use self::stats::Stats;
 
 use self::clock::Clock;
+use self::eras::Eras;
 use self::failure::Failure;
 use self::gets::Gets;
 use self::group::Writer;
@@ -54,6 +56,7 @@ pub struct Postgres {
     watchers: Arc<Watchers>,
     counters: Arc<Counters>,
     origin: Origin,
+    eras: Eras,
     runtime: Handle,
     /// Started with the first watch: who never waits needs no connection for it.
     listener: OnceLock<JoinHandle<()>>,
@@ -66,18 +69,15 @@ impl Postgres {
         let server = Server::new(url)?;
         let mut client = server.connect().await?;
         migrate::migrate(&server, &mut client).await?;
+        drop(client);
 
         let (requests, received) = mpsc::channel(lanes::QUEUE);
         let (watchers, counters) = (Arc::<Watchers>::default(), Arc::<Counters>::default());
-        let origin = Origin::new();
-        let writer = || Writer {
-            server: server.clone(),
-            origin: origin.clone(),
-            watchers: watchers.clone(),
-            counters: counters.clone(),
-            client: None,
+        let (origin, eras) = (Origin::new(), Eras::default());
+        let writer = || {
+            Writer::connect(server.clone(), eras.clone(), origin.clone(), watchers.clone(), counters.clone())
         };
-        tokio::spawn(Lanes::new(writer).run(received));
+        tokio::spawn(Lanes::new(writer().await?, writer().await?).run(received));
         let pool = server.pool(connections);
         let connections = Arc::new(Connections { server, pool });
         Ok(Self {
@@ -88,6 +88,7 @@ impl Postgres {
             watchers,
             counters,
             origin,
+            eras,
             runtime: Handle::current(),
             listener: OnceLock::new(),
         })
@@ -100,6 +101,7 @@ impl Postgres {
     fn listen(&self) -> JoinHandle<()> {
         let listener = Listener {
             server: self.connections.server.clone(),
+            eras: self.eras.clone(),
             origin: self.origin.clone(),
             watchers: self.watchers.clone(),
         };
@@ -119,6 +121,10 @@ impl Drop for Postgres {
 impl Backend for Postgres {
     fn limits(&self) -> Limits {
         LIMITS
+    }
+
+    fn era(&self) -> Era {
+        self.eras.now()
     }
 
     async fn now(&self) -> Result<Millis, StoreError> {

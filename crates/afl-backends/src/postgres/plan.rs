@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use afl_store::backend::{Batch, Change, Expect};
+use afl_store::backend::{Batch, Change, Era, Expect, StoreError};
 use afl_store::record::{Content, Key, Place, Tenant};
 
 /// What is known about the table when a plan is made.
@@ -19,8 +19,27 @@ pub(super) enum Known<'a> {
 pub(super) struct Plan<'a> {
     /// In the order of keys, in which all transactions lock, so that none waits for another in a circle.
     slots: BTreeMap<&'a Key, Slot<'a>>,
-    /// For each batch, the key that was not as expected.
-    pub(super) verdicts: Vec<Result<(), Key>>,
+    pub(super) verdicts: Verdicts,
+}
+
+/// What becomes of each batch.
+pub(super) type Verdicts = Vec<Result<(), Refused>>;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Refused {
+    /// This key is not as expected.
+    Unexpected(Key),
+    /// What it relies on may be lost.
+    Outdated,
+}
+
+impl From<Refused> for StoreError {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Unexpected(key) => Self::Conflict { key },
+            Refused::Outdated => Self::Restarted,
+        }
+    }
 }
 
 /// One key before and after the group.
@@ -38,10 +57,11 @@ pub(super) enum After<'a> {
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn new(batches: impl Iterator<Item = &'a Batch>, known: Known<'_>) -> Self {
+    /// For a connection that began this era.
+    pub(super) fn new(batches: impl Iterator<Item = &'a Batch>, era: Era, known: Known<'_>) -> Self {
         let mut plan = Self { slots: BTreeMap::new(), verdicts: Vec::new() };
         for batch in batches {
-            let verdict = plan.check(batch, known);
+            let verdict = plan.check(batch, era, known);
             if verdict.is_ok() {
                 plan.apply(batch);
             }
@@ -50,7 +70,10 @@ impl<'a> Plan<'a> {
         plan
     }
 
-    fn check(&self, batch: &Batch, known: Known<'_>) -> Result<(), Key> {
+    fn check(&self, batch: &Batch, era: Era, known: Known<'_>) -> Result<(), Refused> {
+        if batch.is_outdated(era) {
+            return Err(Refused::Outdated);
+        }
         for write in &batch.writes {
             let found = match (self.slots.get(&write.key), known) {
                 (Some(slot), _) => slot.version(),
@@ -58,7 +81,7 @@ impl<'a> Plan<'a> {
                 (None, Known::Versions(versions)) => versions.get(&write.key).copied(),
             };
             if found != version(write.expect) {
-                return Err(write.key.clone());
+                return Err(Refused::Unexpected(write.key.clone()));
             }
         }
         Ok(())

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use afl_store::Millis;
-use afl_store::backend::{Backend, Batch, Head, Limits, Scan, StoreError, Take, Taken};
+use afl_store::backend::{Backend, Batch, Era, Head, Limits, Scan, StoreError, Take, Taken};
 use afl_store::clock::Clock;
 use afl_store::record::{Key, Record, Tenant};
 use afl_store::watch::{Watch, Watchers};
@@ -87,6 +87,11 @@ impl Sqlite {
 impl Backend for Sqlite {
     fn limits(&self) -> Limits {
         LIMITS
+    }
+
+    /// Only the end of the whole machine can take commits back, and with it this process ends.
+    fn era(&self) -> Era {
+        Era::default()
     }
 
     async fn now(&self) -> Result<Millis, StoreError> {

@@ -104,7 +104,7 @@ pub(crate) fn put(id: &str, expect: Expect, content: Content) -> Write {
 }
 
 pub(crate) fn durable(writes: impl IntoIterator<Item = Write>) -> Batch {
-    Batch { writes: writes.into_iter().collect(), durability: Durability::Durable }
+    Batch::new(writes.into_iter().collect(), Durability::Durable)
 }
 
 pub(crate) fn relaxed(writes: impl IntoIterator<Item = Write>) -> Batch {

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use afl_backends::postgres::Postgres;
-use afl_store::backend::{Backend, Expect, StoreError};
+use afl_store::backend::{Backend, Batch, Expect, StoreError};
 use afl_store::conformance::{differential, races};
 use afl_testbed::postgres::Server;
 use tokio::time::timeout;
 
-use crate::database::{Database, content, durable, key, placed, put, read, tenant};
+use crate::database::{Database, content, durable, key, placed, put, read, relaxed, tenant};
 
 /// Longer than all tries together, on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -68,6 +68,31 @@ async fn grows(confirmed: &AtomicU64) {
         }
     };
     timeout(PATIENCE, growing).await.expect("commits go on");
+}
+
+// A crash loses what was not durable, and then the same versions may hold something else.
+#[tokio::test]
+async fn f9_what_relies_on_reads_before_a_crash_is_refused_after_it() {
+    let mut server = Server::start().unwrap();
+    for (nth, batch) in [durable, relaxed].into_iter().enumerate() {
+        let store = Postgres::connect(&server.url(), 2).await.unwrap();
+        let write = |id: &str| batch([put(&format!("{nth}{id}"), Expect::Absent, content("{}"))]);
+        let since = Some(store.era());
+        store.commit(Batch { since, ..write("a") }).await.unwrap();
+        server.crash().unwrap();
+        server.resume().unwrap();
+        let refused = loop {
+            match store.commit(Batch { since, ..write("b") }).await.unwrap_err() {
+                // It wrote to a connection that was not known to be dead.
+                StoreError::Unavailable { .. } => {}
+                refused => break refused,
+            }
+        };
+        assert!(matches!(refused, StoreError::Restarted), "{refused:?}");
+        assert!(read(&store, &format!("{nth}b")).await.is_none());
+        store.commit(Batch { since: Some(store.era()), ..write("c") }).await.unwrap();
+        store.commit(write("d")).await.unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

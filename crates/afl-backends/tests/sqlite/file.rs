@@ -47,7 +47,7 @@ async fn a_durable_batch_that_writes_nothing_makes_earlier_ones_durable() {
     let folder = Folder::new();
     let store = folder.open();
     commit(&store, Durability::Relaxed, insert("a", "{}")).await.unwrap();
-    store.commit(Batch { writes: Vec::new(), durability: Durability::Durable }).await.unwrap();
+    store.commit(Batch::new(Vec::new(), Durability::Durable)).await.unwrap();
     assert_eq!(store.stats().syncs(), 1);
     commit(&store, Durability::Durable, insert("a", "{}")).await.unwrap_err();
     assert_eq!((store.stats().syncs(), store.stats().refused), (1, 1));
@@ -98,10 +98,7 @@ async fn a_full_disk_loses_nothing_and_the_store_goes_on_with_space() {
         change: Change::Delete,
         ..insert(&id.to_string(), "")
     };
-    store
-        .commit(Batch { writes: vec![delete(0), delete(1)], durability: Durability::Durable })
-        .await
-        .unwrap();
+    store.commit(Batch::new(vec![delete(0), delete(1)], Durability::Durable)).await.unwrap();
     commit(&store, Durability::Durable, insert("first", body.as_str())).await.unwrap();
 }
 

@@ -62,7 +62,7 @@ fn insert(id: &str, body: impl Into<Vec<u8>>) -> Write {
 }
 
 async fn commit(store: &Sqlite, durability: Durability, write: Write) -> Result<(), StoreError> {
-    store.commit(Batch { writes: vec![write], durability }).await
+    store.commit(Batch::new(vec![write], durability)).await
 }
 
 fn take(limit: usize) -> Take {

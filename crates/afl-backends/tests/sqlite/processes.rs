@@ -49,7 +49,7 @@ async fn child() {
             insert(&format!("{name}/{index:02}/a"), "{}"),
             insert(&format!("{name}/{index:02}/b"), "{}"),
         ];
-        store.commit(Batch { writes, durability }).await.unwrap();
+        store.commit(Batch::new(writes, durability)).await.unwrap();
     }
 }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use afl_store::Millis;
-use afl_store::backend::{Backend, Batch, Change, Durability, Head, Limits, Scan, StoreError, Take, Taken};
+use afl_store::backend::{
+    Backend, Batch, Change, Durability, Era, Head, Limits, Scan, StoreError, Take, Taken,
+};
 use afl_store::record::{Key, Record, Tenant};
 use afl_store::store::Shelf;
 use afl_store::watch::Watch;
@@ -101,6 +103,10 @@ impl Counted {
 impl Backend for Counted {
     fn limits(&self) -> Limits {
         self.inner.limits()
+    }
+
+    fn era(&self) -> Era {
+        self.inner.era()
     }
 
     async fn now(&self) -> Result<Millis, StoreError> {

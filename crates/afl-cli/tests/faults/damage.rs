@@ -99,7 +99,7 @@ async fn flip(backend: &dyn Backend, tenant: &Tenant, scope: &str, prefix: &str)
     let middle = content.body.len() / 2;
     content.body[middle] ^= 1;
     let write = Write { key, expect: Expect::Version(version), change: Change::Put(content) };
-    backend.commit(Batch { writes: vec![write], durability: Durability::Durable }).await.unwrap();
+    backend.commit(Batch::new(vec![write], Durability::Durable)).await.unwrap();
 }
 
 /// A store of many runs that wait, in a file that nobody has open.

@@ -50,7 +50,6 @@ impl Evaluation {
         self.run.status = RunStatus::Canceled;
         self.run.ended = Some(self.now);
         self.run.iterations_now = 0;
-        self.run.counts.waiting = 0;
         self.run_is_dirty = true;
     }
 
@@ -207,6 +206,7 @@ impl Evaluation {
                 event.error = Some(EventError { kind, message: "the run was canceled".to_owned() });
             }
             event.reception = Reception::Taken;
+            self.run.counts.waiting -= 1;
         }
         if self.known.step(id).is_some_and(|step| !step.is_terminal()) {
             let failure = self.failure(id, FailureKind::Canceled.name(), "the run was canceled".to_owned());

@@ -253,7 +253,7 @@ async fn flip(world: &World, prefix: &str) {
     record.content.body[middle] ^= 1;
     let (expect, change) = (Expect::Version(record.version), Change::Put(record.content));
     let writes = vec![Write { key: record.key, expect, change }];
-    store.commit(Batch { writes, durability: Durability::Durable }).await.unwrap();
+    store.commit(Batch::new(writes, Durability::Durable)).await.unwrap();
 }
 
 #[tokio::test]
@@ -300,7 +300,7 @@ async fn lose_values(world: &World, run: &RunId) {
         })
         .collect();
     assert!(!writes.is_empty());
-    store.commit(Batch { writes, durability: Durability::Durable }).await.unwrap();
+    store.commit(Batch::new(writes, Durability::Durable)).await.unwrap();
 }
 
 #[tokio::test]

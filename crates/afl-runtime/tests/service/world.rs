@@ -163,7 +163,7 @@ impl World {
         let Record { key, version, mut content } = self.memory.get(&[key]).await.unwrap().remove(0).unwrap();
         change(&mut content);
         let write = Write { key, expect: Expect::Version(version), change: Change::Put(content) };
-        let batch = Batch { writes: vec![write], durability: Durability::Durable };
+        let batch = Batch::new(vec![write], Durability::Durable);
         self.memory.commit(batch).await.unwrap();
     }
 
@@ -172,7 +172,7 @@ impl World {
         let key = Key { tenant: Tenant::new(Tenant::LOCAL).unwrap(), scope: scope.into(), id: id.to_owned() };
         let version = self.memory.get(std::slice::from_ref(&key)).await.unwrap()[0].as_ref().unwrap().version;
         let write = Write { key, expect: Expect::Version(version), change: Change::Delete };
-        let batch = Batch { writes: vec![write], durability: Durability::Durable };
+        let batch = Batch::new(vec![write], Durability::Durable);
         self.memory.commit(batch).await.unwrap();
     }
 

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::executor::turn;
 use crate::random::{answer, is_refused};
-use crate::world::Failures;
+use crate::world::People;
 
 pub(crate) const LEASE: Millis = Millis(60_000);
 
@@ -36,7 +36,7 @@ pub(crate) struct Agent {
     pub(crate) rng: Rc<RefCell<Seeded>>,
     pub(crate) name: String,
     pub(crate) mood: Rc<RefCell<Mood>>,
-    pub(crate) failures: Failures,
+    pub(crate) people: People,
 }
 
 /// Whether agents misbehave.
@@ -77,9 +77,9 @@ impl Agent {
             drop(self.service.extend(&claim.ticket, LEASE).await);
         }
         let by = claim.payload["by"].as_i64().expect("work has a number");
-        let refused = match self.failures {
-            Failures::Stay => &*claim.task.name == "Risk" && is_refused(by),
-            Failures::Retried => is_bad && self.below(4) == 0,
+        let refused = match self.people {
+            People::Watch | People::Cancel => &*claim.task.name == "Risk" && is_refused(by),
+            People::Retry => is_bad && self.below(4) == 0,
         };
         let times = if is_bad && self.below(5) == 0 { 2 } else { 1 };
         for _ in 0..times {
@@ -89,7 +89,7 @@ impl Agent {
 
     async fn settle(&self, claim: &Claim, key: &str, by: i64, refused: bool) {
         // Where failures are tried again, nobody knows how often work is refused, only that it succeeds once.
-        let counts = self.failures == Failures::Stay || !refused;
+        let counts = self.people != People::Retry || !refused;
         loop {
             let settled = if refused {
                 let error = EventError { kind: "Refused".to_owned(), message: format!("{by} is refused") };

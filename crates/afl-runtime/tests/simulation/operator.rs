@@ -1,4 +1,4 @@
-//! An operator who tries again what failed, all of it or a part, or says what came of it, at any time.
+//! An operator who holds a run for a while, cancels it, tries again what failed, or says what came of it, at any time.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::agent::{Log, Mood};
 use crate::executor::turn;
 use crate::random::answer;
+use crate::world::People;
 
 pub(crate) struct Operator {
     pub(crate) service: Service,
@@ -20,18 +21,24 @@ pub(crate) struct Operator {
     pub(crate) rng: Seeded,
     pub(crate) log: Rc<RefCell<Log>>,
     pub(crate) mood: Rc<RefCell<Mood>>,
+    pub(crate) people: People,
 }
 
 impl Operator {
     pub(crate) async fn live(mut self) {
         loop {
-            match self.rng.below(16) {
-                0 | 1 => {
+            // What the store or the run refuses is tried another time, and often nothing has failed.
+            match (self.rng.below(16), self.people) {
+                (0 | 1, People::Retry) => {
                     let again = self.choose().await;
-                    // Often nothing has failed; what the store refuses is tried another time.
                     drop(self.service.retry(&self.run, &again).await);
                 }
-                2 => self.decide().await,
+                (2, People::Retry) => self.decide().await,
+                (3, _) if *self.mood.borrow() == Mood::Bad => drop(self.service.pause(&self.run).await),
+                (4..8, _) => drop(self.service.resume(&self.run).await),
+                (8, People::Cancel) if self.rng.below(8) == 0 => {
+                    drop(self.service.cancel(&self.run).await);
+                }
                 _ => {}
             }
             turn().await;

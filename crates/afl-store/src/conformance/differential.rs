@@ -126,7 +126,7 @@ impl History {
             };
             writes.push(Write { key, expect, change });
         }
-        Batch { writes, durability: self.durability() }
+        Batch::new(writes, self.durability())
     }
 
     fn content(&mut self) -> Content {

@@ -44,7 +44,7 @@ pub(super) fn keep(key: Key, expect: Expect) -> Write {
 }
 
 pub(super) fn batch(writes: impl IntoIterator<Item = Write>) -> Batch {
-    Batch { writes: writes.into_iter().collect(), durability: Durability::Relaxed }
+    Batch::new(writes.into_iter().collect(), Durability::Relaxed)
 }
 
 pub(super) async fn write(store: &Arc<dyn Backend>, writes: impl IntoIterator<Item = Write>) {

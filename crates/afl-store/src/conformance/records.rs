@@ -173,7 +173,7 @@ pub async fn both_durabilities_are_seen_at_once(fixture: &dyn Fixture) {
     {
         let key = key("run", &index.to_string());
         let writes = vec![insert(key.clone(), placed("queue", 0))];
-        store.commit(Batch { writes, durability }).await.expect("nothing stands against the write");
+        store.commit(Batch::new(writes, durability)).await.expect("nothing stands against the write");
         for handle in [&store, &other] {
             assert!(read(handle, &key).await.is_some(), "{durability:?}");
             assert_eq!(page(handle, &bucket("queue")).await.len(), index + 1);
@@ -184,10 +184,10 @@ pub async fn both_durabilities_are_seen_at_once(fixture: &dyn Fixture) {
 pub async fn an_empty_batch_is_fine(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     for durability in [Durability::Relaxed, Durability::Durable] {
-        store.commit(Batch { writes: Vec::new(), durability }).await.expect("nothing stands against it");
+        store.commit(Batch::new(Vec::new(), durability)).await.expect("nothing stands against it");
     }
     let keeps = vec![keep(key("run", "none"), Expect::Absent)];
-    let durable = Batch { writes: keeps, durability: Durability::Durable };
+    let durable = Batch::new(keeps, Durability::Durable);
     store.commit(durable).await.expect("nothing stands against it");
 }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::channel::Ear;
 use super::message::{Data, Message};
 use super::rows::{Outbox, row_write};
-use crate::backend::{Durability, Write};
+use crate::backend::{Durability, StoreError, Write};
 use crate::store::{Error, Store};
 
 /// What a commit has to hold beside what it tells of.
@@ -135,9 +135,9 @@ impl Outbox {
         let message = Message { workflow, opened, data: Some(data), ..message };
         let write = row_write(&self.0, channel, &message.id(version), &message);
         let blobs: Vec<_> = blob.into_iter().collect();
-        match self.0.write_with_blobs(run, vec![write], &blobs, Durability::Durable).await {
+        match self.0.write_with_blobs(run, vec![write], &blobs, work.era, Durability::Durable).await {
             // It is on its way already.
-            Err(error) if error.is_conflict() => Ok(true),
+            Err(Error::Backend(StoreError::Conflict { .. })) => Ok(true),
             outcome => outcome.map(|()| true),
         }
     }

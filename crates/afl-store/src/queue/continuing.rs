@@ -10,7 +10,7 @@ use afl_engine::task::{Task, TaskState};
 use afl_engine::value::{Map, Value};
 
 use super::outcome;
-use super::settle::asked;
+use super::settle::{Basis, asked};
 use super::{CONFLICT_TRIES, Queue, Refusal, Settled};
 
 /// What came of continuing a step.
@@ -112,7 +112,7 @@ impl Queue {
                 return Err(not_open(&task.item, SKIPPED));
             }
             let now = self.store.now().await?;
-            let versions = (task.version, event.version);
+            let basis = Basis { task: task.version, event: event.version, era: work.era };
             // Whoever holds the task has lost it now.
             let task = Task { lease: None, ..task.item };
             let outcome = match told {
@@ -124,7 +124,7 @@ impl Queue {
                 Told::Skip => outcome::ignored(task, event.item, by, now),
                 Told::Cancel(error) => outcome::canceled(task, event.item, (*error).clone(), by, now),
             };
-            match self.write_outcome(outcome, versions, asked(&record.item), now).await {
+            match self.write_outcome(outcome, basis, asked(&record.item), now).await {
                 Ok(settled) => return Ok(Continued::Now(settled)),
                 Err(error) if error.is_conflict() => {}
                 Err(error) => return Err(error.into()),

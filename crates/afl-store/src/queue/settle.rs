@@ -10,7 +10,7 @@ use afl_engine::value::{Map, Value};
 
 use super::outcome::{self, Outcome};
 use super::{CONFLICT_TRIES, Queue, Refusal, Ticket};
-use crate::backend::Durability;
+use crate::backend::{Durability, Era};
 use crate::collection::Collection;
 use crate::notification::{Asked, NOTIFY, Notification};
 use crate::store::{Error, Stored};
@@ -24,6 +24,14 @@ pub enum Settled {
     Again { not_before: Millis },
     /// The same holder said so before; nothing was written.
     Repeated,
+}
+
+/// What an outcome was decided on: the versions of the task and its event, and when they were read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Basis {
+    pub(super) task: u64,
+    pub(super) event: u64,
+    pub(super) era: Era,
 }
 
 impl Queue {
@@ -70,7 +78,7 @@ impl Queue {
     /// The holder is alive; it keeps the task until the returned time.
     pub async fn extend(&self, ticket: &Ticket, by: Millis) -> Result<Millis, Refusal> {
         for _ in 0..CONFLICT_TRIES {
-            let Holding { task, .. } = match self.holding(ticket).await? {
+            let Holding { task, era, .. } = match self.holding(ticket).await? {
                 Held::Now(holding) => *holding,
                 Held::Settled { path } => return Err(Refusal::LeaseLost { path }),
             };
@@ -83,7 +91,7 @@ impl Queue {
             let extended = extended.moved(Move::Progress, &by, "", now);
             let write =
                 self.store.update(&ticket.run, &Stored { item: extended, version: task.version }, now);
-            match self.store.write(vec![write], Durability::Relaxed).await.map_err(Error::from) {
+            match self.store.write_since(era, vec![write], Durability::Relaxed).await.map_err(Error::from) {
                 Ok(()) => return Ok(expires),
                 Err(error) if error.is_conflict() => {}
                 Err(error) => return Err(error.into()),
@@ -98,14 +106,14 @@ impl Queue {
         decide: impl Fn(Task, Event, Millis) -> Result<Outcome, Refusal>,
     ) -> Result<Settled, Refusal> {
         for _ in 0..CONFLICT_TRIES {
-            let Holding { task, event, asked } = match self.holding(ticket).await? {
+            let Holding { task, event, asked, era } = match self.holding(ticket).await? {
                 Held::Now(holding) => *holding,
                 Held::Settled { .. } => return Ok(Settled::Repeated),
             };
             let now = self.store.now().await?;
-            let versions = (task.version, event.version);
+            let basis = Basis { task: task.version, event: event.version, era };
             let outcome = decide(task.item, event.item, now)?;
-            match self.write_outcome(outcome, versions, asked, now).await {
+            match self.write_outcome(outcome, basis, asked, now).await {
                 Ok(settled) => return Ok(settled),
                 Err(error) if error.is_conflict() => {}
                 Err(error) => return Err(error.into()),
@@ -114,34 +122,33 @@ impl Queue {
         Err(self.busy(ticket))
     }
 
-    /// Writes an outcome over the versions that it was decided on.
     pub(super) async fn write_outcome(
         &self,
         outcome: Outcome,
-        (task_version, event_version): (u64, u64),
+        basis: Basis,
         asked: Asked,
         now: Millis,
     ) -> Result<Settled, Error> {
         let run = outcome.task.workflow_id.clone();
         let not_before = outcome.task.not_before.unwrap_or(now);
-        let task = Stored { item: outcome.task, version: task_version };
+        let task = Stored { item: outcome.task, version: basis.task };
         let mut writes = vec![self.store.update(&run, &task, now)];
         let Some(event) = outcome.event else {
-            self.store.write(writes, Durability::Durable).await?;
+            self.store.write_since(basis.era, writes, Durability::Durable).await?;
             return Ok(Settled::Again { not_before });
         };
-        let event = Stored { item: event, version: event_version };
+        let event = Stored { item: event, version: basis.event };
         writes.push(self.store.update(&run, &event, now));
         if let Some(notification) = Notification::of_end(&task.item, asked, now) {
             // The version that this write spends makes the name its own.
-            let id = format!("{run}-{}-{task_version}", task.item.step_id);
+            let id = format!("{run}-{}-{}", task.item.step_id, basis.task);
             writes.push(Collection::new(self.store.clone()).create(&id, &notification));
         }
         let told = self.store.tell_of_end(&task, Some(&event.item), now).await?;
         writes.extend(told.writes);
         let blobs: Vec<_> = outcome.blobs.into_iter().chain(told.blobs).collect();
-        self.store.write_with_blobs(&run, writes, &blobs, Durability::Durable).await?;
-        Ok(Settled::Arrived(Box::new(Stored { item: event.item, version: event_version + 1 })))
+        self.store.write_with_blobs(&run, writes, &blobs, basis.era, Durability::Durable).await?;
+        Ok(Settled::Arrived(Box::new(Stored { item: event.item, version: basis.event + 1 })))
     }
 
     /// The task and the event, if the ticket is that of the holder.
@@ -174,7 +181,9 @@ impl Queue {
         }
         match control {
             Control::Cancel => Err(Refusal::Canceled { run: ticket.run.clone(), path: path() }),
-            Control::Go | Control::Hold => Ok(Held::Now(Box::new(Holding { task, event, asked }))),
+            Control::Go | Control::Hold => {
+                Ok(Held::Now(Box::new(Holding { task, event, asked, era: work.era })))
+            }
         }
     }
 
@@ -189,6 +198,8 @@ pub(super) struct Holding {
     pub(super) event: Stored<Event>,
     /// What the run wants to be told.
     pub(super) asked: Asked,
+    /// In which it was read.
+    pub(super) era: Era,
 }
 
 pub(super) enum Held {

@@ -8,8 +8,9 @@ use afl_engine::time::Millis;
 use std::sync::Arc;
 
 use super::outcome;
+use super::settle::Basis;
 use super::{Queue, Settled};
-use crate::backend::{Beside, Choice, Durability, Head, Mark, Order, Ranks, Scan, Take};
+use crate::backend::{Beside, Choice, Durability, Era, Head, Mark, Order, Ranks, Scan, Take};
 use crate::notification::Asked;
 use crate::record::Record;
 use crate::store::{Error, Stored, bucket, decode, encode};
@@ -82,9 +83,10 @@ impl Queue {
             }
             let mut after = None;
             loop {
+                let era = self.store.era();
                 let page = self.store.backend().scan(&self.due(&head.bucket, now, after)).await?;
                 for record in &page {
-                    self.sweep_one(record, now, swept).await?;
+                    self.sweep_one(record, era, now, swept).await?;
                 }
                 if page.len() < PAGE {
                     break;
@@ -97,8 +99,15 @@ impl Queue {
         Ok(())
     }
 
-    async fn sweep_one(&self, record: &Record, now: Millis, swept: &mut Swept) -> Result<(), Error> {
-        match self.end_silent(record, now).await {
+    /// Of a record that was read in this era.
+    async fn sweep_one(
+        &self,
+        record: &Record,
+        era: Era,
+        now: Millis,
+        swept: &mut Swept,
+    ) -> Result<(), Error> {
+        match self.end_silent(record, era, now).await {
             Ok(Some(Settled::Arrived(event))) => {
                 swept.arrived.extend(crate::store::run_of(&record.key).map(|run| (run, event.item.step_id)));
             }
@@ -114,15 +123,15 @@ impl Queue {
         Ok(())
     }
 
-    async fn end_silent(&self, record: &Record, now: Millis) -> Result<Option<Settled>, Error> {
+    async fn end_silent(&self, record: &Record, era: Era, now: Millis) -> Result<Option<Settled>, Error> {
         let task = decode::<Task>(record)?;
         let event = self.store.event(&task.item.workflow_id, &task.item.step_id).await?;
         let Some(Stored::<Event> { item: event, version }) = event else {
             return Err(Error::unreadable(&record.key, crate::store::Defect::Missing));
         };
-        let versions = (task.version, version);
+        let basis = Basis { task: task.version, event: version, era };
         let Some(outcome) = outcome::silent(task.item, event, now) else { return Ok(None) };
-        self.write_outcome(outcome, versions, Asked::OnErrors, now).await.map(Some)
+        self.write_outcome(outcome, basis, Asked::OnErrors, now).await.map(Some)
     }
 
     /// Retries whose time has come go back to their queues.

@@ -65,7 +65,7 @@ impl Queue {
             self.store.put(&order.id, &event, Expect::Absent, now),
         ];
         writes.extend(reservation.map(|reservation| self.store.put_reservation(reservation)));
-        self.store.write_with_blobs(&order.id, writes, &blobs, Durability::Durable).await
+        self.store.write_with_blobs(&order.id, writes, &blobs, self.store.era(), Durability::Durable).await
     }
 
     /// A system task that ended badly is to be done after all, by the server `on` if it is there in time.
@@ -122,7 +122,7 @@ impl Queue {
             let told = self.store.tell_of_end(&changed, Some(&event.item), now).await?;
             let mut writes = vec![self.store.update(id, &changed, now), self.store.update(id, &event, now)];
             writes.extend(told.writes);
-            match self.store.write_with_blobs(id, writes, &told.blobs, Durability::Durable).await {
+            match self.store.write_with_blobs(id, writes, &told.blobs, work.era, Durability::Durable).await {
                 Ok(()) => return Ok(changed.item),
                 Err(error) if error.is_conflict() => {}
                 Err(error) => return Err(error.into()),

@@ -10,23 +10,25 @@ use super::Store;
 use super::entity::{BLOBS, PIECES};
 use super::error::{Defect, Error};
 use super::piece::put_text;
-use crate::backend::{Durability, StoreError, Write};
+use crate::backend::{Durability, Era, StoreError, Write};
 use crate::record::{Key, Record};
 
 /// What a commit may carry besides its records; more is written before it, in commits of its own.
 const ALONG_BYTES: usize = 8 << 20;
 
 impl Store {
-    /// Commits writes and the large values they refer to. A value that is there already is not written again.
+    /// Commits writes and the large values they refer to, all of it in the era in which it was decided. A value that is
+    /// there already is not written again.
     pub(crate) async fn write_with_blobs(
         &self,
         run: &RunId,
         writes: Vec<Write>,
         blobs: &[Blob],
+        since: Era,
         durability: Durability,
     ) -> Result<(), Error> {
         if blobs.is_empty() {
-            return Ok(self.write(writes, durability).await?);
+            return Ok(self.write_since(since, writes, durability).await?);
         }
         loop {
             let mut all = writes.clone();
@@ -41,7 +43,7 @@ impl Store {
                     self.write_pieces(key, piece, &blob.text, Durability::Relaxed).await?;
                 }
             }
-            match self.write(all, durability).await {
+            match self.write_since(since, all, durability).await {
                 // Somebody stored the same value meanwhile. Blobs are never deleted alone, so this ends.
                 Err(StoreError::Conflict { key }) if key.id.starts_with(BLOBS) => {}
                 outcome => return Ok(outcome?),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::entity::{Entity, task_record};
 use super::error::{Defect, Error};
 use super::{Store, seal};
-use crate::backend::{Change, Durability, Expect, Scan, Write};
+use crate::backend::{Change, Durability, Era, Expect, Scan, Write};
 use crate::record::{Key, Record};
 
 /// What an idempotency key stands for: the run it started, and what it was started with.
@@ -34,14 +34,15 @@ pub struct Terms<'a> {
 }
 
 impl Store {
-    /// Commits an evaluation. A conflict means that it was made on old data: read again and evaluate anew.
-    pub async fn commit(&self, changes: &Changes, durability: Durability) -> Result<(), Error> {
-        self.commit_writes(changes, Terms::default(), durability).await
+    /// Commits an evaluation that relies on what was read since then. A conflict means that it was made on old data: read
+    /// again and evaluate anew.
+    pub async fn commit(&self, changes: &Changes, since: Era, durability: Durability) -> Result<(), Error> {
+        self.commit_writes(changes, since, Terms::default(), durability).await
     }
 
     /// Commits the first evaluation of a run; a conflict means that its terms do not hold.
-    pub async fn commit_start(&self, changes: &Changes, terms: Terms<'_>) -> Result<(), Error> {
-        self.commit_writes(changes, terms, Durability::Durable).await
+    pub async fn commit_start(&self, changes: &Changes, since: Era, terms: Terms<'_>) -> Result<(), Error> {
+        self.commit_writes(changes, since, terms, Durability::Durable).await
     }
 
     /// Writes a run back over the version it was read with, for what an operator asks of it. Whoever evaluates it
@@ -88,6 +89,7 @@ impl Store {
     async fn commit_writes(
         &self,
         changes: &Changes,
+        since: Era,
         terms: Terms<'_>,
         durability: Durability,
     ) -> Result<(), Error> {
@@ -103,12 +105,12 @@ impl Store {
         writes.extend(terms.task.map(|task| self.keep_task(task)));
         let told = self.tell_of_changes(changes, now).await?;
         if told.is_empty() {
-            return self.write_with_blobs(run, writes, changes.blobs(), durability).await;
+            return self.write_with_blobs(run, writes, changes.blobs(), since, durability).await;
         }
         writes.extend(told.writes);
         let blobs: Vec<_> = changes.blobs().iter().cloned().chain(told.blobs).collect();
         // Nobody outside may hear of what a power cut could take back.
-        self.write_with_blobs(run, writes, &blobs, Durability::Durable).await
+        self.write_with_blobs(run, writes, &blobs, since, Durability::Durable).await
     }
 
     fn put_active(&self, run: &RunId, active: &Put<Active>, now: Millis) -> Write {

@@ -49,9 +49,9 @@ impl Error {
         }
     }
 
-    /// Somebody else wrote first: read again and decide anew.
+    /// What the write relied on is no longer so: read again and decide anew.
     pub fn is_conflict(&self) -> bool {
-        matches!(self, Self::Backend(StoreError::Conflict { .. }))
+        matches!(self, Self::Backend(StoreError::Conflict { .. } | StoreError::Restarted))
     }
 
     /// Whether another release can read what this one cannot.

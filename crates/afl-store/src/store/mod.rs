@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use afl_engine::time::Millis;
 
-use crate::backend::{Backend, Batch, Durability, Limits, StoreError, Write};
+use crate::backend::{Backend, Batch, Durability, Era, Limits, StoreError, Write};
 use crate::outbox::Hearing;
 use crate::record::Tenant;
 use crate::watch::Watch;
@@ -77,8 +77,23 @@ impl Store {
         self.backend.watch(&self.tenant, prefix)
     }
 
+    /// Whoever will rely on what it reads asks before it reads.
+    pub fn era(&self) -> Era {
+        self.backend.era()
+    }
+
     pub(crate) async fn write(&self, writes: Vec<Write>, durability: Durability) -> Result<(), StoreError> {
-        self.backend.commit(Batch { writes, durability }).await
+        self.backend.commit(Batch::new(writes, durability)).await
+    }
+
+    /// Writes what relies on more than it expects: on all that was read in this era.
+    pub(crate) async fn write_since(
+        &self,
+        era: Era,
+        writes: Vec<Write>,
+        durability: Durability,
+    ) -> Result<(), StoreError> {
+        self.backend.commit(Batch { since: Some(era), ..Batch::new(writes, durability) }).await
     }
 }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{Defect, Error};
 use super::{Store, scope, seal};
-use crate::backend::{Change, Durability, Expect, StoreError, Write};
+use crate::backend::{Batch, Change, Durability, Expect, StoreError, Write};
 use crate::record::{Key, Record};
 
 /// What one record holds of a text at most.
@@ -33,12 +33,21 @@ impl Store {
         durability: Durability,
     ) -> Result<(), Error> {
         let pieces = split(text, self.piece_bytes());
-        for (at, piece) in pieces.iter().enumerate() {
-            self.write_once(put_text(piece_key(at), piece), Durability::Relaxed).await?;
-        }
         let manifest =
             serde_json::to_string(&Manifest { pieces: pieces.len() }).expect("a number has a JSON form");
-        self.write_once(put_text(key, &manifest), durability).await
+        loop {
+            let era = self.era();
+            for (at, piece) in pieces.iter().enumerate() {
+                self.write_once(Batch::new(vec![put_text(piece_key(at), piece)], Durability::Relaxed))
+                    .await?;
+            }
+            let manifest = Batch::new(vec![put_text(key.clone(), &manifest)], durability);
+            match self.write_once(Batch { since: Some(era), ..manifest }).await {
+                // Pieces may be lost.
+                Err(StoreError::Restarted) => {}
+                outcome => return Ok(outcome?),
+            }
+        }
     }
 
     /// The text of a record, or of the pieces that it stands for.
@@ -63,10 +72,10 @@ impl Store {
     }
 
     /// Writes what depends only on its key, so that finding it there is as good.
-    pub(crate) async fn write_once(&self, write: Write, durability: Durability) -> Result<(), Error> {
-        match self.write(vec![write], durability).await {
+    pub(crate) async fn write_once(&self, batch: Batch) -> Result<(), StoreError> {
+        match self.backend.commit(batch).await {
             Ok(()) | Err(StoreError::Conflict { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(error),
         }
     }
 }
@@ -90,4 +99,37 @@ fn split(text: &str, bytes: usize) -> Vec<&str> {
         rest = behind;
     }
     pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::backend::Limits;
+    use crate::clock::Clock;
+    use crate::fault::{Call, Fault, Faulty};
+    use crate::memory::Memory;
+    use crate::record::Tenant;
+    use crate::store::Program;
+
+    // A crash of the database takes pieces back that are not durable, and this process lives on.
+    #[tokio::test]
+    async fn g2_a_text_that_was_kept_in_pieces_is_whole_whatever_a_crash_took_back() {
+        let program = Program { hash: "h".to_owned(), json: format!("{:0>900}", 1) };
+        for cut_at in 1..16 {
+            let limits = Limits { batch_writes: 10, batch_bytes: 4_000, body_bytes: 100 };
+            let memory = Arc::new(Memory::new(Clock::System).with_limits(limits).with_power_cuts());
+            let cut = memory.clone();
+            let faulty = Faulty::new(memory, move |call: Call| {
+                if call.write == Some(cut_at) {
+                    cut.power_cut(3);
+                }
+                Fault::None
+            });
+            let store = Store::new(Arc::new(faulty), Tenant::new(Tenant::LOCAL).unwrap());
+            store.publish(program.clone()).await.unwrap();
+            assert_eq!(store.program("h").await.unwrap().as_ref(), Some(&program), "cut at {cut_at}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use afl_engine::id::RunId;
 use super::error::{Defect, Error};
 use super::piece::put_text;
 use super::{Store, seal};
-use crate::backend::{Change, Durability, Expect, Write};
+use crate::backend::{Batch, Change, Durability, Expect, Write};
 use crate::record::Key;
 
 const PROGRAMS: &str = "@programs";
@@ -51,7 +51,8 @@ impl Store {
         }
         // The same hash is the same program, whoever writes it.
         if program.json.len() <= self.piece_bytes() {
-            return self.write_once(put_text(key, &program.json), Durability::Durable).await;
+            let write = put_text(key, &program.json);
+            return Ok(self.write_once(Batch::new(vec![write], Durability::Durable)).await?);
         }
         let piece = |at| self.program_piece(&program.hash, at);
         self.write_pieces(key, piece, &program.json, Durability::Durable).await
