@@ -112,6 +112,12 @@ impl Service {
         self.store.watch(&afl_store::store::bucket::tasks(list, ""))
     }
 
+    /// Wakes after a task may have made room for another of its facet: it has ended, or its next attempt is later.
+    pub fn watch_room(&self) -> [Watch; 2] {
+        use afl_store::store::bucket::{ARRIVED, TIMERS};
+        [ARRIVED, TIMERS].map(|bucket| self.store.watch(bucket))
+    }
+
     /// Wakes after a run changed its status.
     pub fn watch_runs(&self) -> Watch {
         self.store.watch(afl_store::store::bucket::RUNS)
