@@ -100,6 +100,37 @@ fn sigterm_leaves_a_run_that_can_be_resumed_too() {
     assert_eq!(told, farewell(&run));
 }
 
+/// More than one commit can hold.
+const ELEMENTS: usize = 40_000;
+
+#[test]
+fn ctrl_c_in_a_long_first_evaluation_leaves_a_run_that_can_be_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = "workflow Many(items: [Long]) => (sum: [Long]) andThen foreach item in $.items {
+        yield Many(sum = [$.item])
+    }";
+    fs::write(folder.path().join("many.afl"), program).unwrap();
+    let inputs = serde_json::json!({"items": (0..ELEMENTS).collect::<Vec<_>>()});
+    fs::write(folder.path().join("inputs.json"), inputs.to_string()).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_afl"))
+        .args(["run", "many.afl", "--inputs", "inputs.json"])
+        .env_remove("AFL_STORE")
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("afl runs");
+    let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines().map(Result::unwrap);
+    let run = lines.next().expect("it names the run").split(' ').nth(1).unwrap().to_owned();
+    signal(&child, "-INT");
+    let told: Vec<String> = lines.collect();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{told:?}");
+    let resume = format!("help: `afl resume {run}` goes on with it");
+    assert_eq!(told, [format!("stopping; run {run} is kept"), resume]);
+    let shown = json(&afl(folder.path(), &["runs", "--json"]));
+    assert_eq!((&shown["runs"][0]["run"], &shown["runs"][0]["status"]), (&run.into(), &"running".into()));
+}
+
 /// Waits until the only task of the only run failed once.
 fn failed_once(folder: &Path) -> String {
     loop {

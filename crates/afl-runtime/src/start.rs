@@ -171,7 +171,7 @@ impl Service {
         self.store.commit_start(&changes, terms).await?;
         evaluation.committed();
         self.tell(&mut evaluation);
-        if advance == Advance::Commit && self.is_driven() {
+        if advance == Advance::Commit && self.is_gone_on_with() {
             // Two evaluators of one run would only be in each other's way.
             self.wake(Wake::Unfinished(Box::new(evaluation)));
             return Ok(RunStatus::Running);
