@@ -294,3 +294,23 @@ fn a_damaged_run_is_named_and_can_be_discarded() {
     let runs = json(&afl(folder.path(), &["runs", "--json"]));
     assert_eq!(runs["runs"].as_array().unwrap().len(), 1);
 }
+
+#[test]
+fn a_run_of_a_newer_release_is_neither_discarded_nor_said_to_be() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("pay.afl"), PROGRAM.replace("BACKOFF", "1")).unwrap();
+    let started = json(&afl(folder.path(), &["start", "pay.afl", "-i", "item=tea", "--json"]));
+    let run = started["run"].as_str().unwrap();
+    let db = rusqlite::Connection::open(folder.path().join(".afl/store.db")).unwrap();
+    let newer = "UPDATE records SET schema = 99 WHERE scope = ?1 AND id = 's/wb0s0'";
+    assert_eq!(db.execute(newer, [run]).unwrap(), 1);
+    drop(db);
+
+    let doctor = afl(folder.path(), &["doctor"]);
+    let told = String::from_utf8(doctor.stdout).unwrap();
+    assert!(told.contains("was written by a newer release") && !told.contains("--discard"), "{told}");
+    let refused = afl(folder.path(), &["doctor", run, "--discard"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("a newer release"), "{refused:?}");
+    assert_eq!(json(&afl(folder.path(), &["runs", "--json"]))["runs"].as_array().unwrap().len(), 1);
+}
