@@ -314,3 +314,18 @@ fn a_run_of_a_newer_release_is_neither_discarded_nor_said_to_be() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("a newer release"), "{refused:?}");
     assert_eq!(json(&afl(folder.path(), &["runs", "--json"]))["runs"].as_array().unwrap().len(), 1);
 }
+
+#[test]
+fn a_task_tells_what_its_result_has_beside_what_the_facet_declares() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("pay.afl"), PROGRAM.replace("BACKOFF", "1")).unwrap();
+    let mock = r#"{"Charge": {"returns": {"receipt": "r1", "extra": 1}}}"#;
+    fs::write(folder.path().join("mock.json"), mock).unwrap();
+    let ran = afl(folder.path(), &["run", "pay.afl", "-i", "item=tea", "--mock", "mock.json", "--json"]);
+    let run = json(&ran)["run"].as_str().unwrap().to_owned();
+    let task = afl(folder.path(), &["task", "show", &run, "Pay.charge"]);
+    let told = String::from_utf8(task.stdout).unwrap();
+    assert!(told.contains("the result has `extra`, which its facet does not declare"), "{told}");
+    let task = json(&afl(folder.path(), &["task", "show", &run, "Pay.charge", "--json"]));
+    assert_eq!(task["undeclared"], serde_json::json!(["extra"]), "{task}");
+}
