@@ -8,7 +8,7 @@ use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 use afl_lang::program::Qualified;
 use afl_runtime::{Arrival, Service};
-use afl_store::queue::{Claim, Names, Refusal, Request, Settled};
+use afl_store::queue::{Asked, Claim, Names, Refusal, Request, Settled};
 
 use tokio::task::JoinSet;
 
@@ -23,6 +23,8 @@ const LEASE: Millis = Millis(5_000);
 const PAGE: usize = 500;
 /// How many answers are given before the run is evaluated.
 const ANSWERS: usize = 2_048;
+/// When to try again what others leave no room for.
+const FULL: Millis = Millis(50);
 /// How many are given at once: a store makes one durable commit of those that come together.
 const AT_ONCE: usize = 64;
 
@@ -86,12 +88,19 @@ impl Agent {
         round: &mut Round,
     ) -> Result<(), Failure> {
         let mut attempts = JoinSet::new();
-        for (place, task) in tasks.iter().enumerate() {
+        let (limited, free): (Vec<_>, Vec<_>) =
+            tasks.iter().enumerate().partition(|(_, task)| task.policy.limit.is_some());
+        for (place, task) in free {
             let (service, task, handler) = (service.clone(), task.clone(), self.handlers[&task.name].clone());
             progress.working_on(&task.path);
             attempts.spawn(async move { (place, attempt(&service, &task, &handler).await) });
         }
         let mut attempted = attempts.join_all().await;
+        // One after the other, so that they do not leave one another without room.
+        for (place, task) in limited {
+            progress.working_on(&task.path);
+            attempted.push((place, attempt(service, task, &self.handlers[&task.name]).await));
+        }
         attempted.sort_by_key(|(place, _)| *place);
         for (place, attempt) in attempted {
             match attempt? {
@@ -138,11 +147,12 @@ async fn attempt(service: &Service, task: &Task, handler: &Handler) -> Result<At
         lease: LEASE,
         ..Request::new(Names::All, OWNER)
     };
-    let claim = service.claim_step(&task.workflow_id, &task.step_id, &request).await?;
-    match (claim, task.not_before) {
-        (Some(claim), _) => settle(service, &claim, handler).await,
-        (None, Some(at)) => Ok(Attempt::Later(at)),
-        (None, None) => Ok(Attempt::NotOurs),
+    let asked = service.claim_step(&task.workflow_id, &task.step_id, &request).await?;
+    match (asked, task.not_before) {
+        (Asked::Given(claim), _) => settle(service, &claim, handler).await,
+        (Asked::Full, _) => Ok(Attempt::Later(service.store().now().await?.plus(FULL))),
+        (Asked::NotGiven, Some(at)) => Ok(Attempt::Later(at)),
+        (Asked::NotGiven, None) => Ok(Attempt::NotOurs),
     }
 }
 

@@ -94,7 +94,7 @@ impl Foreground {
     ) -> Self {
         let progress = Progress::new(if options.json { Talk::LogsOnly } else { Talk::Yes });
         let quiet = service.clone();
-        let (service, told) = progress::listen(service);
+        let (service, told) = progress::listen(service.starting_only());
         let (stop, store, options) = (Stop::on_signals(), store.clone(), options.clone());
         Self { service, quiet, progress, told, crew, stop, store, options, color }
     }

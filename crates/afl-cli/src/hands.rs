@@ -117,8 +117,21 @@ impl<'a> Hands<'a> {
                 self.look_again();
             }
             Some(Ended::Lost | Ended::GivenBack | Ended::Locked) | None => self.look_again(),
+            Some(Ended::Full) => self.turned_away(&task).await?,
             Some(Ended::Completed | Ended::Failed { again: None, .. } | Ended::Canceled) => {}
         }
+        Ok(())
+    }
+
+    /// The others of its facet would be turned away too. When one of ours ends, the run goes on, and so we look again; of
+    /// those that others do we hear nothing.
+    async fn turned_away(&mut self, task: &Task) -> Result<(), Failure> {
+        let facet = |task: &Task| (task.task_list_name.clone(), task.name.clone());
+        let is_as_limited =
+            |other: &Task| other.policy.limit <= task.policy.limit && other.policy.limit.is_some();
+        self.backlog.retain(|other| facet(other) != facet(task) || !is_as_limited(other));
+        let now = self.service.store().now().await?;
+        self.note_next(now.plus(ELSEWHERE));
         Ok(())
     }
 
@@ -172,7 +185,11 @@ impl<'a> Hands<'a> {
                 return;
             }
         };
-        self.next = Some(self.next.map_or(later, |next| next.min(later)));
+        self.note_next(later);
+    }
+
+    fn note_next(&mut self, at: Millis) {
+        self.next = Some(self.next.map_or(at, |next| next.min(at)));
     }
 
     /// Whether we can do it, and neither do it already nor answer it by the mock.

@@ -120,7 +120,10 @@ impl Listener {
 }
 
 async fn show(Told(mut told): Told, progress: Progress) {
+    let mut was_full = false;
     while let Some(Traced { trace, .. }) = told.recv().await {
+        // Nobody waits for room: what came while there was none is lost.
+        was_full |= told.len() + 1 >= LOGS;
         match trace {
             Trace::Logged { path, values, .. } => {
                 let place = path.strip_suffix(LOG_STATEMENT).unwrap_or(&path);
@@ -136,6 +139,9 @@ async fn show(Told(mut told): Told, progress: Progress) {
             | Trace::Resolved { .. }
             | Trace::Published { .. } => {}
         }
+    }
+    if was_full {
+        progress.print("more was logged at once than can be shown: some lines are missing");
     }
 }
 

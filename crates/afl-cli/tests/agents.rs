@@ -5,9 +5,11 @@
 mod pay;
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
-use std::time::Instant;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use afl_testbed::{PATIENCE, Process};
 use rustix::process::Signal;
@@ -263,4 +265,75 @@ fn a_task_is_tried_again_on_the_agent_that_is_named() {
     first.end();
     second.end();
     finished(world.path(), &run, "quick");
+}
+
+/// `afl run` in the background, when it has started its run.
+struct Running {
+    child: Child,
+    said: BufReader<Box<dyn Read>>,
+}
+
+impl Running {
+    fn new(folder: &Path, more: [&str; 2]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_afl"));
+        command.args(["run", "pay.afl", "-i", "item=tea"]).args(more);
+        command.env_remove("AFL_STORE").current_dir(folder).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("afl runs");
+        let stderr: Box<dyn Read> = Box::new(child.stderr.take().expect("it is piped"));
+        let mut said = BufReader::new(stderr);
+        let mut first = String::new();
+        said.read_line(&mut first).expect("it is text");
+        assert!(first.starts_with("run "), "{first}");
+        Self { child, said }
+    }
+
+    fn ends_well(mut self) {
+        let code = self.child.wait().expect("it is our child").code();
+        let mut said = String::new();
+        self.said.read_to_string(&mut said).expect("it is text");
+        assert_eq!(code, Some(0), "{said}");
+    }
+
+    /// How much processor time it used, in hundredths of a second.
+    #[cfg(target_os = "linux")]
+    fn ticks(&self) -> u64 {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("it runs");
+        let (_, fields) = stat.rsplit_once(')').expect("its name is in parentheses");
+        fields.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<u64>().expect("a number")).sum()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+#[test]
+fn a_run_waits_at_rest_while_others_use_up_the_limit_of_its_facet() {
+    let world = world();
+    let program = PROGRAM.replace("item = $.item)", "item = $.item) with Limit(concurrency = 1)");
+    fs::write(world.path().join("pay.afl"), program).unwrap();
+    fs::write(world.path().join("mock.json"), r#"{"Charge": {"returns": {"receipt": "mock"}}}"#).unwrap();
+    let first = Running::new(world.path(), ["--handlers", "slow.py"]);
+    let began = Instant::now();
+    while !world.path().join("calls").exists() {
+        assert!(began.elapsed() < PATIENCE, "the first never began");
+        thread::sleep(Duration::from_millis(10));
+    }
+    let mocked = Running::new(world.path(), ["--mock", "mock.json"]);
+    let second = Running::new(world.path(), ["--handlers", "quick.py"]);
+    #[cfg(target_os = "linux")]
+    {
+        let before = second.ticks();
+        thread::sleep(Duration::from_secs(2));
+        let used = second.ticks() - before;
+        assert!(used < 30, "it used {used} hundredths of two seconds");
+    }
+    fs::write(world.path().join("go"), "").unwrap();
+    for run in [first, mocked, second] {
+        run.ends_well();
+    }
 }

@@ -100,6 +100,37 @@ fn sigterm_leaves_a_run_that_can_be_resumed_too() {
     assert_eq!(told, farewell(&run));
 }
 
+/// More than one commit can hold.
+const ELEMENTS: usize = 40_000;
+
+#[test]
+fn ctrl_c_in_a_long_first_evaluation_leaves_a_run_that_can_be_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = "workflow Many(items: [Long]) => (sum: [Long]) andThen foreach item in $.items {
+        yield Many(sum = [$.item])
+    }";
+    fs::write(folder.path().join("many.afl"), program).unwrap();
+    let inputs = serde_json::json!({"items": (0..ELEMENTS).collect::<Vec<_>>()});
+    fs::write(folder.path().join("inputs.json"), inputs.to_string()).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_afl"))
+        .args(["run", "many.afl", "--inputs", "inputs.json"])
+        .env_remove("AFL_STORE")
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("afl runs");
+    let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines().map(Result::unwrap);
+    let run = lines.next().expect("it names the run").split(' ').nth(1).unwrap().to_owned();
+    signal(&child, "-INT");
+    let told: Vec<String> = lines.collect();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{told:?}");
+    let resume = format!("help: `afl resume {run}` goes on with it");
+    assert_eq!(told, [format!("stopping; run {run} is kept"), resume]);
+    let shown = json(&afl(folder.path(), &["runs", "--json"]));
+    assert_eq!((&shown["runs"][0]["run"], &shown["runs"][0]["status"]), (&run.into(), &"running".into()));
+}
+
 /// Waits until the only task of the only run failed once.
 fn failed_once(folder: &Path) -> String {
     loop {
@@ -262,4 +293,39 @@ fn a_damaged_run_is_named_and_can_be_discarded() {
     assert_eq!(afl(folder.path(), &["doctor"]).status.code(), Some(0));
     let runs = json(&afl(folder.path(), &["runs", "--json"]));
     assert_eq!(runs["runs"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_run_of_a_newer_release_is_neither_discarded_nor_said_to_be() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("pay.afl"), PROGRAM.replace("BACKOFF", "1")).unwrap();
+    let started = json(&afl(folder.path(), &["start", "pay.afl", "-i", "item=tea", "--json"]));
+    let run = started["run"].as_str().unwrap();
+    let db = rusqlite::Connection::open(folder.path().join(".afl/store.db")).unwrap();
+    let newer = "UPDATE records SET schema = 99 WHERE scope = ?1 AND id = 's/wb0s0'";
+    assert_eq!(db.execute(newer, [run]).unwrap(), 1);
+    drop(db);
+
+    let doctor = afl(folder.path(), &["doctor"]);
+    let told = String::from_utf8(doctor.stdout).unwrap();
+    assert!(told.contains("was written by a newer release") && !told.contains("--discard"), "{told}");
+    let refused = afl(folder.path(), &["doctor", run, "--discard"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("a newer release"), "{refused:?}");
+    assert_eq!(json(&afl(folder.path(), &["runs", "--json"]))["runs"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_task_tells_what_its_result_has_beside_what_the_facet_declares() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("pay.afl"), PROGRAM.replace("BACKOFF", "1")).unwrap();
+    let mock = r#"{"Charge": {"returns": {"receipt": "r1", "extra": 1}}}"#;
+    fs::write(folder.path().join("mock.json"), mock).unwrap();
+    let ran = afl(folder.path(), &["run", "pay.afl", "-i", "item=tea", "--mock", "mock.json", "--json"]);
+    let run = json(&ran)["run"].as_str().unwrap().to_owned();
+    let task = afl(folder.path(), &["task", "show", &run, "Pay.charge"]);
+    let told = String::from_utf8(task.stdout).unwrap();
+    assert!(told.contains("the result has `extra`, which its facet does not declare"), "{told}");
+    let task = json(&afl(folder.path(), &["task", "show", &run, "Pay.charge", "--json"]));
+    assert_eq!(task["undeclared"], serde_json::json!(["extra"]), "{task}");
 }

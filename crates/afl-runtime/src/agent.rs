@@ -10,7 +10,8 @@ pub use afl_engine::task::{DEFAULT_TASK_LIST, UNCERTAIN};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 pub use afl_store::queue::{
-    Claim, Continued, LogLevel, LogLine, LogPage, LogStream, Names, Refusal, Request, Settled, Swept, Ticket,
+    Asked, Claim, Continued, LogLevel, LogLine, LogPage, LogStream, Names, Refusal, Request, Settled, Swept,
+    Ticket,
 };
 
 use crate::drive::{Arrival, Work};
@@ -26,6 +27,11 @@ impl Service {
             self.wake(Wake::Claimed);
         }
         Ok(claims)
+    }
+
+    /// Whether the last claim of this owner left tasks because as many of their facet run as their `Limit` allows.
+    pub fn was_turned_away(&self, owner: &str) -> bool {
+        self.queue.was_turned_away(owner)
     }
 
     /// The holder is alive; it keeps the task until the returned time.

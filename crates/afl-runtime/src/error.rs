@@ -85,6 +85,8 @@ pub enum Error {
     Busy { run: RunId, tries: usize },
     #[error("run {run} is sound, so it is not discarded: cancel it instead")]
     NotDamaged { run: RunId },
+    #[error("{what} was written by a newer release, so it is not discarded: use that release")]
+    NewerRelease { what: String },
     #[error("the record `{id}` of `{scope}` can be read, so it is not discarded")]
     RecordNotDamaged { scope: String, id: String },
     #[error("there is no record `{id}` of `{scope}`: `afl doctor` lists those that are damaged")]

@@ -38,6 +38,15 @@ pub struct Service {
     pub(crate) waker: watch::Sender<Option<Waker>>,
     /// How often runs were driven in this process.
     pub(crate) driven: Arc<AtomicU64>,
+    starts: Starts,
+}
+
+/// How far a start goes where nobody drives runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Starts {
+    ToRest,
+    /// Who starts a run goes on with it.
+    FirstCommit,
 }
 
 /// What the evaluator told about a run.
@@ -68,7 +77,20 @@ impl Service {
             actor: Actor::System,
             waker: watch::Sender::new(None),
             driven: Arc::default(),
+            starts: Starts::ToRest,
         }
+    }
+
+    /// Its starts return with their first commit, so that the id of a run is known before a long evaluation. Who starts
+    /// one goes on with it, as [`Service::look`] finds it.
+    #[must_use]
+    pub fn starting_only(self) -> Self {
+        Self { starts: Starts::FirstCommit, ..self }
+    }
+
+    /// Whether somebody goes on with a run that is durable.
+    pub(crate) fn is_gone_on_with(&self) -> bool {
+        self.is_driven() || self.starts == Starts::FirstCommit
     }
 
     /// Tells a listener what the evaluator does. What it does not take in time is dropped: no listener can hold
@@ -110,6 +132,12 @@ impl Service {
     /// Wakes after a task of this list may be claimed.
     pub fn watch_tasks(&self, list: &str) -> Watch {
         self.store.watch(&afl_store::store::bucket::tasks(list, ""))
+    }
+
+    /// Wakes after a task may have made room for another of its facet: it has ended, or its next attempt is later.
+    pub fn watch_room(&self) -> [Watch; 2] {
+        use afl_store::store::bucket::{ARRIVED, TIMERS};
+        [ARRIVED, TIMERS].map(|bucket| self.store.watch(bucket))
     }
 
     /// Wakes after a run changed its status.

@@ -169,7 +169,7 @@ impl Service {
         self.store.commit_start(&changes, evaluator.era, terms).await?;
         evaluator.committed();
         self.tell(&mut evaluator);
-        if advance == Advance::Commit && self.is_driven() {
+        if advance == Advance::Commit && self.is_gone_on_with() {
             // Two evaluators of one run would only be in each other's way.
             self.wake(Wake::Unfinished(Box::new(evaluator)));
             return Ok(RunStatus::Running);

@@ -90,6 +90,9 @@ impl Service {
             return self.discard_shared(scope, id).await;
         }
         let report = self.examine(run, Remedy::Tell).await?;
+        if report.findings.iter().any(|finding| finding.repair == Repair::ByNewerRelease) {
+            return Err(Error::NewerRelease { what: format!("run {run}") });
+        }
         let is_hurt = |finding: &Finding| finding.repair == Repair::ByHand;
         if !report.findings.iter().any(is_hurt) {
             return Err(Error::NotDamaged { run: run.clone() });

@@ -84,6 +84,23 @@ impl Service {
         }
         Ok(views)
     }
+
+    /// What the result of a task has beside what its facet declares; the run goes on without it.
+    pub async fn undeclared(&self, task: &Task) -> Result<Vec<String>, Error> {
+        let run = match task.kind() {
+            TaskKind::Event => self.existing(&task.workflow_id).await?.item,
+            TaskKind::System => return Ok(Vec::new()),
+        };
+        let event = self.store.event(&task.workflow_id, &task.step_id).await?;
+        let Some(result) = event.and_then(|event| event.item.result) else { return Ok(Vec::new()) };
+        let plan = self.plan_of(&run).await?;
+        let Some(returns) = plan.returns(&task.name) else { return Ok(Vec::new()) };
+        // A facet that declares no returns answers in its parameters.
+        let parameters = plan.parameters(&task.name).unwrap_or_default();
+        let declared = if returns.is_empty() { parameters } else { returns };
+        let is_declared = |key: &String| declared.iter().any(|parameter| parameter.name == *key);
+        Ok(result.into_keys().filter(|key| !is_declared(key)).collect())
+    }
 }
 
 impl TaskView {

@@ -34,6 +34,8 @@ pub enum Ended {
     Canceled,
     /// Not begun: another runner has the lock of the item.
     Locked,
+    /// Not even claimed: as many of its facet run as its `Limit` allows.
+    Full,
 }
 
 impl Ended {
@@ -41,7 +43,7 @@ impl Ended {
     pub fn is_done(&self) -> bool {
         match self {
             Self::Completed | Self::Failed { .. } | Self::Canceled => true,
-            Self::GivenBack | Self::Lost | Self::Locked => false,
+            Self::GivenBack | Self::Lost | Self::Locked | Self::Full => false,
         }
     }
 }

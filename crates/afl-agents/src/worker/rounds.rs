@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use afl_runtime::agent::{Claim, Names, Request};
+use afl_runtime::agent::{Asked, Claim, Names, Request};
 use afl_runtime::watch::Watch;
 use afl_runtime::{Millis, RunId, StepId};
 use futures_util::FutureExt;
@@ -120,6 +120,7 @@ impl Worker {
         let mut until = std::pin::pin!(until);
         let lists = self.config.task_lists.iter();
         let mut tasks: Vec<Watch> = lists.map(|list| self.service.watch_tasks(list)).collect();
+        let mut room = self.service.watch_room();
         let mut handlers = self.directory.subscribe();
         let mut backoff = BACKOFF_FIRST;
         loop {
@@ -152,6 +153,7 @@ impl Worker {
             tokio::select! {
                 () = &mut until => break,
                 () = any_changed(&mut tasks) => {}
+                () = any_changed(&mut room), if self.service.was_turned_away(&self.owner()) => {}
                 Ok(()) = handlers.changed() => {}
                 () = sleep(wait) => {}
             }
@@ -192,8 +194,11 @@ impl Worker {
     ) -> Result<Option<Ended>, WorkerError> {
         let granted = Instant::now();
         let directory = Arc::new(self.directory.borrow().clone());
-        let claim = self.service.claim_step(run, step, &self.request(directory.clone(), 1)).await?;
-        let Some(claim) = claim else { return Ok(None) };
+        let claim = match self.service.claim_step(run, step, &self.request(directory.clone(), 1)).await? {
+            Asked::Given(claim) => claim,
+            Asked::Full => return Ok(Some(Ended::Full)),
+            Asked::NotGiven => return Ok(None),
+        };
         let Some(hand) = self.hand_for(&claim, &directory).await else { return Ok(None) };
         Ok(Some(self.attempt(&claim, &hand, granted, hurried).await))
     }

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use afl_agents::handler::concurrent;
+use afl_agents::handler::{Call, concurrent};
 use afl_agents::worker::{Config, Ended, Profile, Worker, WorkerError};
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-use crate::world::{World, paid, work};
+use crate::world::{World, object, paid, work};
 
 const LISTS: &str = r"
 namespace lists {
@@ -48,6 +48,40 @@ async fn a_worker_is_woken_by_each_of_its_task_lists_and_leaves_the_others_alone
     assert_eq!(world.servers().await[0].task_lists, ["quick", "slow"]);
     assert_eq!(worker.status()["task_lists"], json!(["quick", "slow"]));
     working.stop().await;
+}
+
+const LIMITED: &str = r"
+namespace limited {
+    event facet Do(n: Long) => (n: Long)
+    workflow All(items: [Long]) => (done: [Long]) andThen foreach item in $.items {
+        a = Do(n = $.item) with Limit(concurrency = 1)
+        yield All(done = [a.n])
+    }
+}
+";
+
+/// Two processes: each is turned away while the other works.
+#[tokio::test(start_paused = true)]
+async fn workers_that_a_limit_turned_away_are_woken_when_there_is_room() {
+    let world = World::new();
+    let workers = [world.restarted(), world.restarted()].map(|world| world.worker(Profile::Poller));
+    for worker in &workers {
+        let work = |call: Call| async move {
+            sleep(Duration::from_millis(1)).await;
+            Ok(object(json!({"n": call.payload["n"]})))
+        };
+        worker.register("limited.Do", concurrent(work));
+    }
+    let working = workers.each_ref().map(work);
+    sleep(Duration::from_mins(1)).await;
+    let began = Instant::now();
+    let run = world.start(LIMITED, json!({"items": (0..12).collect::<Vec<_>>()})).await;
+    world.service.ended(&run).await.unwrap();
+    let back_stop = Duration::from_millis(workers[0].config().poll_interval_ms);
+    assert!(began.elapsed() < back_stop, "{:?}", began.elapsed());
+    for working in working {
+        working.stop().await;
+    }
 }
 
 #[tokio::test]

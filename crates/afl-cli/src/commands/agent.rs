@@ -245,5 +245,6 @@ fn outcome(ended: &Ended, took: &str) -> String {
         Ended::Lost => format!("lost to another agent after {took}: the lease was over"),
         Ended::Canceled => format!("canceled after {took}"),
         Ended::Locked => "left to the agent that has its lock".to_owned(),
+        Ended::Full => "left until its limit allows it".to_owned(),
     }
 }

@@ -221,7 +221,13 @@ async fn show(options: &Show) -> Result<(), Failure> {
     let log = log(&service, &task.workflow_id, &task.step_id).await?;
     let view = service.view_tasks(std::slice::from_ref(&task)).await?.remove(0);
     let mut object = serde_json::to_value(&view).expect("a task has a JSON form");
+    let undeclared = match service.undeclared(&task).await {
+        // The doctor tells of it; what else is known of the task is shown.
+        Err(error) if error.is_damage() => Vec::new(),
+        undeclared => undeclared?,
+    };
     if options.json {
+        object["undeclared"] = json!(undeclared);
         object["events"] = json!(task.events());
         object["dropped_events"] = task.history.dropped().into();
         object["log"] = log.iter().map(page).collect();
@@ -237,6 +243,10 @@ async fn show(options: &Show) -> Result<(), Failure> {
         writeln!(text, "{name:<14} {value}").expect(ANY_TEXT);
     }
     text.push_str(&history(&task));
+    for key in undeclared {
+        let key = shown::inert(&key);
+        writeln!(text, "the result has `{key}`, which its facet does not declare").expect(ANY_TEXT);
+    }
     if !log.is_empty() {
         text.push('\n');
     }

@@ -25,6 +25,7 @@ pub(super) fn exit(error: &Error) -> Exit {
         | Error::BadKey { .. }
         | Error::Ended { .. }
         | Error::NotDamaged { .. }
+        | Error::NewerRelease { .. }
         | Error::RecordNotDamaged { .. }
         | Error::UnknownRecord { .. }
         | Error::UnknownStep { .. }
@@ -104,6 +105,7 @@ pub(super) fn help(error: &Error, store: &store::Options) -> Option<String> {
         | Error::BadKey { .. }
         | Error::Ended { .. }
         | Error::NotDamaged { .. }
+        | Error::NewerRelease { .. }
         | Error::RecordNotDamaged { .. }
         | Error::UnknownRecord { .. }
         | Error::Unanswerable { .. }

@@ -6,7 +6,7 @@ mod shared;
 mod system;
 
 use afl_engine::id::RunId;
-use afl_store::store::{Misplaced, Placement, SHARED, Sort};
+use afl_store::store::{self, Misplaced, Placement, SHARED, Sort};
 use serde::Serialize;
 
 pub(crate) use self::shared::shared_record;
@@ -76,6 +76,14 @@ pub enum Repair {
     Done,
     /// Only a person can decide.
     ByHand,
+    /// It is as a newer release wrote it, and sound for all that this one knows.
+    ByNewerRelease,
+}
+
+impl Repair {
+    fn of(error: &store::Error) -> Self {
+        if error.is_of_newer_release() { Self::ByNewerRelease } else { Self::ByHand }
+    }
 }
 
 impl Service {
@@ -163,7 +171,8 @@ impl Service {
                         findings.push(finding(Promise::NoSilentStall, problem, repair));
                     }
                     Err(error) => {
-                        findings.push(finding(Promise::FailStop, error.to_string(), Repair::ByHand));
+                        let repair = Repair::of(&error);
+                        findings.push(finding(Promise::FailStop, error.to_string(), repair));
                     }
                 }
             }

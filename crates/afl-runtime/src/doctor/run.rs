@@ -46,7 +46,8 @@ impl Service {
                     return Ok(Some(findings));
                 }
                 Err(ref error @ store::Error::Unreadable { record: ref path, .. }) => {
-                    findings.push(by_hand(Promise::FailStop, path.clone(), error.to_string()));
+                    let finding = by_hand(Promise::FailStop, path.clone(), error.to_string());
+                    findings.push(Finding { repair: Repair::of(error), ..finding });
                     return Ok(Some(findings));
                 }
                 Err(error) => return Err(error.into()),
@@ -65,12 +66,14 @@ impl Service {
         let plan = match self.plan_of(run).await {
             Ok(plan) => plan,
             Err(error) if error.is_damage() => {
+                let repair =
+                    if let Error::Store(error) = &error { Repair::of(error) } else { Repair::ByHand };
                 return Ok(vec![Finding {
                     promise: Promise::PinnedDefinition,
                     run: run.id.clone(),
                     path: run.workflow.to_string(),
                     problem: error.to_string(),
-                    repair: Repair::ByHand,
+                    repair,
                 }]);
             }
             Err(error) => return Err(error),

@@ -37,7 +37,7 @@ impl Service {
         let Examined { mut findings, .. } = self.examine_records(&RunId(scope.into()), remedy).await?;
         findings.retain(|finding| is_wanted(&finding.path));
         if EXPENDABLE.contains(&&scope[1..]) {
-            for finding in &mut findings {
+            for finding in findings.iter_mut().filter(|finding| finding.repair != Repair::ByNewerRelease) {
                 finding.repair = self.expend(scope, &finding.path, remedy).await?;
             }
         }
@@ -61,6 +61,7 @@ impl Service {
         match self.store.discard_shared(&scope, &id).await? {
             Discarded::Gone => Ok(()),
             Discarded::Readable => Err(Error::RecordNotDamaged { scope, id }),
+            Discarded::Newer => Err(Error::NewerRelease { what: format!("the record `{id}` of `{scope}`") }),
             Discarded::Absent => Err(Error::UnknownRecord { scope, id }),
         }
     }

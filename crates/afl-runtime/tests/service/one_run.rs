@@ -12,8 +12,10 @@ async fn a_step_is_claimed_by_one_agent_and_not_while_its_run_is_held() {
     let world = World::new();
     let [run, other] = [world.start("One", json!({"n": 1})).await, world.start("One", json!({"n": 5})).await];
     let step: StepId = "wb0s0".parse().unwrap();
-    let claim =
-        async |owner| world.service.claim_step(&run, &step, &Request::new(Names::All, owner)).await.unwrap();
+    let claim = async |owner| {
+        let request = Request::new(Names::All, owner);
+        world.service.claim_step(&run, &step, &request).await.unwrap().claim()
+    };
 
     world.service.pause(&run).await.unwrap();
     assert!(claim("early").await.is_none());

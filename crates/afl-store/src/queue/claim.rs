@@ -47,6 +47,7 @@ impl Queue {
         if request.max == 0 {
             return Ok(claims);
         }
+        self.turns.asks(&request.owner);
         if let Some(bucket) = self.turns.guess(&request.owner).filter(|bucket| request.admits_bucket(bucket))
         {
             let open = Open::guessed(bucket);
@@ -222,6 +223,7 @@ impl Queue {
                 Some(other) if all.count < share => {
                     self.turns.met(bucket, other);
                     if full == Some(other) {
+                        self.turns.turned_away(&request.owner);
                         break;
                     }
                     other
@@ -247,7 +249,7 @@ impl Queue {
             limit: request.max,
             ceiling: class
                 .limit
-                .map(|max| Ceiling { bucket: bucket::running_beside(bucket), max: max as usize }),
+                .map(|max| Ceiling { bucket: request.running_beside(bucket), max: max as usize }),
             durability: match class.effect {
                 // Whether the work was begun must outlive a power cut, or it would be begun twice.
                 Some(Effect::Once) => Durability::Durable,

@@ -1,31 +1,47 @@
 //! Claims the task of one step, for an agent that serves a single run.
 
+use std::sync::Arc;
+
 use afl_engine::id::{RunId, StepId};
 use afl_engine::policy::Effect;
 use afl_engine::task::{Lease, Task, TaskKind, TaskState};
+use afl_engine::time::Millis;
+use afl_engine::value::{Map, Value};
 
 use super::claim::{claimed, goes_on};
-use super::{Claim, Queue, Refusal, Request};
-use crate::backend::Durability;
-use crate::store::{Error, Stored, bucket, event_record, run_record};
+use super::{Claim, Queue, Request};
+use crate::backend::{Beside, Ceiling, Choice, Durability, Mark, Mover, Ranks, Take};
+use crate::entropy::Entropy;
+use crate::record::Key;
+use crate::store::{Error, Stored, bucket, decode, encode, event_record, place_of, run_record, task_record};
+
+/// What came of asking for the task of a step.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Asked {
+    Given(Box<Claim>),
+    /// As many of its facet run as its `Limit` allows: it is worth asking again.
+    Full,
+    /// It may not be handed out to who asks, or somebody else was faster.
+    NotGiven,
+}
+
+impl Asked {
+    pub fn claim(self) -> Option<Claim> {
+        match self {
+            Self::Given(claim) => Some(*claim),
+            Self::Full | Self::NotGiven => None,
+        }
+    }
+}
 
 impl Queue {
-    /// The task, if it may be handed out now to who asks; nothing when it may not, somebody else was faster, or as many
-    /// of its facet run as its `Limit` allows. It is named, so the lists that are asked for do not matter.
-    pub async fn claim_step(
-        &self,
-        run: &RunId,
-        step: &StepId,
-        request: &Request,
-    ) -> Result<Option<Claim>, Error> {
-        let Some(task) = self.store.task(run, step).await? else { return Ok(None) };
+    /// The task, if it may be handed out now to who asks. It is named, so the lists that are asked for do not matter.
+    pub async fn claim_step(&self, run: &RunId, step: &StepId, request: &Request) -> Result<Asked, Error> {
+        let Some(task) = self.store.task(run, step).await? else { return Ok(Asked::NotGiven) };
         let now = self.store.now().await?;
         let is_due = task.item.not_before.is_none_or(|at| at <= now);
         if task.item.state != TaskState::Pending || !is_due || !request.admits_task(&task.item, now) {
-            return Ok(None);
-        }
-        if self.running_beyond(&task.item, 1).await? {
-            return Ok(None);
+            return Ok(Asked::NotGiven);
         }
         let keys = [run_record(), event_record(step)].map(|id| self.store.run_key(run, id));
         let found = self.store.backend().get(&keys).await?;
@@ -36,41 +52,96 @@ impl Queue {
             (TaskKind::Event, None) => false,
         };
         if !goes_on {
-            return Ok(None);
+            return Ok(Asked::NotGiven);
         }
-        let Some(payload) = self.payload(&task.item, event.as_ref()).await? else { return Ok(None) };
-        let secret = self.entropy.secret();
-        let (owner, expires) = (request.owner.clone(), now.plus(request.lease));
-        let lease = Lease { owner, secret, expires, heartbeat: now };
-        let handler = request.names.handler(&task.item.name);
-        let claimed = Stored { item: claimed(task.item, lease, &handler, now), version: task.version };
-        let write = self.store.update(run, &claimed, now);
-        let durability = match claimed.item.policy.effect {
-            Some(Effect::Once) => Durability::Durable,
-            Some(Effect::Idempotent | Effect::Pure) | None => Durability::Relaxed,
+        let Some(payload) = self.payload(&task.item, event.as_ref()).await? else {
+            return Ok(Asked::NotGiven);
         };
-        match self.store.write(vec![write], durability).await.map_err(Error::from) {
-            Ok(()) => {}
-            Err(error) if error.is_conflict() => return Ok(None),
-            Err(error) => return Err(error),
-        }
-        let beyond = self.running_beyond(&claimed.item, 0).await?;
-        let claim = Claim::new(claimed.item, payload);
-        if !beyond {
-            return Ok(Some(claim));
-        }
-        // Another was claimed at the same time: who sees too many gives back, so that never too many are handed out.
-        match self.release(&claim.ticket).await {
-            Ok(_) | Err(Refusal::LeaseLost { .. } | Refusal::Canceled { .. }) => Ok(None),
-            Err(Refusal::Store(error)) => Err(error),
-            Err(refusal) => unreachable!("the ticket of a claim just made: {refusal}"),
+        match task.item.policy.limit {
+            None => self.claim_unlimited(task, payload, request, now).await,
+            Some(limit) => self.claim_limited(&task, limit, payload, request).await,
         }
     }
 
-    /// Whether more run than the task's limit allows when `others` are added.
-    async fn running_beyond(&self, task: &Task, others: usize) -> Result<bool, Error> {
-        let Some(limit) = task.policy.limit.map(|limit| limit as usize) else { return Ok(false) };
-        let running = bucket::running(&task.task_list_name, &task.name);
-        Ok(self.store.count(&running, limit + 1).await? + others > limit)
+    async fn claim_unlimited(
+        &self,
+        task: Stored<Task>,
+        payload: Map<String, Value>,
+        request: &Request,
+        now: Millis,
+    ) -> Result<Asked, Error> {
+        let (run, durability) = (task.item.workflow_id.clone(), durability(&task.item));
+        let item = claimed_for(request, task.item, &self.entropy, now);
+        let write = self.store.update(&run, &Stored { item: item.clone(), version: task.version }, now);
+        match self.store.write(vec![write], durability).await.map_err(Error::from) {
+            Ok(()) => Ok(Asked::Given(Box::new(Claim::new(item, payload)))),
+            Err(error) if error.is_conflict() => Ok(Asked::NotGiven),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// By a take, which counts those that run and moves the task in one go, however many others do the same.
+    async fn claim_limited(
+        &self,
+        task: &Stored<Task>,
+        limit: u32,
+        payload: Map<String, Value>,
+        request: &Request,
+    ) -> Result<Asked, Error> {
+        let Task { workflow_id: run, step_id: step, .. } = &task.item;
+        let place = place_of(&task.item).expect("a pending task has a place");
+        let own = self.store.run_key(run, task_record(step));
+        // Short of the task, so that few others are looked at.
+        let before = own.id[..own.id.len() - 1].to_owned();
+        let ceiling = bucket::running(&task.item.task_list_name, &task.item.name);
+        let take = Take {
+            tenant: own.tenant.clone(),
+            bucket: place.bucket,
+            ranks: Ranks::UpTo(place.rank),
+            after: Some(Mark { rank: place.rank, scope: Arc::clone(&own.scope), id: before }),
+            limit: 1,
+            ceiling: Some(Ceiling { bucket: ceiling, max: limit as usize }),
+            durability: durability(&task.item),
+            mover: self.mover_of(own, request),
+            beside: Beside::Nothing,
+        };
+        let taken = self.store.backend().take(take).await?;
+        if let Some(moved) = taken.moved.first() {
+            let task = decode::<Task>(moved)?.item;
+            return Ok(Asked::Given(Box::new(Claim::new(task, payload))));
+        }
+        let is_there = self.store.task(run, step).await?.is_some_and(|found| found.version == task.version);
+        Ok(if is_there { Asked::Full } else { Asked::NotGiven })
+    }
+
+    /// Moves this one task only.
+    fn mover_of(&self, own: Key, request: &Request) -> Mover {
+        let (entropy, request) = (self.entropy.clone(), request.clone());
+        Arc::new(move |record, now| {
+            if record.key != own {
+                return Choice::Leave;
+            }
+            let Ok(Stored { item: task, .. }) = decode::<Task>(record) else { return Choice::Leave };
+            Choice::Move(encode(&record.key, &claimed_for(&request, task, &entropy, now), now))
+        })
+    }
+}
+
+fn claimed_for(request: &Request, task: Task, entropy: &Entropy, now: Millis) -> Task {
+    let lease = Lease {
+        owner: request.owner.clone(),
+        secret: entropy.secret(),
+        expires: now.plus(request.lease),
+        heartbeat: now,
+    };
+    let handler = request.names.handler(&task.name);
+    claimed(task, lease, &handler, now)
+}
+
+/// Whether work was begun that may be done once only must outlive a power cut, or it would be begun twice.
+fn durability(task: &Task) -> Durability {
+    match task.policy.effect {
+        Some(Effect::Once) => Durability::Durable,
+        Some(Effect::Idempotent | Effect::Pure) | None => Durability::Relaxed,
     }
 }

@@ -20,6 +20,7 @@ use crate::entropy::Entropy;
 use crate::store::Store;
 
 pub use claim::Claim;
+pub use claim_step::Asked;
 pub use continuing::Continued;
 pub use note::{LogLevel, LogLine, LogPage, LogStream};
 pub use refusal::Refusal;
@@ -53,6 +54,11 @@ const CONFLICT_TRIES: usize = 16;
 impl Queue {
     pub fn new(store: Store, entropy: Entropy) -> Self {
         Self { store, entropy, turns: turns::Turns::default() }
+    }
+
+    /// Whether the last claim of this owner left tasks because as many of their facet run as their `Limit` allows.
+    pub fn was_turned_away(&self, owner: &str) -> bool {
+        self.turns.was_turned_away(owner)
     }
 }
 

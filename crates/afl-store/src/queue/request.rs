@@ -64,6 +64,16 @@ impl Request {
         open.into_iter().filter(|open| self.admits(&open.bucket[prefix.len()..])).collect()
     }
 
+    /// Where the tasks of a bucket of one of the lists are while they are worked on. A list may have any name, also one
+    /// that looks as if needs followed.
+    pub(super) fn running_beside(&self, bucket: &str) -> String {
+        let of_list = |list| Some((list, bucket.strip_prefix(&bucket::tasks(list, ""))?));
+        let lists = self.lists.iter().map(String::as_str).filter_map(of_list);
+        let (list, end) =
+            lists.min_by_key(|(_, end)| end.len()).expect("tasks are taken from lists asked for");
+        bucket::running(list, bucket::name_and_needs(end).0)
+    }
+
     /// Whether tasks of a bucket are asked for, by the end of its name.
     fn admits(&self, end: &str) -> bool {
         let (name, mut needs) = bucket::name_and_needs(end);

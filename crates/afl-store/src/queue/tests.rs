@@ -19,7 +19,7 @@ use afl_engine::value::{Map, Value};
 use afl_engine::{ObjectType, attribute::Attributes};
 use serde_json::json;
 
-use super::{Claim, Continued, Names, Queue, Refusal, Request, Settled};
+use super::{Asked, Claim, Continued, Names, Queue, Refusal, Request, Settled};
 use crate::backend::{Backend, Change, Durability, Expect, Write};
 use crate::clock::{Clock, SimClock};
 use crate::entropy::Entropy;
@@ -78,6 +78,10 @@ impl World {
     }
 
     async fn ask(&self, number: u32, name: &str, policy: Policy) -> StepId {
+        self.ask_on("default", number, name, policy).await
+    }
+
+    async fn ask_on(&self, list: &str, number: u32, name: &str, policy: Policy) -> StepId {
         let id = StepId::root().child(Segment::Clause(0)).child(Segment::Statement(number));
         let now = self.clock.now();
         let step = Step {
@@ -114,7 +118,7 @@ impl World {
             name: name.into(),
             path: format!("W.s{number}"),
             state: TaskState::Pending,
-            task_list_name: "default".into(),
+            task_list_name: list.into(),
             created: now,
             turn: None,
             updated: now,
@@ -253,11 +257,34 @@ async fn the_task_of_one_step_is_claimed_within_the_limit_too() {
         let (queue, run) = (&world.queue, &world.run);
         async move { queue.claim_step(run, &step, &Request::new(Names::All, "agent")).await.unwrap() }
     };
-    let held = claim(first).await.expect("nobody runs");
-    assert_eq!(claim(second.clone()).await, None);
+    let held = claim(first.clone()).await.claim().expect("nobody runs");
+    assert_eq!(claim(second.clone()).await, Asked::Full);
+    assert_eq!(claim(first).await, Asked::NotGiven, "somebody has it");
     assert_eq!(world.task(&second).await.deliveries, 0);
     world.queue.complete(&held.ticket, &result()).await.unwrap();
-    assert!(claim(second).await.is_some());
+    assert!(claim(second).await.claim().is_some());
+}
+
+#[tokio::test]
+async fn a_limit_holds_on_a_list_of_any_name() {
+    let world = World::new().await;
+    let gpu = vec!["gpu".to_owned()];
+    let limited = Policy { limit: Some(1), needs: gpu.clone(), ..Policy::default() };
+    for (at, list) in (0..).zip(["plus+list", "in/parts", "all+@of/it"]) {
+        for number in 0..2 {
+            world.ask_on(list, 2 * at + number, "a.F", limited.clone()).await;
+        }
+        let lists = vec![list.to_owned()];
+        let request =
+            Request { lists, capabilities: gpu.clone(), max: 9, ..Request::new(Names::All, "agent") };
+        let claims = world.queue.claim(&request).await.unwrap();
+        assert_eq!(claims.len(), 1, "{list}");
+        assert_eq!(world.queue.claim(&request).await.unwrap(), [], "{list}");
+        assert!(world.queue.was_turned_away("agent"));
+        world.queue.complete(&claims[0].ticket, &result()).await.unwrap();
+        assert_eq!(world.queue.claim(&request).await.unwrap().len(), 1, "{list}");
+        assert!(!world.queue.was_turned_away("agent"));
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Whose turn it is: the most urgent tasks first, and names in turn where several have equally urgent ones.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -30,6 +30,8 @@ struct Served {
     streak: (String, u32),
     /// Who found that nothing waited, at the last look: others may ask for other things.
     rests: Option<String>,
+    /// Whose last claim met a limit that was reached.
+    turned_away: BTreeSet<String>,
 }
 
 /// After so many claims of one bucket the next task is expected there.
@@ -129,6 +131,18 @@ impl Turns {
 
     pub(super) fn nothing_waits(&self, owner: &str) {
         self.change(|served| served.rests = Some(owner.to_owned()));
+    }
+
+    pub(super) fn asks(&self, owner: &str) {
+        self.change(|served| served.turned_away.remove(owner));
+    }
+
+    pub(super) fn turned_away(&self, owner: &str) {
+        self.change(|served| served.turned_away.insert(owner.to_owned()));
+    }
+
+    pub(super) fn was_turned_away(&self, owner: &str) -> bool {
+        self.served.borrow().turned_away.contains(owner)
     }
 
     /// Where a task is likely to be, when nothing waited before: whatever has come since passes none that waited longer.

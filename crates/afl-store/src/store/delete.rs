@@ -10,6 +10,10 @@ use crate::record::Record;
 
 const PAGE: usize = 500;
 
+/// What belongs to a run, in the order in which it is deleted: the tasks first, so that nobody works for it, and at the
+/// end all that is left.
+const PARTS: [&str; 6] = [entity::TASKS, entity::EVENTS, entity::BLOBS, entity::PIECES, entity::STEPS, ""];
+
 impl Store {
     /// How many records a bucket holds, counted up to `most`.
     pub async fn count(&self, bucket: &str, most: usize) -> Result<usize, Error> {
@@ -40,25 +44,22 @@ impl Store {
     /// that can be deleted again.
     pub async fn delete_run(&self, run: &Run) -> Result<(), Error> {
         assert!(run.status.is_terminal(), "only what has ended is deleted");
-        for prefix in [entity::TASKS, entity::EVENTS, entity::BLOBS, entity::PIECES, entity::STEPS] {
-            loop {
-                let page = self.backend.scan(&self.scope_scan(&run.id, prefix)).await?;
-                let full = page.len() == PAGE;
-                // While its last write stands, nobody can have taken the run up again.
-                let mut writes = vec![self.unchanged(run).await?];
-                writes.extend(page.iter().map(delete));
-                self.write(writes, Durability::Relaxed).await?;
-                if !full {
-                    break;
-                }
-            }
+        // While its last write stands, nobody can have taken the run up again.
+        let unchanged = self.unchanged(run).await?;
+        for part in PARTS {
+            self.delete_part(&run.id, part, Some(&unchanged), Durability::Relaxed).await?;
         }
-        let mut writes =
-            self.backend.scan(&self.scope_scan(&run.id, "")).await?.iter().map(delete).collect::<Vec<_>>();
-        if let Some(key) = &run.idempotency_key {
+        let mut writes = Vec::new();
+        if let Expect::Version(_) = unchanged.expect
+            && let Some(key) = &run.idempotency_key
+        {
             let found = self.backend.get(&[self.idempotency_key(key)]).await?;
-            writes.extend(found.into_iter().flatten().map(|record| delete(&record)));
+            writes.extend(found.iter().flatten().map(delete));
         }
+        writes.push(match unchanged.expect {
+            Expect::Version(_) => Write { change: Change::Delete, ..unchanged },
+            Expect::Absent => unchanged,
+        });
         Ok(self.write(writes, Durability::Durable).await?)
     }
 
@@ -72,17 +73,8 @@ impl Store {
             let key = self.run_key(id, entity::task_record(&task.item.step_id));
             Write { key, expect: Expect::Version(task.version), change }
         };
-        for prefix in [entity::LOGS, entity::PIECES, entity::BLOBS, entity::EVENTS] {
-            loop {
-                let page = self.backend.scan(&self.scope_scan(id, prefix)).await?;
-                let full = page.len() == PAGE;
-                let mut writes = vec![own(Change::Keep)];
-                writes.extend(page.iter().map(delete));
-                self.write(writes, Durability::Relaxed).await?;
-                if !full {
-                    break;
-                }
-            }
+        for part in [entity::LOGS, entity::PIECES, entity::BLOBS, entity::EVENTS] {
+            self.delete_part(id, part, Some(&own(Change::Keep)), Durability::Relaxed).await?;
         }
         Ok(self.write(vec![own(Change::Delete)], Durability::Relaxed).await?)
     }
@@ -92,17 +84,33 @@ impl Store {
     /// for another run.
     pub async fn discard_run(&self, run: &RunId) -> Result<(), Error> {
         self.delete_keys_of(run).await?;
-        for prefix in [entity::TASKS, entity::EVENTS, entity::BLOBS, entity::PIECES, entity::STEPS, ""] {
-            loop {
-                let page = self.backend.scan(&self.scope_scan(run, prefix)).await?;
-                let full = page.len() == PAGE;
-                self.write(page.iter().map(delete).collect(), Durability::Durable).await?;
-                if !full {
-                    break;
-                }
+        for part in PARTS {
+            self.delete_part(run, part, None, Durability::Durable).await?;
+        }
+        let own = self.backend.get(&[self.run_key(run, entity::run_record())]).await?;
+        Ok(self.write(own.iter().flatten().map(delete).collect(), Durability::Durable).await?)
+    }
+
+    /// Deletes what has ids of this prefix, but not the run's own record, page by page, each on the condition.
+    async fn delete_part(
+        &self,
+        run: &RunId,
+        prefix: &str,
+        condition: Option<&Write>,
+        durability: Durability,
+    ) -> Result<(), Error> {
+        loop {
+            let page = self.backend.scan(&self.scope_scan(run, prefix)).await?;
+            let full = page.len() == PAGE;
+            let writes: Vec<Write> =
+                page.iter().filter(|record| record.key.id != entity::RUN).map(delete).collect();
+            if !writes.is_empty() {
+                self.write(condition.cloned().into_iter().chain(writes).collect(), durability).await?;
+            }
+            if !full {
+                return Ok(());
             }
         }
-        Ok(())
     }
 
     /// The run may be unreadable, so its key is found by looking at all of them.

@@ -55,7 +55,7 @@ impl Error {
     }
 
     /// Whether another release can read what this one cannot.
-    pub(crate) fn is_of_newer_release(&self) -> bool {
+    pub fn is_of_newer_release(&self) -> bool {
         matches!(
             self,
             Self::Unreadable { defect: Defect::Newer { .. }, .. }

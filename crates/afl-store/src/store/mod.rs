@@ -30,7 +30,7 @@ pub use entity::{run_record, step_record};
 pub use error::{Defect, Error};
 pub use inspect::{Inspected, Misplaced, Placement, Sort, step_of_record};
 pub use place::{Shelf, bucket};
-pub(crate) use place::{last_as_urgent, urgency};
+pub(crate) use place::{last_as_urgent, of_task as place_of, urgency};
 pub use query::{RunPage, StepPage, TaskPage};
 pub use read::{Found, Loaded};
 pub(crate) use scope::run_of;

@@ -61,12 +61,7 @@ pub mod bucket {
         (parts.next().unwrap_or(end), parts)
     }
 
-    /// Where the tasks of a bucket of [`TASKS`] are while they are worked on.
-    pub(crate) fn running_beside(tasks: &str) -> String {
-        let tasks = tasks.split(NEEDS).next().unwrap_or(tasks);
-        tasks.replacen(TASKS, RUNNING, 1)
-    }
-
+    /// Where the tasks of a list and a name are while they are worked on.
     pub fn running(list: &str, name: &str) -> String {
         format!("{RUNNING}{list}/{name}")
     }

@@ -39,6 +39,8 @@ pub enum Discarded {
     Gone,
     /// It can be read, so it stays.
     Readable,
+    /// A newer release can read it, so it stays.
+    Newer,
     Absent,
 }
 
@@ -74,8 +76,10 @@ impl Store {
         let key = self.shared_key(scope, id);
         let found = self.backend.get(std::slice::from_ref(&key)).await?.pop().flatten();
         let Some(record) = found else { return Ok(Discarded::Absent) };
-        if seal::opened(&record).is_ok() {
-            return Ok(Discarded::Readable);
+        match seal::opened(&record) {
+            Ok(_) => return Ok(Discarded::Readable),
+            Err(error) if error.is_of_newer_release() => return Ok(Discarded::Newer),
+            Err(_) => {}
         }
         let (expect, change) = (Expect::Version(record.version), Change::Delete);
         self.write(vec![Write { key, expect, change }], Durability::Durable).await?;

@@ -1,5 +1,7 @@
 //! What the typed store promises, on the memory backend.
 
+mod delete;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -77,7 +77,8 @@ async fn the_task_of_one_step_goes_to_who_may_have_it() {
     let needs = Policy { needs: vec!["gpu".to_owned()], ..Policy::default() };
     let step = wanting(&world, "host-1", needs).await;
     let gpu = vec!["gpu".to_owned()];
-    let claim = async |request: &Request| world.queue.claim_step(&world.run, &step, request).await.unwrap();
+    let claim =
+        async |request: &Request| world.queue.claim_step(&world.run, &step, request).await.unwrap().claim();
     assert_eq!(claim(&from("host-1")).await, None, "it has no gpu");
     assert_eq!(claim(&Request { capabilities: gpu.clone(), ..from("other") }).await, None);
     let names = Names::Only(vec!["a.G".to_owned()]);
