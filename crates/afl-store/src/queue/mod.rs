@@ -4,6 +4,7 @@ mod claim;
 mod claim_step;
 mod continuing;
 mod looks;
+mod matching;
 mod note;
 mod outcome;
 mod refusal;
@@ -21,6 +22,7 @@ use crate::store::Store;
 
 pub use claim::Claim;
 pub use continuing::Continued;
+pub use matching::{Matched, matched};
 pub use note::{LogLevel, LogLine, LogPage, LogStream};
 pub use refusal::Refusal;
 pub use request::{Handlers, Names, Request};
