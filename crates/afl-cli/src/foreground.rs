@@ -23,6 +23,7 @@ use crate::progress::{self, Listener, Progress, Talk, Told};
 use crate::shell::word;
 use crate::stop::{Signal, Stop};
 use crate::store::{self, Lifetime, Missing};
+use crate::telemetry::{self, Telemetry};
 
 #[derive(Args, Clone, Debug)]
 #[group(skip)]
@@ -40,6 +41,8 @@ pub(crate) struct Options {
     /// Print one JSON object with the run, its status, its outputs or its error
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    telemetry: telemetry::Options,
 }
 
 impl Options {
@@ -73,10 +76,11 @@ const GRACE: Duration = Duration::from_secs(3);
 /// A service and all that is around it while it drives one run.
 pub(crate) struct Foreground {
     pub(crate) service: Service,
-    /// The same without a listener, for what comes after.
+    /// The same without the logs of the program, for what comes after.
     quiet: Service,
     pub(crate) progress: Progress,
     told: Told,
+    telemetry: Telemetry,
     crew: Crew,
     stop: Stop,
     store: store::Options,
@@ -93,10 +97,11 @@ impl Foreground {
         color: Color,
     ) -> Self {
         let progress = Progress::new(if options.json { Talk::LogsOnly } else { Talk::Yes });
+        let (service, telemetry) = options.telemetry.begin(service, &progress, color);
         let quiet = service.clone();
         let (service, told) = progress::listen(service.starting_only());
         let (stop, store, options) = (Stop::on_signals(), store.clone(), options.clone());
-        Self { service, quiet, progress, told, crew, stop, store, options, color }
+        Self { service, quiet, progress, told, telemetry, crew, stop, store, options, color }
     }
 
     /// For a run that is there already, by what the user calls it.
@@ -126,11 +131,14 @@ impl Foreground {
     }
 
     /// Drives the run until it rests, then tells what came of it.
-    pub(crate) async fn drive(self, run: &RunId) -> Result<Exit, Failure> {
+    pub(crate) async fn drive(mut self, run: &RunId) -> Result<Exit, Failure> {
         self.answer_signals(run);
         let resume = self.resume(run);
         let lifetime = self.store.lifetime();
-        self.drive_to_rest(run, &resume).await.map_err(|failure| match lifetime {
+        let telemetry = std::mem::take(&mut self.telemetry);
+        let driven = self.drive_to_rest(run, &resume).await;
+        telemetry.finish().await;
+        driven.map_err(|failure| match lifetime {
             Lifetime::Kept => Failure::OfRun { run: run.clone(), resume, failure: Box::new(failure) },
             Lifetime::ThisCommand => failure,
         })

@@ -37,6 +37,7 @@ mod states;
 mod stop;
 mod store;
 mod stubs;
+mod telemetry;
 mod tree;
 mod unbegun;
 mod when;

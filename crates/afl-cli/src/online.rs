@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use afl_agents::worker::SCRIPT_TASK;
 use afl_engine::task::DEFAULT_TASK_LIST;
+use afl_runtime::agent::{Matched, matched};
 use afl_runtime::server::{Server, ServerStatus};
 use afl_runtime::{On, Service, Why};
 
@@ -44,23 +45,21 @@ impl Online {
 
     /// As its agents would decide: the exact name, or a short name that means no other facet.
     pub(crate) fn can_do(&self, facet: &str, list: &str, needs: &[String]) -> bool {
-        let short = short_of(facet);
         let gets = |server: &&Server| {
             server.task_lists.iter().any(|taken| taken == list)
                 && needs.iter().all(|need| server.capabilities.contains(need))
         };
         let can = |server: &Server| {
-            let has = |wanted: &str| server.handlers.iter().any(|name| name == wanted);
-            let is_clear = || server.handlers.iter().all(|name| name == short || short_of(name) != short);
+            let offers = server.handlers.iter().map(|name| (name.as_str(), ()));
+            let has = match matched(offers, facet) {
+                Matched::Exact(()) | Matched::Short(()) => true,
+                Matched::Ambiguous { .. } | Matched::Nobody => false,
+            };
             // Scripts need no handler.
-            facet == SCRIPT_TASK || has(facet) || (has(short) && is_clear())
+            facet == SCRIPT_TASK || has
         };
         self.0.iter().filter(gets).any(can)
     }
-}
-
-fn short_of(name: &str) -> &str {
-    name.rsplit('.').next().unwrap_or(name)
 }
 
 /// What to do about it.

@@ -8,9 +8,8 @@ use afl_engine::run::Counts;
 use afl_engine::task::Task;
 use afl_engine::time::Millis;
 use afl_engine::trace::{Trace, Tracing};
-use afl_runtime::{Service, Traced};
+use afl_runtime::{Listening, Service, Traced};
 use indicatif::{ProgressBar, ProgressStyle};
-use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::output;
@@ -96,11 +95,11 @@ fn spinner() -> ProgressBar {
 }
 
 /// What a service tells about its runs and nobody has seen yet.
-pub(crate) struct Told(mpsc::Receiver<Traced>);
+pub(crate) struct Told(Listening);
 
 pub(crate) fn listen(service: Service) -> (Service, Told) {
-    let (tell, told) = mpsc::channel(LOGS);
-    (service.traced(Tracing::LogsOnly, tell), Told(told))
+    let (service, told) = service.traced(Tracing::LogsOnly, LOGS);
+    (service, Told(told))
 }
 
 /// Shows what a service tells, from now on.
@@ -120,10 +119,7 @@ impl Listener {
 }
 
 async fn show(Told(mut told): Told, progress: Progress) {
-    let mut was_full = false;
-    while let Some(Traced { trace, .. }) = told.recv().await {
-        // Nobody waits for room: what came while there was none is lost.
-        was_full |= told.len() + 1 >= LOGS;
+    while let Some(Traced { trace, .. }) = told.next().await {
         match trace {
             Trace::Logged { path, values, .. } => {
                 let place = path.strip_suffix(LOG_STATEMENT).unwrap_or(&path);
@@ -135,13 +131,19 @@ async fn show(Told(mut told): Told, progress: Progress) {
             }
             Trace::IterationBegan { .. }
             | Trace::IterationEnded { .. }
+            | Trace::Rested { .. }
+            | Trace::Created { .. }
             | Trace::Transition { .. }
+            | Trace::Stayed { .. }
+            | Trace::Failed { .. }
             | Trace::Resolved { .. }
             | Trace::Published { .. } => {}
         }
     }
-    if was_full {
-        progress.print("more was logged at once than can be shown: some lines are missing");
+    // Nobody waits for room.
+    match told.take_missed() {
+        0 => {}
+        missed => progress.print(&format!("{missed} lines more were logged at once than can be shown")),
     }
 }
 

@@ -151,6 +151,18 @@ impl Segment {
         }
     }
 
+    /// The sibling of the same kind at this place.
+    #[must_use]
+    pub const fn beside(self, place: u32) -> Self {
+        match self {
+            Self::Clause(_) => Self::Clause(place),
+            Self::Catch => Self::Catch,
+            Self::Element(_) => Self::Element(place),
+            Self::Mixin(_) => Self::Mixin(place),
+            Self::Statement(_) => Self::Statement(place),
+        }
+    }
+
     fn push_onto(self, text: &mut String) {
         let (letter, number) = match self {
             Self::Clause(number) => ('b', Some(number)),

@@ -3,10 +3,16 @@
 
 use serde::Serialize;
 
+use crate::failure::Failure;
 use crate::id::StepId;
+use crate::object::ObjectType;
+use crate::run::RunStatus;
 use crate::state::State;
 use crate::value::Value;
 
+/// The work of a state begins with the record that leads into it ([`Created`](Trace::Created) or
+/// [`Transition`](Trace::Transition)) and ends with the next one of its step; a step that waits is
+/// [`Stayed`](Trace::Stayed), once for each time that it was looked at.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(tag = "trace", rename_all = "snake_case")]
 pub enum Trace {
@@ -15,22 +21,52 @@ pub enum Trace {
     },
     IterationEnded {
         iteration: u64,
+        /// How many records are not as they are stored.
         changed: usize,
+    },
+    /// A fixed point: nothing is active, which this last iteration found out.
+    Rested {
+        iteration: u64,
+        status: RunStatus,
+    },
+    Created {
+        step: StepId,
+        path: String,
+        object_type: ObjectType,
+        iteration: u64,
     },
     Transition {
         step: StepId,
+        path: String,
         from: State,
         to: State,
         iteration: u64,
     },
-    /// A statement's dependencies are complete.
+    /// The work of a state ended without a transition.
+    Stayed {
+        step: StepId,
+        path: String,
+        state: State,
+        iteration: u64,
+    },
+    /// The work of a state failed; the error says where that began, which may be in a step below.
+    Failed {
+        step: StepId,
+        path: String,
+        state: State,
+        error: Failure,
+        iteration: u64,
+    },
+    /// All that a statement or a block waited for is complete.
     Resolved {
-        block: StepId,
-        statement: u32,
+        step: StepId,
+        path: String,
+        waited_for: Vec<StepId>,
         iteration: u64,
     },
     Published {
         step: StepId,
+        path: String,
         event_type: String,
         iteration: u64,
     },
@@ -48,10 +84,29 @@ pub enum Trace {
     },
 }
 
-/// Whether to collect [`Trace`]s; `sys.log` is always told.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// Whether to collect [`Trace`]s.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Tracing {
+    /// What the program and its results give reason to say to people.
     #[default]
     LogsOnly,
     Full,
+}
+
+impl Tracing {
+    /// Whether who asked for this hears of it.
+    pub fn hears(self, trace: &Trace) -> bool {
+        match trace {
+            Trace::Logged { .. } | Trace::Undeclared { .. } => true,
+            Trace::IterationBegan { .. }
+            | Trace::IterationEnded { .. }
+            | Trace::Rested { .. }
+            | Trace::Created { .. }
+            | Trace::Transition { .. }
+            | Trace::Stayed { .. }
+            | Trace::Failed { .. }
+            | Trace::Resolved { .. }
+            | Trace::Published { .. } => self == Self::Full,
+        }
+    }
 }

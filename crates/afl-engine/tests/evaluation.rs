@@ -103,7 +103,7 @@ fn step_event_and_task_are_stored_under_the_documents_names() {
     assert_snapshot!(text);
 }
 
-// covers: RT-18-a, RT-18-b, RT-18-c, RT-18-d, EVT-5-d
+// covers: RT-18-a, RT-18-b, RT-18-c, RT-18-d
 #[test]
 fn every_transition_resolution_iteration_and_publication_is_told() {
     let (mut world, mut evaluation, _) = begin("billing_checkout");

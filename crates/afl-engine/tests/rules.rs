@@ -59,7 +59,7 @@ type Moves = Vec<(usize, State, State, u64)>;
 fn moves(world: &World) -> BTreeMap<String, Moves> {
     let mut moves: BTreeMap<String, Moves> = BTreeMap::new();
     for (at, trace) in world.traces.iter().enumerate() {
-        if let Trace::Transition { step, from, to, iteration } = trace {
+        if let Trace::Transition { step, from, to, iteration, .. } = trace {
             moves.entry(step.to_string()).or_default().push((at, *from, *to, *iteration));
         }
     }

@@ -10,8 +10,8 @@ pub use afl_engine::task::{DEFAULT_TASK_LIST, UNCERTAIN};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 pub use afl_store::queue::{
-    Asked, Claim, Continued, LogLevel, LogLine, LogPage, LogStream, Names, Refusal, Request, Settled, Swept,
-    Ticket,
+    Asked, Claim, Continued, LogLevel, LogLine, LogPage, LogStream, Matched, Names, Refusal, Request, Settled,
+    Swept, Ticket, matched,
 };
 
 use crate::drive::{Arrival, Work};
@@ -142,7 +142,7 @@ impl Service {
         Ok(swept)
     }
 
-    fn arrive_continued(&self, run: &RunId, continued: &Continued) {
+    pub(crate) fn arrive_continued(&self, run: &RunId, continued: &Continued) {
         match continued {
             Continued::Now(settled) => self.arrive(run, settled),
             Continued::Before => {}

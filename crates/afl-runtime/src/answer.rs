@@ -102,10 +102,13 @@ impl Service {
         let continued = match verdict {
             Verdict::Done(result) => {
                 self.check_result(run, task, result).await?;
-                self.continue_step(run, step, result).await?
+                self.queue.answer(run, step, Ok(result), &self.actor).await?
             }
-            Verdict::Failed { message } => self.fail_step(run, step, &given_up(message)).await?,
+            Verdict::Failed { message } => {
+                self.queue.answer(run, step, Err(&given_up(message)), &self.actor).await?
+            }
         };
+        self.arrive_continued(run, &continued);
         match continued {
             Continued::Now(_) => Ok(Try::Ended(Answered::Now)),
             Continued::Before => {

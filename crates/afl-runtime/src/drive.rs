@@ -19,7 +19,7 @@ use afl_store::store::{self, Defect, Found, blob_record, run_record, step_record
 
 use crate::error::Error;
 use crate::evaluator::Evaluator;
-use crate::service::{Service, Traced};
+use crate::service::Service;
 
 /// How often an evaluation is redone because others wrote meanwhile, before it is left for later.
 const REDOS: usize = 16;
@@ -246,18 +246,6 @@ impl Service {
             evaluation.supply_blob(hash, &text).map_err(|damage| damaged(&run, record, &damage))?;
         }
         Ok(())
-    }
-
-    /// Tells the listener what happened. Only what is stored is told, and nothing waits for it.
-    pub(crate) fn tell(&self, evaluation: &mut Evaluation) {
-        let traces = evaluation.drain_traces();
-        let Some(listener) = &self.traces else { return };
-        for trace in traces {
-            let run = evaluation.run().id.clone();
-            if listener.try_send(Traced { run, trace }).is_err() {
-                return;
-            }
-        }
     }
 }
 

@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use afl_engine::evaluation::{Budget, Options};
 use afl_engine::history::Actor;
-use afl_engine::id::RunId;
-use afl_engine::trace::{Trace, Tracing};
+use afl_engine::trace::Tracing;
 use afl_store::backend::Backend;
 use afl_store::collection::{Collection, Item};
 use afl_store::entropy::Entropy;
@@ -15,10 +14,11 @@ use afl_store::queue::Queue;
 use afl_store::record::Tenant;
 use afl_store::store::Store;
 use afl_store::watch::Watch;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use crate::plans::Plans;
 use crate::serve::Waker;
+use crate::telling::Listener;
 
 /// One tenant's runs in one store. Clones share everything.
 ///
@@ -31,7 +31,7 @@ pub struct Service {
     pub(crate) entropy: Entropy,
     pub(crate) plans: Arc<Plans>,
     pub(crate) options: Options,
-    pub(crate) traces: Option<mpsc::Sender<Traced>>,
+    pub(crate) listeners: Vec<Listener>,
     /// Who decides about tasks through it.
     pub(crate) actor: Actor,
     /// Set while this process drives runs.
@@ -47,13 +47,6 @@ enum Starts {
     ToRest,
     /// Who starts a run goes on with it.
     FirstCommit,
-}
-
-/// What the evaluator told about a run.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Traced {
-    pub run: RunId,
-    pub trace: Trace,
 }
 
 impl Service {
@@ -73,7 +66,7 @@ impl Service {
             entropy,
             plans: Arc::default(),
             options: Options { budget, tracing: Tracing::LogsOnly },
-            traces: None,
+            listeners: Vec::new(),
             actor: Actor::System,
             waker: watch::Sender::new(None),
             driven: Arc::default(),
@@ -91,13 +84,6 @@ impl Service {
     /// Whether somebody goes on with a run that is durable.
     pub(crate) fn is_gone_on_with(&self) -> bool {
         self.is_driven() || self.starts == Starts::FirstCommit
-    }
-
-    /// Tells a listener what the evaluator does. What it does not take in time is dropped: no listener can hold
-    /// a run up.
-    #[must_use]
-    pub fn traced(self, tracing: Tracing, to: mpsc::Sender<Traced>) -> Self {
-        Self { options: Options { tracing, ..self.options }, traces: Some(to), ..self }
     }
 
     /// The same service in the hands of somebody, who is named in the history of the tasks they decide about.

@@ -1,6 +1,8 @@
 //! Which registration a facet's work goes to (document 000 §3.4).
 
-use super::{DottedName, Registration};
+use afl_runtime::agent::{Matched, matched};
+
+use super::Registration;
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NoHandler {
@@ -19,26 +21,17 @@ pub fn find<'a>(
     registrations: impl IntoIterator<Item = &'a Registration>,
     facet: &str,
 ) -> Result<&'a Registration, NoHandler> {
-    let short = facet.rsplit('.').next().unwrap_or(facet);
-    let (mut fallback, mut namesake) = (None, None);
-    for registration in registrations {
-        let name = registration.facet_name.as_str();
-        if name == facet {
-            return Ok(registration);
-        }
-        if name == short {
-            fallback = Some(registration);
-        } else if DottedName::parse(name).is_some_and(|name| name.short() == short) {
-            namesake = Some(name);
-        }
+    let offers =
+        registrations.into_iter().map(|registration| (registration.facet_name.as_str(), registration));
+    match matched(offers, facet) {
+        Matched::Exact(registration) | Matched::Short(registration) => Ok(registration),
+        Matched::Ambiguous { short, other } => Err(NoHandler::ambiguous(facet, short, other)),
+        Matched::Nobody => Err(NoHandler::Unknown { facet: facet.to_owned() }),
     }
-    match (fallback, namesake) {
-        (Some(registration), None) => Ok(registration),
-        (Some(registration), Some(other)) => Err(NoHandler::Ambiguous {
-            facet: facet.to_owned(),
-            short: registration.facet_name.clone(),
-            other: other.to_owned(),
-        }),
-        (None, _) => Err(NoHandler::Unknown { facet: facet.to_owned() }),
+}
+
+impl NoHandler {
+    pub(crate) fn ambiguous(facet: &str, short: &str, other: &str) -> Self {
+        Self::Ambiguous { facet: facet.to_owned(), short: short.to_owned(), other: other.to_owned() }
     }
 }

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use afl_runtime::agent::{Matched, matched};
 use afl_runtime::{Service, SystemTask};
 
 use super::system;
 use crate::handler::{Call, Handler, Outcome, perform};
 use crate::hosts::Hosts;
-use crate::registration::{NoHandler, Registration, Topics, find};
+use crate::registration::{NoHandler, Registration, Topics};
 
 /// The task that a language host does for a script.
 pub const SCRIPT_TASK: &str = "afl:script";
@@ -71,48 +72,45 @@ impl Directory {
         if !self.admits(name) {
             return Err(unknown());
         }
-        if let Some(handler) = self.functions.get(name) {
-            return Ok(Hand::Function(handler.clone()));
+        match matched(self.offers(), name) {
+            Matched::Exact(offer) | Matched::Short(offer) => Ok(offer.hand()),
+            Matched::Ambiguous { short, other } => Err(NoHandler::ambiguous(name, short, other)),
+            Matched::Nobody => self.default.clone().map(Hand::Function).ok_or_else(unknown),
         }
-        let registered = find(&self.registrations, name);
-        match (registered, &self.hosts) {
-            (Ok(registration), Some(hosts)) if registration.facet_name == name => {
-                Ok(Hand::Registered(hosts.clone(), Box::new(registration.clone())))
-            }
-            (registered, hosts) => match (self.by_short_name(name)?, registered, hosts) {
-                (Some(handler), _, _) => Ok(Hand::Function(handler)),
-                (None, Ok(registration), Some(hosts)) => {
-                    Ok(Hand::Registered(hosts.clone(), Box::new(registration.clone())))
-                }
-                (None, Err(NoHandler::Unknown { .. }) | Ok(_), _) => {
-                    self.default.clone().map(Hand::Function).ok_or_else(unknown)
-                }
-                (None, Err(ambiguous @ NoHandler::Ambiguous { .. }), _) => Err(ambiguous),
-            },
-        }
+    }
+
+    /// A function goes before a registration of the same name.
+    fn offers(&self) -> impl Iterator<Item = (&str, Offer<'_>)> {
+        let functions =
+            self.functions.iter().map(|(name, handler)| (name.as_str(), Offer::Function(handler)));
+        let registered = self.hosts.iter().flat_map(|hosts| {
+            let offer = |registration| Offer::Registered(hosts, registration);
+            self.registrations.iter().map(move |it| (it.facet_name.as_str(), offer(it)))
+        });
+        functions.chain(registered)
     }
 
     fn admits(&self, name: &str) -> bool {
         self.topics.as_ref().is_none_or(|topics| topics.admit(name))
     }
-
-    /// A short name stands for every namespace, unless another namespace has a handler of its own by that name.
-    fn by_short_name(&self, name: &str) -> Result<Option<Arc<dyn Handler>>, NoHandler> {
-        let short = last_part(name);
-        let Some(handler) = self.functions.get(short) else { return Ok(None) };
-        match self.functions.keys().find(|other| *other != short && last_part(other) == short) {
-            Some(other) => Err(NoHandler::Ambiguous {
-                facet: name.to_owned(),
-                short: short.to_owned(),
-                other: other.clone(),
-            }),
-            None => Ok(Some(handler.clone())),
-        }
-    }
 }
 
-fn last_part(name: &str) -> &str {
-    name.rsplit('.').next().unwrap_or(name)
+/// A handler that is not taken yet.
+#[derive(Clone, Copy)]
+enum Offer<'a> {
+    Function(&'a Arc<dyn Handler>),
+    Registered(&'a Arc<Hosts>, &'a Registration),
+}
+
+impl Offer<'_> {
+    fn hand(self) -> Hand {
+        match self {
+            Self::Function(handler) => Hand::Function(handler.clone()),
+            Self::Registered(hosts, registration) => {
+                Hand::Registered(hosts.clone(), Box::new(registration.clone()))
+            }
+        }
+    }
 }
 
 impl Hand {

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use afl_agents::handler::{Call, Failure, FailureKind, blocking, concurrent};
+use afl_agents::registration::Registration;
 use afl_agents::worker::Profile;
+use afl_agents::{Hosts, HostsConfig};
 use afl_runtime::Millis;
 use afl_runtime::server::ServerState;
 use serde_json::json;
@@ -89,6 +91,12 @@ async fn a_short_name_does_the_work_of_any_namespace_and_a_qualified_one_of_no_n
     assert_eq!(other.poll_once().await.unwrap(), 0);
     let short = world.worker(Profile::Poller);
     short.register("ProcessPayment", blocking(|_| Ok(paid())));
+    // Wherever the other namespace has its handler, it is not clear whose work this is.
+    let torn =
+        world.worker(Profile::Poller).with_hosts(Arc::new(Hosts::new(HostsConfig::default()).unwrap()));
+    let torn = torn.with_registrations(vec![Registration::new("other.ProcessPayment", "builtin:echo")]);
+    torn.register("ProcessPayment", blocking(|_| Ok(paid())));
+    assert_eq!(torn.poll_once().await.unwrap(), 0);
     assert_eq!(short.poll_once().await.unwrap(), 1);
     assert_eq!(world.receipt(&run).await, "txn-12345");
 }

@@ -17,10 +17,12 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::handlers::{Given, Trouble};
 use crate::output;
+use crate::progress::{Progress, Talk};
 use crate::report::count;
 use crate::shown::{self, Moment};
 use crate::stop::Stop;
 use crate::store::{self, Lifetime, Missing};
+use crate::telemetry;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -81,6 +83,8 @@ pub(crate) struct Options {
     #[arg(long)]
     once: bool,
     #[command(flatten)]
+    telemetry: telemetry::Options,
+    #[command(flatten)]
     store: store::Options,
 }
 
@@ -95,6 +99,7 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
     let given = Given::read(&options.handlers).await?;
     let hosts = given.hosts(&options.roots)?;
     let service = options.store.open(Missing::Create).await?;
+    let (service, telemetry) = options.telemetry.begin(service, &Progress::new(Talk::LogsOnly), color);
     let (tell, told) = mpsc::channel(LINES);
     let worker = Worker::new(service, options.config())?
         .with_hosts(hosts.clone())
@@ -110,6 +115,7 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
     drop(worker);
     showing.await.expect("showing lines does not panic");
     hosts.close().await;
+    telemetry.finish().await;
     ended?;
     if !options.once {
         output::say("stopped\n");

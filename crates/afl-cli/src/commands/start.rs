@@ -12,7 +12,9 @@ use crate::failure::Failure;
 use crate::launch::{self, Shown};
 use crate::online::Online;
 use crate::output;
+use crate::progress::{Progress, Talk};
 use crate::store::{self, Lifetime, Missing};
+use crate::telemetry;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -37,6 +39,8 @@ pub(crate) struct Options {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    telemetry: telemetry::Options,
+    #[command(flatten)]
     store: store::Options,
 }
 
@@ -48,8 +52,11 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
     let shown = if options.json { Shown::Errors } else { Shown::All };
     let launch = options.launch.prepare(None, color, shown)?;
     let service = options.store.open(Missing::Create).await?;
+    let (service, telemetry) = options.telemetry.begin(service, &Progress::new(Talk::LogsOnly), color);
     let started =
-        if options.enqueue { launch.hand_over(&service).await? } else { launch.start(&service).await? };
+        if options.enqueue { launch.hand_over(&service).await } else { launch.start(&service).await };
+    telemetry.finish().await;
+    let started = started?;
     let is_new = match started.origin {
         Origin::New => true,
         Origin::Existing => false,

@@ -103,7 +103,7 @@ impl Evaluation {
         }
         let mut above = std::iter::successors(id.parent(), StepId::parent);
         match above.find(|it| self.known.step(it).is_some_and(Step::failed_by_event)) {
-            Some(above) => Err(Unanswerable::After { path: self.plan.readable(&self.run.workflow, &above) }),
+            Some(above) => Err(Unanswerable::After { path: self.path_of(&above) }),
             None => Ok(()),
         }
     }

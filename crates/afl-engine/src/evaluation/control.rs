@@ -51,6 +51,7 @@ impl Evaluation {
         self.run.ended = Some(self.now);
         self.run.iterations_now = 0;
         self.run_is_dirty = true;
+        self.trace_rest();
     }
 
     /// Does what was asked; `Missing` when it needs records first.
@@ -110,19 +111,20 @@ impl Evaluation {
     pub(super) fn reopen_step(&mut self, id: &StepId, work: Work<'_>) {
         let step = self.step(id);
         let failed_in = step.failed_in.expect("a step that failed says where");
+        let has_work = step.failed_by_event();
         let state = match failed_in {
-            State::End if step.failed_by_event() => {
+            State::End if has_work => {
                 // Its blocks are complete; when the new result is there, they are found so.
                 self.change(id).children = None;
                 State::EventTransmit
             }
             state => state,
         };
-        if self.step(id).failed_by_event() {
+        self.enter(id, state);
+        if has_work {
             self.send_again(id, work);
         }
         let step = self.change(id);
-        step.state = state;
         step.error = None;
         step.failed_in = None;
         step.ended = None;
@@ -151,7 +153,11 @@ impl Evaluation {
         task.error_kind = None;
         task.ended = None;
         match work {
-            Work::Again(by) => task.note(Move::Retried, by, "", now),
+            Work::Again(by) => {
+                task.note(Move::Retried, by, "", now);
+                let name = task.name.clone();
+                self.trace_publication(id, &name);
+            }
             Work::Told => {}
         }
         let step = self.change(id);
@@ -210,6 +216,7 @@ impl Evaluation {
         }
         if self.known.step(id).is_some_and(|step| !step.is_terminal()) {
             let failure = self.failure(id, FailureKind::Canceled.name(), "the run was canceled".to_owned());
+            self.trace_failure(id, &failure);
             let step = self.change(id);
             step.error = Some(failure);
             step.failed_in = Some(step.state);

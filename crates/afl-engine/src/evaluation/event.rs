@@ -104,7 +104,7 @@ impl Evaluation {
         let mut returns = BTreeMap::new();
         for (name, attribute) in result {
             let Some(parameter) = facet.result().iter().find(|parameter| parameter.name == name) else {
-                let path = self.plan.readable(&self.run.workflow, id);
+                let path = self.path_of(id);
                 self.traces.push(Trace::Undeclared { step: id.clone(), path, key: name });
                 continue;
             };
@@ -137,7 +137,7 @@ impl Evaluation {
             step_id: id.clone(),
             workflow_id: self.run.id.clone(),
             name: name.into(),
-            path: self.plan.readable(&self.run.workflow, id),
+            path: self.path_of(id),
             state: TaskState::Pending,
             task_list_name: list.into(),
             created: self.now,
@@ -159,9 +159,17 @@ impl Evaluation {
         self.known.events.put(id, event);
         self.known.tasks.put(id, task);
         self.change(id).event = Transmission::Sent;
-        let (step, event_type) = (id.clone(), name.to_owned());
-        self.trace(|run| Trace::Published { step, event_type, iteration: run.iterations });
+        self.trace_publication(id, name);
         Ok(())
+    }
+
+    pub(super) fn trace_publication(&mut self, id: &StepId, event_type: &str) {
+        self.trace(|it| Trace::Published {
+            step: id.clone(),
+            path: it.path_of(id),
+            event_type: event_type.to_owned(),
+            iteration: it.run.iterations,
+        });
     }
 
     /// Counts one more open task, and says where it stands in the queue.

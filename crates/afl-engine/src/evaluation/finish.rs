@@ -61,6 +61,7 @@ impl Evaluation {
 
     /// Starts the step's `catch`, or ends the step in `Error`.
     pub(super) fn fail(&mut self, id: &StepId, node: Node, failure: Failure) -> Verdict {
+        self.trace_failure(id, &failure);
         match self.start_catch(id, node, &failure) {
             Ok(Verdict::Park) => self.end_failed(id, failure),
             Ok(verdict) => return verdict,
@@ -69,6 +70,16 @@ impl Evaluation {
             Err(Stop::Missing) => unreachable!("creating a child reads nothing"),
         }
         Verdict::Park
+    }
+
+    pub(super) fn trace_failure(&mut self, id: &StepId, failure: &Failure) {
+        self.trace(|it| Trace::Failed {
+            step: id.clone(),
+            path: it.path_of(id),
+            state: it.step(id).state,
+            error: failure.clone(),
+            iteration: it.run.iterations,
+        });
     }
 
     fn start_catch(&mut self, id: &StepId, node: Node, failure: &Failure) -> Worked {
@@ -124,10 +135,16 @@ impl Evaluation {
         }
         let resolved = children.ready[before..].to_vec();
         self.wake_when_due(parent);
-        for statement in resolved {
-            let block = parent.clone();
-            self.trace(|run| Trace::Resolved { block, statement, iteration: run.iterations });
+        for place in resolved {
+            self.trace(|it| it.resolution(parent, node, segment.beside(place)));
         }
+    }
+
+    fn resolution(&self, parent: &StepId, node: Node, resolved: Segment) -> Trace {
+        let step = parent.child(resolved);
+        let deps = awaited(&self.plan, node, resolved).iter();
+        let waited_for = deps.map(|place| parent.child(resolved.beside(*place))).collect();
+        Trace::Resolved { path: self.path_of(&step), step, waited_for, iteration: self.run.iterations }
     }
 
     fn child_failed(&mut self, parent: &StepId, segment: Segment, failure: Failure) {
@@ -149,19 +166,32 @@ impl Evaluation {
 
 /// The siblings that waited for this child alone.
 fn released(plan: &Plan, node: Node, segment: Segment, children: &Children) -> Vec<u32> {
-    let is_free = |deps: &[u32]| deps.iter().all(|dep| children.done.contains(*dep));
+    let is_free = |place: &u32| {
+        awaited(plan, node, segment.beside(*place)).iter().all(|dep| children.done.contains(*dep))
+    };
     match segment {
         Segment::Statement(place) => {
             let block = plan.block_of(node).expect("statements stand in blocks");
-            let statement = |place: u32| plan.statement(block.statements[place as usize]);
-            let dependants = statement(place).dependants.iter().copied();
-            dependants.filter(|dependant| is_free(&statement(*dependant).deps)).collect()
+            let dependants = &plan.statement(block.statements[place as usize]).dependants;
+            dependants.iter().copied().filter(is_free).collect()
         }
         Segment::Clause(place) => {
-            let clauses = (0..).zip(plan.clauses(node)).map(|(at, clause)| (at, &plan.block(*clause).after));
-            let waiting = clauses.filter(|(_, after)| after.contains(&place) && is_free(after));
-            waiting.map(|(at, _)| at).collect()
+            let clauses = (0..).zip(plan.clauses(node));
+            let waiting = clauses.filter(|(_, clause)| plan.block(**clause).after.contains(&place));
+            waiting.map(|(at, _)| at).filter(is_free).collect()
         }
         Segment::Element(_) | Segment::Catch | Segment::Mixin(_) => Vec::new(),
+    }
+}
+
+/// The siblings that a child waits for, by place.
+fn awaited(plan: &Plan, node: Node, segment: Segment) -> &[u32] {
+    match segment {
+        Segment::Statement(place) => {
+            let block = plan.block_of(node).expect("statements stand in blocks");
+            &plan.statement(block.statements[place as usize]).deps
+        }
+        Segment::Clause(place) => &plan.block(plan.clauses(node)[place as usize]).after,
+        Segment::Element(_) | Segment::Catch | Segment::Mixin(_) => &[],
     }
 }

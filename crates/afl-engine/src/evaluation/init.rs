@@ -155,7 +155,7 @@ impl Evaluation {
     }
 
     fn log(&mut self, id: &StepId, values: Map<String, Value>) {
-        let path = self.plan.readable(&self.run.workflow, id);
+        let path = self.path_of(id);
         let logged = Trace::Logged { step: id.clone(), path, values: Value::Object(values.clone()) };
         self.traces.push(logged);
         for (name, value) in values {

@@ -200,6 +200,11 @@ impl Evaluation {
         &self.run
     }
 
+    /// When it advanced last.
+    pub fn now(&self) -> Millis {
+        self.now
+    }
+
     /// The version of the run's record that the next commit expects.
     pub fn run_version(&self) -> Option<u64> {
         self.run_version
@@ -262,7 +267,7 @@ impl Evaluation {
         self.run.iterations_now += 1;
         self.run.status = RunStatus::Running;
         self.run_is_dirty = true;
-        self.trace(|run| Trace::IterationBegan { iteration: run.iterations });
+        self.trace(|it| Trace::IterationBegan { iteration: it.run.iterations });
     }
 
     fn end_iteration(&mut self) {
@@ -275,12 +280,13 @@ impl Evaluation {
             }
         }
         let changed = self.known.writes();
-        self.trace(|run| Trace::IterationEnded { iteration: run.iterations, changed });
+        self.trace(|it| Trace::IterationEnded { iteration: it.run.iterations, changed });
     }
 
     /// Counts the last, empty iteration, by which the documents know a fixed point.
     fn rest(&mut self) {
-        if self.run.iterations_now > 0 {
+        let has_worked = self.run.iterations_now > 0;
+        if has_worked {
             self.run.iterations += 1;
             if self.run.iterations_per_run.len() < KEPT_RUNS {
                 self.run.iterations_per_run.push(self.run.iterations_now + 1);
@@ -291,6 +297,9 @@ impl Evaluation {
         if self.run.status == RunStatus::Running {
             self.run.status = RunStatus::Paused;
             self.run_is_dirty = true;
+        }
+        if has_worked {
+            self.trace_rest();
         }
     }
 
@@ -359,11 +368,20 @@ impl Evaluation {
         std::mem::take(&mut self.traces)
     }
 
-    fn trace(&mut self, trace: impl FnOnce(&Run) -> Trace) {
+    fn trace(&mut self, trace: impl FnOnce(&Self) -> Trace) {
         if self.options.tracing == Tracing::Full {
-            let trace = trace(&self.run);
+            let trace = trace(self);
             self.traces.push(trace);
         }
+    }
+
+    fn trace_rest(&mut self) {
+        self.trace(|it| Trace::Rested { iteration: it.run.iterations, status: it.run.status });
+    }
+
+    /// A step for people.
+    fn path_of(&self, id: &StepId) -> String {
+        self.plan.readable(&self.run.workflow, id)
     }
 
     pub fn supply_step(&mut self, id: StepId, stored: Option<Stored<Step>>) -> Result<(), Damage> {

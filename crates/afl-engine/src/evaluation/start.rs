@@ -125,6 +125,7 @@ impl Evaluation {
         }
         let entry = StepEntry { step: Arc::new(root), node: Node::Root(workflow) };
         evaluation.known.steps.create(StepId::root(), entry);
+        evaluation.trace_creation(&StepId::root(), ObjectType::Workflow);
         evaluation.activate(StepId::root());
         Ok(evaluation)
     }

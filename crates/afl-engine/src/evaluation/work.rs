@@ -54,6 +54,12 @@ impl Evaluation {
                 }
                 Ok(Verdict::Wait | Verdict::Park) => {
                     self.rest_step(id);
+                    self.trace(|it| Trace::Stayed {
+                        step: id.clone(),
+                        path: it.path_of(id),
+                        state,
+                        iteration: it.run.iterations,
+                    });
                     return Ok(());
                 }
                 Err(Stop::Missing) => return Err(Missing),
@@ -109,8 +115,13 @@ impl Evaluation {
     pub(super) fn enter(&mut self, id: &StepId, to: State) {
         let step = self.change(id);
         let from = std::mem::replace(&mut step.state, to);
-        let step = id.clone();
-        self.trace(|run| Trace::Transition { step, from, to, iteration: run.iterations });
+        self.trace(|it| Trace::Transition {
+            step: id.clone(),
+            path: it.path_of(id),
+            from,
+            to,
+            iteration: it.run.iterations,
+        });
     }
 
     /// Notes where a step stopped.
@@ -144,8 +155,18 @@ impl Evaluation {
         };
         self.known.steps.create(id.clone(), StepEntry { step: Arc::new(step), node });
         self.run.counts.steps += 1;
+        self.trace_creation(&id, object_type);
         self.queue.push_back(id);
         Ok(())
+    }
+
+    pub(super) fn trace_creation(&mut self, id: &StepId, object_type: ObjectType) {
+        self.trace(|it| Trace::Created {
+            step: id.clone(),
+            path: it.path_of(id),
+            object_type,
+            iteration: it.run.iterations,
+        });
     }
 
     /// Whether a child may stand so deep. A parent asks for its last child before it creates the first, because a
@@ -205,7 +226,7 @@ impl Evaluation {
     }
 
     pub(super) fn failure(&self, id: &StepId, kind: &str, message: String) -> Failure {
-        let path = self.plan.readable(&self.run.workflow, id);
+        let path = self.path_of(id);
         Failure { step: id.clone(), path, kind: kind.to_owned(), message }
     }
 }

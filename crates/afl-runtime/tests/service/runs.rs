@@ -4,7 +4,7 @@ use crate::world::{World, inc};
 use afl_engine::run::RunStatus;
 use afl_engine::state::State;
 use afl_runtime::agent::Refusal;
-use afl_runtime::{Again, Error, On, Origin, Reason, RunQuery};
+use afl_runtime::{Again, Error, Listening, On, Origin, Reason, RunQuery};
 use serde_json::json;
 
 // covers: SDK-2.1-a, SDK-2.1-b, SDK-2.2-b, SDK-2.2-e, SDK-2.3-a, SDK-2.3-b, EVT-8-b, RT-10.1-a, RT-10.2-a
@@ -259,22 +259,24 @@ async fn old_runs_are_collected_with_all_that_is_theirs() {
 
 // covers: RT-18-a, RT-18-b, RT-18-c, RT-18-d, RT-18-e
 #[tokio::test]
-async fn what_happens_is_told_and_a_listener_that_is_gone_changes_nothing() {
+async fn what_happens_is_told_and_a_listener_that_is_slow_or_gone_changes_nothing() {
     use afl_engine::trace::{Trace, Tracing};
 
     let World { service, clock, memory, faulty } = World::new();
-    let (teller, mut listener) = tokio::sync::mpsc::channel(1_000);
-    let world = World { service: service.traced(Tracing::Full, teller), clock, memory, faulty };
+    let (service, mut listener) = service.traced(Tracing::Full, 1_000);
+    let (service, slow) = service.traced(Tracing::Full, 1);
+    let (service, for_people) = service.traced(Tracing::LogsOnly, 1);
+    let world = World { service, clock, memory, faulty };
     let run = world.start("Two", json!({"n": 1})).await;
     let claims = world.claim(1).await;
     world.service.complete(&claims[0].ticket, &inc(&claims[0])).await.unwrap();
     world.service.turn().await.unwrap();
     let mut told = Vec::new();
-    while let Ok(traced) = listener.try_recv() {
-        assert_eq!(traced.run, run);
-        told.push(traced.trace);
-    }
-    let count = |sort: fn(&Trace) -> bool| told.iter().filter(|trace| sort(trace)).count();
+    listener.next_many(&mut told, 1_000).await;
+    assert!(told.iter().all(|traced| traced.run == run));
+    assert_eq!([&listener, &slow, &for_people].map(Listening::take_missed), [0, told.len() as u64 - 1, 0]);
+    assert_eq!(slow.take_missed(), 0, "they were counted");
+    let count = |sort: fn(&Trace) -> bool| told.iter().filter(|traced| sort(&traced.trace)).count();
     assert!(count(|trace| matches!(trace, Trace::Transition { .. })) > 0);
     assert!(count(|trace| matches!(trace, Trace::IterationEnded { .. })) > 0);
     assert!(count(|trace| matches!(trace, Trace::Resolved { .. })) > 0);

@@ -1,6 +1,6 @@
 //! Traps of the documents, and calls that come late, twice or in the wrong order.
 
-use afl_engine::id::{RunId, StepId};
+use afl_engine::id::{RunId, Segment, StepId};
 use afl_engine::run::RunStatus;
 use afl_runtime::agent::{Claim, Refusal};
 use afl_runtime::{Service, StartRequest, compile};
@@ -74,6 +74,61 @@ async fn f6_whatever_comes_first_counts_and_nothing_after_it_in_any_order() {
             }
         }
     }
+}
+
+/// The script of a facet, and that of a block; their steps wait for no event yet, or never.
+const SCRIPTS: &str = r#"
+namespace t {
+    event facet Prepared(n: Long) => (m: Long) script python "result['k'] = 1"
+
+    workflow W() => (m: Long)
+        andThen {
+            a = Prepared(n = 1)
+            yield W(m = a.m)
+        }
+        andThen script python "result['m'] = 0"
+}
+"#;
+
+// covers: XR-8, EVT-7-c, EVT-7-e, RT-12.1-b
+#[tokio::test]
+async fn xr8_a_script_is_settled_by_its_holder_and_never_by_continuing_the_step() {
+    let world = World::new();
+    let run = start(&world, SCRIPTS).await;
+    let step = world.step(&run, "W.a").await;
+    let block = StepId::root().child(Segment::Clause(1));
+    let early = json!({"m": 9}).as_object().unwrap().clone();
+    let claims = world.claim(10).await;
+    assert_eq!(claims.len(), 2);
+    let before = world.service.canonical(&run).await.unwrap();
+    for at in [&step, &block] {
+        let refused = world.service.continue_step(&run, at, &early).await.unwrap_err();
+        assert!(matches!(refused, Refusal::TooEarly { .. }), "{refused}");
+        let refused = world.service.fail_step(&run, at, &broken()).await.unwrap_err();
+        assert!(matches!(refused, Refusal::TooEarly { .. }), "{refused}");
+    }
+    assert_eq!(world.service.canonical(&run).await.unwrap(), before);
+
+    let script = claims.iter().find(|claim| claim.ticket.step == step).unwrap();
+    let prepared = json!({"k": 1}).as_object().unwrap().clone();
+    world.service.complete(&script.ticket, &prepared).await.unwrap();
+    // Its outcome is there, but the step is not at its event before that was taken in.
+    let refused = world.service.continue_step(&run, &step, &early).await.unwrap_err();
+    assert!(matches!(refused, Refusal::TooEarly { .. }), "{refused}");
+    world.service.turn().await.unwrap();
+    let sent = world.service.canonical(&run).await.unwrap();
+    let late = world.service.complete(&script.ticket, &prepared).await.unwrap_err();
+    assert!(matches!(late, Refusal::LeaseLost { .. }), "{late}");
+    assert_eq!(world.service.canonical(&run).await.unwrap(), sent);
+
+    let answer = json!({"m": 2}).as_object().unwrap().clone();
+    for _ in 0..2 {
+        world.service.continue_step(&run, &step, &answer).await.unwrap();
+    }
+    let block = claims.iter().find(|claim| claim.ticket.step == block).unwrap();
+    world.service.complete(&block.ticket, &json!({}).as_object().unwrap().clone()).await.unwrap();
+    world.service.turn().await.unwrap();
+    assert_eq!(world.outputs(&run).await, json!({"m": 2}));
 }
 
 async fn start(world: &World, program: &str) -> RunId {

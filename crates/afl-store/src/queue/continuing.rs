@@ -28,6 +28,15 @@ enum Told<'a> {
     Cancel(&'a EventError),
 }
 
+/// Which work of a step is meant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Meant {
+    /// That of its facet's event: nobody outside knows of a script.
+    Event,
+    /// Whatever it waits for, as a person sees it.
+    Any,
+}
+
 impl Queue {
     pub async fn continue_step(
         &self,
@@ -36,7 +45,7 @@ impl Queue {
         result: &Map<String, Value>,
         by: &Actor,
     ) -> Result<Continued, Refusal> {
-        self.tell(run, step, &Told::Result(result), by).await
+        self.tell(run, step, Meant::Event, &Told::Result(result), by).await
     }
 
     /// Whatever retries are declared: it is the end of the step.
@@ -47,12 +56,27 @@ impl Queue {
         error: &EventError,
         by: &Actor,
     ) -> Result<Continued, Refusal> {
-        self.tell(run, step, &Told::Error(error), by).await
+        self.tell(run, step, Meant::Event, &Told::Error(error), by).await
+    }
+
+    /// A person's word on what a step waits for, be it an event or a script.
+    pub async fn answer(
+        &self,
+        run: &RunId,
+        step: &StepId,
+        outcome: Result<&Map<String, Value>, &EventError>,
+        by: &Actor,
+    ) -> Result<Continued, Refusal> {
+        let told = match outcome {
+            Ok(result) => Told::Result(result),
+            Err(error) => Told::Error(error),
+        };
+        self.tell(run, step, Meant::Any, &told, by).await
     }
 
     /// Lets a step go on without its work, which nobody has begun.
     pub async fn skip(&self, run: &RunId, step: &StepId, by: &Actor) -> Result<Settled, Refusal> {
-        let continued = self.tell(run, step, &Told::Skip, by).await?;
+        let continued = self.tell(run, step, Meant::Any, &Told::Skip, by).await?;
         self.open(run, step, continued, SKIPPED).await
     }
 
@@ -64,7 +88,7 @@ impl Queue {
         error: &EventError,
         by: &Actor,
     ) -> Result<Settled, Refusal> {
-        let continued = self.tell(run, step, &Told::Cancel(error), by).await?;
+        let continued = self.tell(run, step, Meant::Any, &Told::Cancel(error), by).await?;
         self.open(run, step, continued, "canceled").await
     }
 
@@ -87,6 +111,7 @@ impl Queue {
         &self,
         run: &RunId,
         step: &StepId,
+        meant: Meant,
         told: &Told<'_>,
         by: &Actor,
     ) -> Result<Continued, Refusal> {
@@ -96,7 +121,7 @@ impl Queue {
             let at = self.store.step(run, step).await?;
             let work = self.store.work(run, step).await?;
             let record = work.run.ok_or_else(unknown)?;
-            match at.map(|step| standing(&step.item)).ok_or_else(too_early)? {
+            match at.map(|step| standing(&step.item, meant)).ok_or_else(too_early)? {
                 Standing::Before => return Err(too_early()),
                 Standing::Past => return Ok(Continued::Before),
                 Standing::There => {}
@@ -147,15 +172,16 @@ enum Standing {
     Past,
 }
 
-fn standing(step: &Step) -> Standing {
+fn standing(step: &Step, meant: Meant) -> Standing {
     let states = step.object_type.path().states();
     let place = |state| states.iter().position(|other| *other == state);
     match step.event {
         Transmission::Answered => Standing::Past,
         Transmission::Sent | Transmission::None if step.is_terminal() => Standing::Past,
-        Transmission::Sent => Standing::There,
-        // Its facet is no event facet, or it is not there yet.
+        Transmission::Sent if meant == Meant::Any || step.state == State::EventTransmit => Standing::There,
+        // Its facet is no event facet.
         Transmission::None if place(step.state) > place(State::EventTransmit) => Standing::Past,
-        Transmission::None => Standing::Before,
+        // It is not there yet, or waits for a script: that comes before the event of its facet, and a block has none.
+        Transmission::Sent | Transmission::None => Standing::Before,
     }
 }

@@ -7,6 +7,7 @@ use afl_engine::task::{DEFAULT_TASK_LIST, Task};
 use afl_engine::time::Millis;
 
 use super::looks::Open;
+use super::matching::{Matched, matched};
 use crate::store::bucket;
 
 /// What an agent asks for.
@@ -40,7 +41,8 @@ impl Request {
     }
 }
 
-/// Which facets an agent can do. A name without a dot stands for the facet of that name in every namespace.
+/// Which facets an agent can do. A name without a dot stands for the facet of that name in every namespace, as long as
+/// no other name of the agent says the same of one namespace.
 #[derive(Clone)]
 pub enum Names {
     All,
@@ -93,12 +95,13 @@ impl Request {
 }
 
 impl Names {
-    /// A qualified name admits only itself, so that no facet is done by the handler of a namesake.
     fn admit(&self, name: &str) -> bool {
-        let short = name.rsplit('.').next().unwrap_or(name);
         match self {
             Self::All => true,
-            Self::Only(names) => names.iter().any(|offered| offered == name || offered == short),
+            Self::Only(names) => match matched(names.iter().map(|offered| (offered.as_str(), ())), name) {
+                Matched::Exact(()) | Matched::Short(()) => true,
+                Matched::Ambiguous { .. } | Matched::Nobody => false,
+            },
             Self::Which(handler) => handler(name).is_some(),
         }
     }

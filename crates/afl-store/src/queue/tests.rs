@@ -219,6 +219,20 @@ async fn t11_a_name_matches_exactly_or_by_its_last_part_but_never_a_namesake() {
     assert_eq!(names(&world.claim(&["Ship"], 9).await), ["W.s3"]);
 }
 
+// covers: SDK-3.4-c
+#[tokio::test]
+async fn t11_a_short_name_is_no_handler_for_a_third_namespace_where_another_has_its_own() {
+    let world = World::new().await;
+    for (number, name) in [(1, "a.Pay"), (2, "b.Pay"), (3, "Pay")] {
+        world.ask(number, name, Policy::default()).await;
+    }
+    let claims = world.claim(&["Pay", "b.Pay"], 9).await;
+    let mut own = names(&claims);
+    own.sort_unstable();
+    assert_eq!(own, ["W.s2", "W.s3"]);
+    assert_eq!(names(&world.claim(&["Pay", "a.Refund"], 9).await), ["W.s1"]);
+}
+
 // covers: EVT-0-a
 #[tokio::test]
 async fn the_most_urgent_task_comes_first_then_the_oldest_whatever_its_name() {

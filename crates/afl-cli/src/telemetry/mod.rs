@@ -1,0 +1,139 @@
+//! `--telemetry`: what happens in runs, one JSON object on each line of a file (document 003 §18).
+//!
+//! A thread of its own writes it, so that nothing ever waits for the file. What the file refuses or is too slow for is
+//! counted and left out; when it takes lines again, one of them says how many are missing.
+
+mod sink;
+
+use std::ffi::OsString;
+use std::io::{Error, ErrorKind};
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use afl_engine::trace::Tracing;
+use afl_lang::render::Color;
+use afl_runtime::{Listening, Service};
+use clap::Args;
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use crate::color::{self, paint};
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::telemetry::sink::Sink;
+
+/// What the file may be behind; a long evaluation tells this much between two commits.
+const ROOM: usize = 65_536;
+/// How much is written at once.
+const BATCH: usize = 1_024;
+/// How long a command that is done waits for what is still to be written.
+const GRACE: Duration = Duration::from_secs(1);
+
+#[derive(Args, Clone, Debug, Default)]
+#[group(skip)]
+pub(crate) struct Options {
+    /// Add what happens in runs to this file, one JSON object on each line: iterations, steps that move from state to state,
+    /// resolved dependencies, published events, errors. What cannot be written is left out and counted, and runs go on
+    #[arg(
+        id = "telemetry",
+        long = "telemetry",
+        value_name = "FILE",
+        env = "AFL_TELEMETRY",
+        hide_env_values = true,
+        display_order = 810
+    )]
+    file: Option<OsString>,
+}
+
+impl Options {
+    /// The same service, which tells what it does from now on if that is wanted.
+    pub(crate) fn begin(&self, service: Service, progress: &Progress, color: Color) -> (Service, Telemetry) {
+        let Some(file) = self.file.as_ref().filter(|file| !file.is_empty()) else {
+            return (service, Telemetry::default());
+        };
+        let (service, told) = service.traced(Tracing::Full, ROOM);
+        let warn = Warn { file: file.into(), progress: progress.clone(), color };
+        let (end, asked) = oneshot::channel();
+        let (done, ended) = oneshot::channel();
+        let sink = Sink::new(warn.clone());
+        let write = move || {
+            write_until(told, asked, sink);
+            // Nobody may wait for it any more.
+            done.send(()).ok();
+        };
+        match thread::Builder::new().name("telemetry".to_owned()).spawn(write) {
+            Ok(_) => (service, Telemetry(Some(Writing { warn, end, ended }))),
+            Err(source) => {
+                warn.unwritable(source);
+                (service, Telemetry::default())
+            }
+        }
+    }
+}
+
+/// The writing of one command, if it writes any.
+#[derive(Default)]
+pub(crate) struct Telemetry(Option<Writing>);
+
+struct Writing {
+    warn: Warn,
+    /// Dropping it asks the thread to write what is there and to end.
+    end: oneshot::Sender<()>,
+    ended: oneshot::Receiver<()>,
+}
+
+impl Telemetry {
+    /// Waits a moment for the end of what was told.
+    pub(crate) async fn finish(self) {
+        let Some(Writing { warn, end, ended }) = self.0 else { return };
+        drop(end);
+        if timeout(GRACE, ended).await.is_err() {
+            warn.unwritable(Error::new(ErrorKind::TimedOut, "it takes too long"));
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Warn {
+    file: PathBuf,
+    progress: Progress,
+    color: Color,
+}
+
+impl Warn {
+    fn unwritable(&self, source: Error) {
+        let failure = Failure::Unwritable { name: self.file.display().to_string(), source };
+        let warning = paint("warning:", color::HELP, self.color);
+        self.progress.print(&format!("{warning} telemetry is not complete: {failure}"));
+    }
+}
+
+/// On a thread that may wait for the file as long as it likes.
+fn write_until(mut told: Listening, mut end: oneshot::Receiver<()>, mut sink: Sink) {
+    let runtime = match Builder::new_current_thread().build() {
+        Ok(runtime) => runtime,
+        Err(source) => return sink.warn.unwritable(source),
+    };
+    let mut batch = Vec::with_capacity(BATCH);
+    let mut is_open = true;
+    loop {
+        runtime.block_on(async {
+            tokio::select! {
+                () = told.next_many(&mut batch, BATCH) => {}
+                _ = &mut end, if is_open => {
+                    is_open = false;
+                    told.close();
+                    told.next_many(&mut batch, BATCH).await;
+                }
+            }
+        });
+        sink.lines.lost += told.take_missed();
+        sink.write(&batch);
+        if batch.is_empty() {
+            return;
+        }
+        batch.clear();
+    }
+}

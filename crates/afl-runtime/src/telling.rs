@@ -1,0 +1,96 @@
+//! Tells listeners what the evaluator did (document 003 §18).
+//!
+//! Only what is stored is told, and nothing waits for a listener: what it does not take in time is counted and left
+//! out.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use afl_engine::evaluation::{Evaluation, Options};
+use afl_engine::id::RunId;
+use afl_engine::time::Millis;
+use afl_engine::trace::{Trace, Tracing};
+use serde::Serialize;
+use tokio::sync::mpsc;
+
+use crate::service::Service;
+
+/// What the evaluator told about a run.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Traced {
+    /// When it was evaluated, by the store's clock.
+    pub time: Millis,
+    pub run: RunId,
+    #[serde(flatten)]
+    pub trace: Trace,
+}
+
+/// What a listener has not heard yet. Dropping it ends the listening.
+#[derive(Debug)]
+pub struct Listening {
+    told: mpsc::Receiver<Traced>,
+    missed: Arc<AtomicU64>,
+}
+
+impl Listening {
+    /// `None` when nobody is there any more who could tell something.
+    pub async fn next(&mut self) -> Option<Traced> {
+        self.told.recv().await
+    }
+
+    /// Waits for the next ones and adds all that are there, up to a limit; none are when nobody can tell any more.
+    pub async fn next_many(&mut self, batch: &mut Vec<Traced>, limit: usize) {
+        self.told.recv_many(batch, limit).await;
+    }
+
+    /// Hears nothing new from now on; what was told already is still there.
+    pub fn close(&mut self) {
+        self.told.close();
+    }
+
+    /// How many were left out since the last time this was asked.
+    pub fn take_missed(&self) -> u64 {
+        self.missed.swap(0, Ordering::Relaxed)
+    }
+}
+
+/// The service's end.
+#[derive(Clone, Debug)]
+pub(crate) struct Listener {
+    wants: Tracing,
+    to: mpsc::Sender<Traced>,
+    missed: Arc<AtomicU64>,
+}
+
+impl Listener {
+    fn tell(&self, traced: &Traced) {
+        match self.to.try_reserve() {
+            Ok(permit) => permit.send(traced.clone()),
+            Err(_) => {
+                self.missed.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+impl Service {
+    /// The same service with one more listener, who may be behind by so many.
+    #[must_use]
+    pub fn traced(mut self, wants: Tracing, room: usize) -> (Self, Listening) {
+        let (to, told) = mpsc::channel(room);
+        let missed = Arc::<AtomicU64>::default();
+        self.options = Options { tracing: self.options.tracing.max(wants), ..self.options };
+        self.listeners.push(Listener { wants, to, missed: Arc::clone(&missed) });
+        (self, Listening { told, missed })
+    }
+
+    pub(crate) fn tell(&self, evaluation: &mut Evaluation) {
+        for trace in evaluation.drain_traces() {
+            let (time, run) = (evaluation.now(), evaluation.run().id.clone());
+            let traced = Traced { time, run, trace };
+            for listener in self.listeners.iter().filter(|listener| listener.wants.hears(&traced.trace)) {
+                listener.tell(&traced);
+            }
+        }
+    }
+}
