@@ -3,84 +3,20 @@
 #[expect(dead_code, reason = "each test file uses a part of it")]
 mod world;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
 use afl_engine::evaluation::Advance;
 use afl_engine::event::{Event, EventState};
-use afl_engine::plan::Plan;
-use afl_engine::run::RunStatus;
+use afl_engine::id::StepId;
+use afl_engine::run::Active;
+use afl_engine::step::Transmission;
 use afl_engine::task::{Task, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::trace::Trace;
 use afl_engine::{ObjectType, State, Value};
 use serde_json::json;
-use world::{Case, World, answer, cases, options, plan_of, start};
-
-/// A case from its start to its end, or as far as its handlers take it.
-fn live(case: &Case) -> Option<(World, Arc<Plan>)> {
-    let status = case.data["expect"]["status"].as_str()?;
-    if status == "rejected" {
-        return None;
-    }
-    let plan = plan_of(&case.name, &case.text);
-    let named = case.data["workflow"].as_str().map(str::to_owned);
-    let workflow = named.or_else(|| plan.workflows().last().map(str::to_owned))?;
-    let full = plan.workflows().find(|name| name.ends_with(&*workflow))?.to_owned();
-    let inputs = case.data["inputs"].as_object().cloned().unwrap_or_default();
-    let mut evaluation = start(&plan, &full, inputs, options(1_000)).ok()?;
-    let mut world = World::default();
-    let mut attempts: BTreeMap<String, usize> = BTreeMap::new();
-    while world.drive(&mut evaluation) == RunStatus::Paused {
-        let mut answered = 0;
-        for id in world.pending() {
-            let name = world.task(&id).name.to_string();
-            let handlers = &case.data["handlers"];
-            let short = name.rsplit('.').next().unwrap_or(&name);
-            let handler = handlers.get(&name).or_else(|| handlers.get(short));
-            let Some(handler) = handler else { continue };
-            let attempt = attempts.entry(id.to_string()).or_default();
-            let outcome = answer(handler, &world.payload(&id), *attempt);
-            *attempt += 1;
-            world.settle(&id, outcome);
-            evaluation.arrive(id);
-            answered += 1;
-        }
-        if answered == 0 {
-            break;
-        }
-    }
-    Some((world, plan))
-}
-
-type Moves = Vec<(usize, State, State, u64)>;
-
-/// By step: when, from where, to where, in which iteration.
-fn moves(world: &World) -> BTreeMap<String, Moves> {
-    let mut moves: BTreeMap<String, Moves> = BTreeMap::new();
-    for (at, trace) in world.traces.iter().enumerate() {
-        if let Trace::Transition { step, from, to, iteration, .. } = trace {
-            moves.entry(step.to_string()).or_default().push((at, *from, *to, *iteration));
-        }
-    }
-    moves
-}
-
-fn one(name: &str) -> World {
-    let case = cases().into_iter().find(|case| case.name == name).expect("the case is there");
-    live(&case).expect("the case runs").0
-}
-
-/// When a step came into a state.
-fn when(world: &World, step: &str, state: State) -> usize {
-    let moves = moves(world);
-    let into = |(_, _, to, _): &&(usize, State, State, u64)| *to == state;
-    moves[step].iter().find(into).unwrap_or_else(|| panic!("{step} never was in {state}")).0
-}
-
-fn created_in(world: &World, step: &str) -> u64 {
-    moves(world)[step][0].3
-}
+use world::life::{created_in, live, moves, one, when};
+use world::{Case, World, cases, options, plan_of, start};
 
 // covers: RT-W2-a, RT-W4-a, RT-W4-b, RT-W4-c, RT-11-d, RT-4-c, RT-4-d, RT-11-c
 #[test]
@@ -110,6 +46,7 @@ fn every_step_of_every_case_goes_the_way_of_its_object_type_and_no_other() {
     }
     let expected = [
         ObjectType::VariableAssignment,
+        ObjectType::YieldAssignment,
         ObjectType::SchemaInstantiation,
         ObjectType::Workflow,
         ObjectType::AndThen,
@@ -152,7 +89,55 @@ fn mixins_end_before_the_event_is_sent_and_blocks_begin_after_it_was_answered() 
     assert!(checked > 0, "no event facet of the case has a block");
 }
 
-// covers: RT-7-d, RT-7-e, RT-5-c, RT-W8-a, RT-W8-b, RT-W7-a, EVT-4-a
+// covers: EVT-4-a
+#[test]
+fn within_an_iteration_a_step_is_worked_on_in_one_go() {
+    for case in cases() {
+        let Some((world, _)) = live(&case) else { continue };
+        let mut seen: BTreeSet<&StepId> = BTreeSet::new();
+        let mut last = None;
+        for trace in &world.traces {
+            match trace {
+                Trace::IterationBegan { .. } => (seen, last) = (BTreeSet::new(), None),
+                Trace::Transition { step, .. } if last != Some(step) => {
+                    assert!(seen.insert(step), "{}: {step} is taken up again", case.name);
+                    last = Some(step);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+// covers: RT-5-b
+#[test]
+fn what_is_worked_on_next_is_stored_and_has_neither_ended_nor_waits_for_an_event() {
+    let mut looked_at = 0;
+    for case in cases() {
+        if case.data["expect"]["status"] != "completed" {
+            continue;
+        }
+        let plan = plan_of(&case.name, &case.text);
+        let inputs = case.data["inputs"].as_object().cloned().unwrap_or_default();
+        let workflow = plan.workflows().last().expect("a workflow").to_owned();
+        // A commit for each iteration, so that each is seen.
+        let Ok(mut evaluation) = start(&plan, &workflow, inputs, options(1)) else { continue };
+        let mut world = World::default();
+        while world.drive_to_commit(&mut evaluation).is_none() {
+            for step in world.get::<Active>("active").map_or_else(Vec::new, |active| active.item.0) {
+                let stored = world.step(step.as_str());
+                assert!(!stored.is_terminal(), "{}: {step}", case.name);
+                assert_ne!(stored.event, Transmission::Sent, "{}: {step}", case.name);
+                looked_at += 1;
+            }
+        }
+        let resting = world.get::<Active>("active");
+        assert!(resting.is_none(), "{}: nothing more can be done, so nothing is active", case.name);
+    }
+    assert!(looked_at > 100, "only {looked_at} active steps were seen");
+}
+
+// covers: RT-7-d, RT-7-e, RT-5-c, RT-W8-b, RT-W7-a
 #[test]
 fn a_step_is_made_when_all_that_it_reads_is_complete_and_not_before() {
     let text = "facet V(v: Long)
@@ -180,14 +165,28 @@ fn a_step_is_made_when_all_that_it_reads_is_complete_and_not_before() {
         assert!(created_in(&world, reader) > created_in(&world, read));
     }
     assert_eq!(created_in(&world, b), created_in(&world, c), "what waits for nobody else runs together");
+    // The block begins with what is ready, and with that alone.
+    let ready = created_in(&world, "wb0");
+    let at_once: Vec<_> = [d, b, c, a].into_iter().filter(|step| created_in(&world, step) == ready).collect();
+    assert_eq!(at_once, [a]);
+    assert!(begun(a) > when(&world, "wb0", State::BlockExecutionBegin));
+    // A step whose facet has no body passes where blocks would be.
+    assert!(when(&world, a, State::StatementBlocksBegin) < when(&world, a, State::StatementBlocksEnd));
+    assert!(moves(&world).keys().all(|step| !step.starts_with(&format!("{a}b"))));
 }
 
-// covers: RT-8-b, RT-21.3-a
+// covers: RT-8.2-c, RT-8.2-d
 #[test]
-fn blocks_of_one_step_run_side_by_side() {
-    let world = one("spec_21_3");
-    let blocks = ["wb0", "wb1", "wb2"].map(|block| created_in(&world, block));
-    assert!(blocks.iter().all(|iteration| *iteration == blocks[0]), "{blocks:?}");
+fn a_block_at_the_call_takes_the_place_of_the_facets_own() {
+    let world = one("inline_block_replaces_facet_block");
+    let price: StepId = "wb0s0".parse().expect("an id");
+    let ids = moves(&world).into_keys().map(|id| id.parse::<StepId>().expect("an id"));
+    let within: Vec<StepId> = ids.filter(|id| id.parent().as_ref() == Some(&price)).collect();
+    let [block] = &within[..] else { panic!("one block, not {within:?}") };
+    let stored = world.step(block.as_str());
+    assert_eq!(stored.object_type, ObjectType::AndThen);
+    assert_eq!(&*stored.statement_id, "Order/0/p/0", "that of the statement, and not `Price/0`");
+    assert_eq!(world.value(&world.step("wb0s0").attributes.returns["total"].held), json!(42));
 }
 
 // covers: RT-W10-a, RT-22.2.1-b
@@ -221,16 +220,17 @@ fn an_argument_without_a_value_fails_its_step_where_arguments_are_computed() {
     assert!(when(&world, "w", State::InitEnd) < when(&world, "w", State::Error));
 }
 
-// covers: EVT-2-b, EVT-2-e, SDK-3.2-a, SDK-3.1-d, EVT-9-d
+// covers: EVT-2-b, EVT-2-c, SDK-3.2-a, SDK-3.1-d, EVT-9-d
 #[test]
 fn events_and_tasks_have_the_documents_states_and_a_list_does_not_change_an_event() {
     let names: Vec<&str> = EventState::ALL.iter().map(|state| state.name()).collect();
     let documented =
         ["event.Created", "event.Dispatched", "event.Processing", "event.Completed", "event.Error"];
     assert_eq!(names, documented);
-    let terminal: Vec<&str> =
-        EventState::ALL.iter().filter(|state| state.next().is_none()).map(|state| state.name()).collect();
-    assert_eq!(terminal, ["event.Completed", "event.Error"]);
+    for is_terminal in [EventState::is_terminal, |state: EventState| state.next().is_none()] {
+        let terminal = EventState::ALL.iter().filter(|state| is_terminal(**state)).map(|state| state.name());
+        assert_eq!(terminal.collect::<Vec<_>>(), ["event.Completed", "event.Error"]);
+    }
     // 000 has six; the seventh is that of 001, which counts as running.
     let tasks: Vec<&str> = TaskState::ALL.iter().map(|state| state.name()).collect();
     let sdk = ["pending", "running", "completed", "failed", "ignored", "canceled"];
@@ -275,7 +275,7 @@ fn what_an_agent_must_have_is_kept_in_order_and_must_have_a_name() {
     assert_eq!(task_of(r#"Needs(capabilities = ["a+b"])"#), None, "the step fails instead");
 }
 
-// covers: EVT-4-d, RT-8.3-d, RT-11.1-a
+// covers: EVT-4-d, RT-8.3-d, RT-11.1-a, SDK-2.1-a, SDK-2.1-b
 #[test]
 fn one_change_set_holds_all_that_is_new_and_names_are_found_in_the_whole_program() {
     let text = "namespace a { event facet Ping(n: Long) => (pong: Long) }
@@ -297,4 +297,7 @@ fn one_change_set_holds_all_that_is_new_and_names_are_found_in_the_whole_program
     let events: Vec<_> = changes.events().iter().map(|put| put.item.step_id.to_string()).collect();
     let tasks: Vec<_> = changes.tasks().iter().map(|put| put.item.step_id.to_string()).collect();
     assert_eq!((events, tasks), (vec!["wb0s0b0s0".to_owned()], vec!["wb0s0b0s0".to_owned()]));
+    let sent = changes.steps().iter().filter(|put| put.item.state == State::EventTransmit);
+    let sent: Vec<_> = sent.map(|put| (put.item.id.to_string(), put.item.event)).collect();
+    assert_eq!(sent, [("wb0s0b0s0".to_owned(), Transmission::Sent)], "the step that the task is of");
 }

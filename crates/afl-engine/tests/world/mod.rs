@@ -2,6 +2,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests read fixtures")]
 
+pub(crate) mod life;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -34,7 +36,9 @@ pub(crate) struct World {
     pub(crate) records: BTreeMap<String, (String, u64)>,
     pub(crate) blobs: BTreeMap<String, String>,
     pub(crate) commits: usize,
-    pub(crate) loads: usize,
+    /// How many records were read, and how many of them were tasks.
+    pub(crate) read: usize,
+    pub(crate) tasks_read: usize,
     pub(crate) largest_commit: usize,
     pub(crate) longest_active: usize,
     pub(crate) traces: Vec<Trace>,
@@ -90,23 +94,26 @@ impl World {
 
     /// Drives to the next commit; gives the status at the fixed point.
     pub(crate) fn drive_to_commit(&mut self, evaluation: &mut Evaluation) -> Option<RunStatus> {
+        let status = self.evaluate(evaluation);
+        self.commit(evaluation);
+        status
+    }
+
+    /// Supplies what is asked for until there is something to commit, and commits nothing.
+    pub(crate) fn evaluate(&mut self, evaluation: &mut Evaluation) -> Option<RunStatus> {
         loop {
             match evaluation.advance(Millis(2)) {
                 Advance::Need(wants) => self.supply(evaluation, wants),
-                Advance::Commit => {
-                    self.commit(evaluation);
-                    return None;
-                }
-                Advance::Rest => {
-                    self.commit(evaluation);
-                    return Some(evaluation.run().status);
-                }
+                Advance::Commit => return None,
+                Advance::Rest => return Some(evaluation.run().status),
             }
         }
     }
 
     fn supply(&mut self, evaluation: &mut Evaluation, wants: Wants) {
-        self.loads += 1;
+        let Wants { steps, events, tasks, blobs } = &wants;
+        self.read += steps.len() + events.len() + tasks.len() + blobs.len();
+        self.tasks_read += tasks.len();
         for id in wants.steps {
             let step = self.get::<Step>(&format!("s/{id}"));
             evaluation.supply_step(id, step).expect("the program has the step");
@@ -126,7 +133,17 @@ impl World {
     }
 
     pub(crate) fn commit(&mut self, evaluation: &mut Evaluation) {
-        let Some(changes) = evaluation.take_changes() else { return };
+        let conflicts = self.try_commit(evaluation);
+        assert!(conflicts.is_empty(), "{conflicts:?} were written by another");
+    }
+
+    /// Writes all, or nothing where others wrote meanwhile: then it says what they wrote.
+    pub(crate) fn try_commit(&mut self, evaluation: &mut Evaluation) -> Vec<String> {
+        let Some(changes) = evaluation.take_changes() else { return Vec::new() };
+        let conflicts = self.conflicts(&changes);
+        if !conflicts.is_empty() {
+            return conflicts;
+        }
         let records = 1 + changes.steps().len() + changes.events().len() + changes.tasks().len();
         self.largest_commit = self.largest_commit.max(records);
         self.longest_active = self.longest_active.max(changes.run().item.active);
@@ -134,6 +151,17 @@ impl World {
         self.traces.extend(evaluation.drain_traces());
         evaluation.committed();
         self.commits += 1;
+        conflicts
+    }
+
+    fn conflicts(&self, changes: &Changes) -> Vec<String> {
+        let steps = changes.steps().iter().map(|put| (format!("s/{}", put.item.id), put.version));
+        let events = changes.events().iter().map(|put| (format!("e/{}", put.item.step_id), put.version));
+        let tasks = changes.tasks().iter().map(|put| (format!("t/{}", put.item.step_id), put.version));
+        let run = std::iter::once(("run".to_owned(), changes.run().version));
+        let stored = |key: &String| self.records.get(key).map(|(_, version)| *version);
+        let expected = run.chain(steps).chain(events).chain(tasks);
+        expected.filter(|(key, version)| stored(key) != *version).map(|(key, _)| key).collect()
     }
 
     fn write(&mut self, changes: &Changes) {

@@ -1,14 +1,16 @@
 //! What the documents ask of a runtime's interface: who may do what, and what each call gives.
 
+use afl_engine::attribute::Held;
 use afl_engine::run::RunStatus;
+use afl_engine::state::State;
 use afl_engine::task::TaskState;
-use afl_runtime::agent::{Names, Request};
-use afl_runtime::{Arrival, Standing, Work};
+use afl_runtime::agent::{Names, Refusal, Request};
+use afl_runtime::{Arrival, Standing, StartRequest, Work, compile};
 use afl_store::backend::{Backend, Scan};
 use afl_store::record::{Record, Tenant};
 use serde_json::json;
 
-use crate::world::{World, inc};
+use crate::world::{World, answer, broken, inc};
 
 async fn records(world: &World, run: &afl_engine::id::RunId, prefix: &str) -> Vec<Record> {
     let scan = Scan::Scope {
@@ -21,7 +23,7 @@ async fn records(world: &World, run: &afl_engine::id::RunId, prefix: &str) -> Ve
     world.memory.scan(&scan).await.unwrap()
 }
 
-// covers: SDK-6.4-a, SDK-6.4-b, RT-10.1-b, RT-2-b, SDK-10.2-a, SDK-10.2-b
+// covers: SDK-6.4-a, SDK-6.4-b, RT-10.1-b, RT-2-b
 #[tokio::test]
 async fn driving_goes_to_the_next_fixed_point_and_says_where_that_is() {
     let world = World::new();
@@ -43,7 +45,7 @@ async fn driving_goes_to_the_next_fixed_point_and_says_where_that_is() {
     world.examine().await;
 }
 
-// covers: RT-16-a, RT-16-b, RT-16-c, RT-3-a
+// covers: RT-16-a, RT-16-b, RT-16-c
 #[tokio::test]
 async fn an_agent_changes_its_event_and_its_task_and_never_a_step() {
     let world = World::new();
@@ -97,4 +99,89 @@ async fn a_step_has_one_task_that_runs_once_at_a_time_and_is_free_again_when_it_
         world.service.fail(&held[0].ticket, &crate::world::broken()).await.unwrap();
     }
     assert_eq!(state().await, TaskState::Failed);
+}
+
+// covers: SDK-10.2-b, SDK-10.6-a
+#[tokio::test]
+async fn runs_that_are_driven_by_turns_come_out_as_each_does_alone() {
+    let works =
+        [("Two", json!({"n": 1})), ("Pairs", json!({"items": [5, 6, 7]})), ("Risky", json!({"n": 8}))];
+    let mut alone = Vec::new();
+    for (workflow, inputs) in works.clone() {
+        let world = World::new();
+        let run = world.start(workflow, inputs).await;
+        world.finish().await;
+        alone.push(world.service.canonical(&run).await.unwrap());
+    }
+    // Two processes over one store; the ids of the steps are the same in all runs.
+    let one = World::new();
+    let other = one.restarted();
+    let mut runs = Vec::new();
+    for (workflow, inputs) in works {
+        runs.push(one.start(workflow, inputs).await);
+    }
+    loop {
+        // One task of each, so that no run gets far before the others.
+        let claims = [one.claim(1).await, other.claim(1).await, one.claim(1).await].concat();
+        if claims.is_empty() {
+            break;
+        }
+        for (at, claim) in claims.iter().enumerate() {
+            let (answers, drives) = if at % 2 == 0 { (&one, &other) } else { (&other, &one) };
+            answer(&answers.service, claim).await;
+            let arrivals = vec![Arrival { step: claim.ticket.step.clone(), event: None }];
+            drives.service.drive_once(&Work { run: claim.ticket.run.clone(), arrivals }).await.unwrap();
+        }
+    }
+    for (run, alone) in runs.iter().zip(alone) {
+        assert_eq!(other.service.canonical(run).await.unwrap(), alone);
+    }
+    one.examine().await;
+}
+
+// covers: XR-8, SDK-6.2-a, SDK-6.2-b, SDK-6.3-b
+#[tokio::test]
+async fn a_step_is_continued_or_failed_from_outside_at_its_event_and_not_before() {
+    let program = "namespace t {
+        event facet Inc(n: Long) => (n: Long)
+        event facet Side(n: Long) => (k: Long)
+        facet Prepared(n: Long) => (k: Long) andThen { s = Side(n = $.n) yield Prepared(k = s.k) }
+        workflow Mixed() => (n: Long) andThen {
+            a = Inc(n = 1) with Prepared(n = 1) as prepared
+            b = Inc(n = a.n)
+            yield Mixed(n = b.n)
+        } }";
+    let world = World::with_power_cuts();
+    let hash = world.service.publish(&compile("t.afl", program).unwrap()).await.unwrap();
+    let run = world.service.start(StartRequest::new(hash)).await.unwrap().run;
+    let result = json!({"n": 2}).as_object().unwrap().clone();
+    let step = world.step(&run, "Mixed.a").await;
+    let at = async |step| world.service.store().step(&run, step).await.unwrap().unwrap().item;
+    assert_eq!(at(&step).await.state, State::MixinBlocksContinue);
+    let before = world.service.canonical(&run).await.unwrap();
+    let early = world.service.continue_step(&run, &step, &result).await.unwrap_err();
+    assert!(matches!(early, Refusal::TooEarly { .. }), "{early}");
+    let early = world.service.fail_step(&run, &step, &broken()).await.unwrap_err();
+    assert!(matches!(early, Refusal::TooEarly { .. }), "{early}");
+    assert_eq!(world.service.canonical(&run).await.unwrap(), before);
+
+    let side = world.claim(1).await.remove(0);
+    world.service.complete(&side.ticket, json!({"k": 1}).as_object().unwrap()).await.unwrap();
+    world.service.turn().await.unwrap();
+    assert_eq!(at(&step).await.state, State::EventTransmit);
+    world.service.continue_step(&run, &step, &result).await.unwrap();
+    world.memory.power_cut(9);
+    world.service.turn().await.unwrap();
+    let continued = at(&step).await;
+    assert_eq!(continued.state, State::Complete);
+    assert_eq!(continued.attributes.returns["n"].held, Held::Inline(json!(2)));
+
+    let next = world.step(&run, "Mixed.b").await;
+    world.service.fail_step(&run, &next, &broken()).await.unwrap();
+    world.memory.power_cut(9);
+    world.service.turn().await.unwrap();
+    let failed = at(&next).await;
+    assert_eq!((failed.state, failed.error.unwrap().message), (State::Error, "it broke".to_owned()));
+    assert_eq!(world.status(&run).await, RunStatus::Failed);
+    world.examine().await;
 }

@@ -1,14 +1,16 @@
 //! What holds when the store fails or the process dies, at every write of a whole life of a run.
 
 use crate::world::{World, answer, broken, inc};
+use afl_engine::attribute::Held;
 use afl_engine::id::RunId;
 use afl_engine::run::RunStatus;
+use afl_engine::state::State;
 use afl_engine::time::Millis;
-use afl_runtime::agent::{Names, Refusal, Request};
+use afl_engine::value::Map;
+use afl_runtime::agent::{Claim, Names, Refusal, Request, Ticket};
 use afl_runtime::doctor::{Promise, Remedy, Repair};
-use afl_runtime::{Error, Reason, StartRequest, Where};
+use afl_runtime::{Answered, Error, Reason, Service, StartRequest, Verdict, Where};
 use afl_store::fault::{Fault, Moment, Verb, at_write};
-use afl_store::record::Tenant;
 use serde_json::{Value, json};
 
 /// Programs that end in different ways.
@@ -157,7 +159,7 @@ async fn die(world: &World, request: &StartRequest) {
     }
 }
 
-// covers: SDK-10.1-a, XR-11
+// covers: SDK-10.1-a
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn f7_t3_siblings_that_finish_at_once_lose_no_update_and_make_no_step_twice() {
     let world = World::new();
@@ -177,6 +179,83 @@ async fn f7_t3_siblings_that_finish_at_once_lose_no_update_and_make_no_step_twic
     world.finish().await;
     assert_eq!(world.status(&run).await, RunStatus::Completed);
     assert_eq!(world.outputs(&run).await, json!({"sum": (1..=64).collect::<Vec<i64>>()}));
+    // The workflow, its block, and of each element a block, a step and a yield: none twice, none lost.
+    assert_eq!(world.run(&run).await.counts.steps, 2 + 64 * 3);
+    world.examine().await;
+}
+
+/// What is told of a step from outside while others evaluate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Told {
+    Completed,
+    Failed,
+    Continued,
+    FailedStep,
+    Answered,
+    /// A part of the result, and then the rest of it.
+    Updated,
+}
+
+const TOLD: [Told; 6] =
+    [Told::Completed, Told::Failed, Told::Continued, Told::FailedStep, Told::Answered, Told::Updated];
+
+/// By the element that it is of.
+fn told_of(claim: &Claim) -> Told {
+    TOLD[usize::try_from(claim.payload["n"].as_u64().unwrap()).unwrap() % TOLD.len()]
+}
+
+async fn tell(service: &Service, claim: &Claim) {
+    let (Ticket { run, step, .. }, result) = (&claim.ticket, inc(claim));
+    match told_of(claim) {
+        Told::Completed => drop(service.complete(&claim.ticket, &result).await.unwrap()),
+        Told::Failed => drop(service.fail(&claim.ticket, &broken()).await.unwrap()),
+        Told::Continued => drop(service.continue_step(run, step, &result).await.unwrap()),
+        Told::FailedStep => drop(service.fail_step(run, step, &broken()).await.unwrap()),
+        Told::Answered => {
+            let answered = service.answer(run, step, &Verdict::Done(result)).await.unwrap();
+            assert_eq!(answered, Answered::Now);
+        }
+        Told::Updated => {
+            service.update(&claim.ticket, &result).await.unwrap();
+            drop(service.complete(&claim.ticket, &Map::new()).await.unwrap());
+        }
+    }
+}
+
+// covers: XR-11
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn xr11_f7_nothing_that_is_told_while_others_evaluate_is_lost() {
+    let world = World::new();
+    let run = world.start("Fan", json!({"items": (0..60).collect::<Vec<i64>>()})).await;
+    let mut all = tokio::task::JoinSet::new();
+    for claim in world.claim(100).await {
+        let service = world.service.clone();
+        all.spawn(async move {
+            tell(&service, &claim).await;
+            drop(service.turn().await);
+            claim
+        });
+    }
+    let claims = all.join_all().await;
+    assert_eq!(claims.len(), 60);
+    world.finish().await;
+    let store = world.service.store();
+    for claim in claims {
+        let (n, told) = (&claim.payload["n"], told_of(&claim));
+        let step = store.step(&run, &claim.ticket.step).await.unwrap().unwrap().item;
+        match told {
+            Told::Failed | Told::FailedStep => assert_eq!(step.state, State::Error, "{n}: {told:?}"),
+            Told::Completed | Told::Continued | Told::Answered | Told::Updated => {
+                assert_eq!(step.state, State::Complete, "{n}: {told:?}");
+                assert_eq!(
+                    step.attributes.returns["n"].held,
+                    Held::Inline(inc(&claim)["n"].clone()),
+                    "{n}: {told:?}"
+                );
+            }
+        }
+    }
+    assert_eq!(world.status(&run).await, RunStatus::Failed);
 }
 
 #[tokio::test]
@@ -328,28 +407,14 @@ async fn g13_a_lost_step_stops_its_run_and_is_told_of() {
     world.examine().await;
 }
 
-/// As a store seals its records.
-fn checksum(key: &[&str], body: &[u8]) -> u32 {
-    let mut hasher = crc32fast::Hasher::new();
-    for part in key {
-        hasher.update(part.as_bytes());
-        hasher.update(&[0xff]);
-    }
-    hasher.update(body);
-    hasher.finalize()
-}
-
 #[tokio::test]
 async fn g13_what_does_not_fit_together_stops_its_run_alone() {
     let world = World::new();
     let [hurt, well] = [world.start("Two", json!({"n": 1})).await, world.start("Two", json!({"n": 1})).await];
-    // With a seal that fits, as after a mistake of the engine.
     world
-        .rewrite(&hurt.0, "s/wb0", |content| {
-            let body = String::from_utf8(content.body.clone()).unwrap();
-            assert!(body.contains(r#""open":1"#), "{body}");
-            content.body = body.replace(r#""open":1"#, r#""open":0"#).into_bytes();
-            content.seal.checksum = checksum(&[Tenant::LOCAL, &hurt.0, "s/wb0"], &content.body);
+        .falsify(&hurt.0, "s/wb0", |block| {
+            assert_eq!(block["children"]["open"], 1);
+            block["children"]["open"] = json!(0);
         })
         .await;
     for _ in 0..4 {
@@ -360,6 +425,9 @@ async fn g13_what_does_not_fit_together_stops_its_run_alone() {
     }
     assert_eq!(world.status(&well).await, RunStatus::Completed);
     assert_eq!(world.status(&hurt).await, RunStatus::Paused);
+    let report = world.service.doctor(Remedy::Tell).await.unwrap();
+    let [finding] = &report.findings[..] else { panic!("one finding, not {:?}", report.findings) };
+    assert_eq!((finding.promise, &finding.run, finding.path.as_str()), (Promise::AtomicStep, &hurt, "Two"));
 }
 
 #[tokio::test]

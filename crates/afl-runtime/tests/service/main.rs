@@ -4,6 +4,7 @@
 mod answering;
 mod clock;
 mod contract;
+mod doctor;
 mod fairness;
 mod faults;
 mod handed_over;

@@ -1,13 +1,16 @@
 //! What a service promises about runs, on memory with a simulated clock.
 
-use crate::world::{World, inc};
+use crate::world::{PROGRAM, World, inc};
+use afl_engine::attribute::Held;
 use afl_engine::run::RunStatus;
 use afl_engine::state::State;
-use afl_runtime::agent::Refusal;
-use afl_runtime::{Again, Error, Listening, On, Origin, Reason, RunQuery};
+use afl_runtime::agent::{Actor, Refusal};
+use afl_runtime::{
+    Again, Error, Listening, On, Origin, Reason, RunQuery, StartRequest, StepView, compile,
+};
 use serde_json::json;
 
-// covers: SDK-2.1-a, SDK-2.1-b, SDK-2.2-b, SDK-2.2-e, SDK-2.3-a, SDK-2.3-b, EVT-8-b, RT-10.1-a, RT-10.2-a
+// covers: SDK-2.2-b, SDK-2.2-e, SDK-2.3-a, SDK-2.3-b, EVT-8-b, RT-10.1-a, RT-10.2-a
 #[tokio::test]
 async fn a_run_pauses_for_work_and_goes_on_with_its_result() {
     let world = World::new();
@@ -83,6 +86,9 @@ async fn a_failed_step_fails_its_run_with_its_readable_path() {
     let world = World::new();
     let run = world.start("Risky", json!({"n": 1})).await;
     world.finish().await;
+    let step = world.step(&run, "Risky.b").await;
+    let failed = world.service.store().step(&run, &step).await.unwrap().unwrap().item;
+    assert_eq!((failed.state, failed.is_terminal()), (State::Error, true));
     let record = world.run(&run).await;
     assert_eq!(record.status, RunStatus::Failed);
     assert_eq!(record.error.unwrap().to_string(), "Risky.b: it broke");
@@ -286,7 +292,7 @@ async fn what_happens_is_told_and_a_listener_that_is_slow_or_gone_changes_nothin
     assert_eq!(world.outputs(&run).await, json!({"n": 3}));
 }
 
-// covers: RT-4-a, RT-4-b, RT-4-e, RT-4-f, RT-4-g, RT-12-a, RT-12-d, EVT-1-b, EVT-2-c, EVT-9-c
+// covers: RT-4-a, RT-4-b, RT-4-e, RT-4-f, RT-12-a, RT-12-d, EVT-1-b, EVT-9-c
 #[tokio::test]
 async fn an_event_walks_its_states_with_its_task_and_blocks_are_read_whole() {
     use afl_engine::event::EventState;
@@ -301,10 +307,18 @@ async fn an_event_walks_its_states_with_its_task_and_blocks_are_read_whole() {
     assert_eq!(state().await, (EventState::Dispatched, State::EventTransmit));
     let claims = world.claim(1).await;
     assert_eq!(state().await, (EventState::Processing, State::EventTransmit));
+    let begun = world.clock.now();
+    world.clock.advance(afl_engine::time::Millis(7_000));
     world.service.complete(&claims[0].ticket, &inc(&claims[0])).await.unwrap();
     assert_eq!(state().await, (EventState::Completed, State::EventTransmit));
     world.service.turn().await.unwrap();
     assert_eq!(state().await, (EventState::Completed, State::Complete));
+    // The event has the outcome, the task who worked, when and how long.
+    let view = world.service.steps(&run, Some(&step), None, 1).await.unwrap().steps.remove(0);
+    let (event, task) = (view.event.unwrap(), view.task.unwrap());
+    assert_eq!(event.result.unwrap()["n"], Held::Inline(json!(2)));
+    assert_eq!(task.holder(), Actor::Agent("agent".to_owned()));
+    assert_eq!((task.started, task.ended), (Some(begun), Some(world.clock.now())));
 
     let block = step.parent().unwrap();
     let of_block = world.service.steps(&run, Some(&block), None, 10).await.unwrap().steps;
@@ -312,4 +326,51 @@ async fn an_event_walks_its_states_with_its_task_and_blocks_are_read_whole() {
     assert_eq!(paths, ["Two", "Two.a", "Two.b"]);
     let first = world.service.iteration(&run, 1).await.unwrap();
     assert!(first.iter().any(|moved| moved.path == "Two.a" && moved.state == State::EventTransmit));
+}
+
+// covers: RT-4-g
+#[tokio::test]
+async fn the_blocks_of_a_step_are_read_by_its_id() {
+    let program = "namespace t { event facet Inc(n: Long) => (n: Long)
+        workflow W() => (n: Long, m: Long) andThen {
+            a = Inc(n = 1) andThen { yield Inc(n = 3) }
+            yield W(n = a.n)
+        } andThen {
+            b = Inc(n = 2)
+            yield W(m = b.n)
+        } }";
+    let world = World::new();
+    let hash = world.service.publish(&compile("blocks.afl", program).unwrap()).await.unwrap();
+    let run = world.service.start(StartRequest::new(hash)).await.unwrap().run;
+    world.finish().await;
+    for (path, expected) in [("W", &["wb0", "wb1"][..]), ("W.a", &["wb0s0b0"]), ("W.b", &[])] {
+        let container = world.step(&run, path).await;
+        let within = world.service.steps(&run, Some(&container), None, 100).await.unwrap().steps;
+        let is_of = |view: &&StepView| {
+            view.step.object_type.is_block() && view.id.parent().as_ref() == Some(&container)
+        };
+        let blocks: Vec<&str> = within.iter().filter(is_of).map(|view| view.id.as_str()).collect();
+        assert_eq!(blocks, expected, "{path}");
+    }
+}
+
+// covers: RT-20-a
+#[tokio::test]
+async fn g8_a_run_keeps_to_its_program_when_another_of_the_name_is_published() {
+    let world = World::new();
+    let run = world.start("Two", json!({"n": 1})).await;
+    let version = world.run(&run).await.workflow_version;
+    let changed = PROGRAM.replace("b = Inc(n = a.n)", "b = Inc(n = a.n * 100)");
+    let hash = world.service.publish(&compile("t.afl", &changed).unwrap()).await.unwrap();
+    assert_ne!(hash.to_string(), version);
+    // Another process reads the program of the run from the store.
+    let world = world.restarted();
+    world.finish().await;
+    assert_eq!(world.outputs(&run).await, json!({"n": 3}));
+    assert_eq!(world.run(&run).await.workflow_version, version);
+    let inputs = json!({"n": 1}).as_object().unwrap().clone();
+    let request = StartRequest { workflow: Some("Two".to_owned()), inputs, ..StartRequest::new(hash) };
+    let new = world.service.start(request).await.unwrap().run;
+    world.finish().await;
+    assert_eq!(world.outputs(&new).await, json!({"n": 201}));
 }

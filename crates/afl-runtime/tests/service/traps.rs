@@ -3,7 +3,7 @@
 use afl_engine::id::{RunId, Segment, StepId};
 use afl_engine::run::RunStatus;
 use afl_runtime::agent::{Claim, Refusal};
-use afl_runtime::{Service, StartRequest, compile};
+use afl_runtime::{Error, Service, StartRequest, Verdict, compile};
 use serde_json::{Value, json};
 
 use crate::world::{World, broken, inc};
@@ -14,20 +14,61 @@ enum Late {
     Fail,
     Continue,
     FailStep,
+    Answer,
     Cancel,
 }
 
-const LATE: [Late; 5] = [Late::Complete, Late::Fail, Late::Continue, Late::FailStep, Late::Cancel];
+const LATE: [Late; 6] =
+    [Late::Complete, Late::Fail, Late::Continue, Late::FailStep, Late::Answer, Late::Cancel];
+
+/// When the run is driven on what came first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Driven {
+    /// So that all the rest is late.
+    AtOnce,
+    /// So that the rest races it.
+    Later,
+}
+
+/// How the run ends, if it ends by this.
+fn end_by(late: Late) -> (RunStatus, Value) {
+    match late {
+        Late::Complete => (RunStatus::Completed, json!({"n": 40})),
+        Late::Continue => (RunStatus::Completed, json!({"n": 41})),
+        Late::Answer => (RunStatus::Completed, json!({"n": 42})),
+        Late::Fail | Late::FailStep => (RunStatus::Failed, json!({})),
+        Late::Cancel => (RunStatus::Canceled, json!({})),
+    }
+}
+
+/// Whether a call still changes a run that is to end as `by` says. A person may take a failure back; and a run that has
+/// its outcome but was not driven yet has not ended, so it can be canceled.
+fn counts_after(by: Late, driven: Driven, late: Late) -> bool {
+    match (by, late) {
+        (Late::Fail | Late::FailStep, Late::Answer) => true,
+        (by, Late::Cancel) => driven == Driven::Later && by != Late::Cancel,
+        (_, Late::Complete | Late::Fail | Late::Continue | Late::FailStep | Late::Answer) => false,
+    }
+}
 
 /// Whether it was accepted, as something new or as a repetition.
 async fn call(service: &Service, late: Late, run: &RunId, step: &StepId, held: &Claim) -> bool {
-    let result = json!({"n": 40}).as_object().unwrap().clone();
+    let result = end_by(late).1.as_object().unwrap().clone();
     let told = match late {
         Late::Complete => service.complete(&held.ticket, &result).await.map(drop),
         Late::Fail => service.fail(&held.ticket, &broken()).await.map(drop),
         Late::Continue => service.continue_step(run, step, &result).await.map(drop),
         Late::FailStep => service.fail_step(run, step, &broken()).await.map(drop),
-        Late::Cancel => return service.cancel(run).await.is_ok(),
+        Late::Answer => match service.answer(run, step, &Verdict::Done(result)).await {
+            Ok(_) => return true,
+            Err(Error::Unanswerable { .. }) => return false,
+            Err(other) => panic!("{other}"),
+        },
+        Late::Cancel => match service.cancel(run).await {
+            Ok(_) => return true,
+            Err(Error::Ended { .. }) => return false,
+            Err(other) => panic!("{other}"),
+        },
     };
     match told {
         Ok(()) => true,
@@ -42,38 +83,40 @@ async fn f6_whatever_comes_first_counts_and_nothing_after_it_in_any_order() {
     for first in LATE {
         for second in LATE {
             for third in LATE {
-                let world = World::new();
-                let run = world.start("One", json!({"n": 1})).await;
-                let step = world.step(&run, "One.a").await;
-                let held = world.claim(1).await.remove(0);
-                let when = format!("{first:?}, {second:?}, {third:?}");
-                assert!(call(&world.service, first, &run, &step, &held).await, "{when}");
-                // Driven at once, so that the rest is late, or only at the end, so that it races.
-                if third != first {
-                    world.service.turn().await.unwrap();
+                for driven in [Driven::AtOnce, Driven::Later] {
+                    late_calls(first, [second, third, second], driven).await;
                 }
-                let before = world.service.canonical(&run).await.unwrap();
-                for late in [second, third, second] {
-                    if late != Late::Cancel {
-                        call(&world.service, late, &run, &step, &held).await;
-                        assert_eq!(world.service.canonical(&run).await.unwrap(), before, "{when}: {late:?}");
-                    }
-                }
-                world.service.turn().await.unwrap();
-                let expected = match first {
-                    Late::Complete | Late::Continue => RunStatus::Completed,
-                    Late::Fail | Late::FailStep => RunStatus::Failed,
-                    Late::Cancel => RunStatus::Canceled,
-                };
-                assert_eq!(world.status(&run).await, expected, "{when}");
-                if second == Late::Cancel && first != Late::Cancel {
-                    world.service.cancel(&run).await.unwrap_err();
-                    assert_eq!(world.status(&run).await, expected, "{when}");
-                }
-                world.examine().await;
             }
         }
     }
+}
+
+async fn late_calls(first: Late, later: [Late; 3], mut driven: Driven) {
+    let when = format!("{first:?}, driven {driven:?}, then {later:?}");
+    let world = World::new();
+    let run = world.start("One", json!({"n": 1})).await;
+    let step = world.step(&run, "One.a").await;
+    let held = world.claim(1).await.remove(0);
+    assert!(call(&world.service, first, &run, &step, &held).await, "{when}");
+    if driven == Driven::AtOnce {
+        world.service.turn().await.unwrap();
+    }
+    let mut by = first;
+    for late in later {
+        let before = world.service.canonical(&run).await.unwrap();
+        let is_accepted = call(&world.service, late, &run, &step, &held).await;
+        let after = world.service.canonical(&run).await.unwrap();
+        if counts_after(by, driven, late) {
+            assert!(is_accepted && after != before, "{when}: {late:?} counts");
+            // Whoever answers a failure or cancels evaluates as well.
+            (by, driven) = (late, Driven::AtOnce);
+        } else {
+            assert_eq!(after, before, "{when}: {late:?} comes too late");
+        }
+    }
+    world.service.turn().await.unwrap();
+    assert_eq!((world.status(&run).await, world.outputs(&run).await), end_by(by), "{when}");
+    world.examine().await;
 }
 
 /// The script of a facet, and that of a block; their steps wait for no event yet, or never.
@@ -152,7 +195,10 @@ async fn t8_a_step_may_use_one_that_is_written_below_it_but_not_itself() {
     assert_eq!(world.outputs(&run).await, json!({"n": 4}));
     let circle = forward.replace("n = 1", "n = c.n");
     let error = compile("circle.afl", &circle).unwrap_err().to_string();
-    assert!(error.contains('a') && error.contains("AFL"), "{error}");
+    let [code, message] = ["AFL0405", "these steps wait for one another: c → b → a → c"];
+    assert!(error.contains(code) && error.contains(message), "{error}");
+    // Where the circle is: the step that is written first.
+    assert!(error.contains("circle.afl:3:13"), "{error}");
 }
 
 // covers: RT-15-a, RT-15-b, RT-15-d

@@ -77,15 +77,9 @@ impl World {
         &self.queue.store
     }
 
-    async fn ask(&self, number: u32, name: &str, policy: Policy) -> StepId {
-        self.ask_on("default", number, name, policy).await
-    }
-
-    async fn ask_on(&self, list: &str, number: u32, name: &str, policy: Policy) -> StepId {
-        let id = StepId::root().child(Segment::Clause(0)).child(Segment::Statement(number));
-        let now = self.clock.now();
-        let step = Step {
-            id: id.clone(),
+    fn step(&self, number: u32, name: &str) -> Step {
+        Step {
+            id: StepId::root().child(Segment::Clause(0)).child(Segment::Statement(number)),
             object_type: ObjectType::VariableAssignment,
             statement_id: "s".into(),
             facet_name: name.into(),
@@ -98,10 +92,27 @@ impl World {
             error: None,
             failed_in: None,
             caught: None,
-            created: now,
+            created: self.clock.now(),
             ended: None,
             rests: Vec::new(),
-        };
+        }
+    }
+
+    /// A step that has sent nothing out.
+    async fn on_its_way(&self, number: u32, state: State) -> StepId {
+        let step = Step { state, event: Transmission::None, ..self.step(number, "a.F") };
+        let write = self.store().put(&self.run, &step, Expect::Absent, self.clock.now());
+        self.store().write(vec![write], Durability::Durable).await.unwrap();
+        step.id
+    }
+
+    async fn ask(&self, number: u32, name: &str, policy: Policy) -> StepId {
+        self.ask_on("default", number, name, policy).await
+    }
+
+    async fn ask_on(&self, list: &str, number: u32, name: &str, policy: Policy) -> StepId {
+        let step = self.step(number, name);
+        let (id, now) = (step.id.clone(), self.clock.now());
         let event = Event {
             step_id: id.clone(),
             state: EventState::Created,
@@ -318,7 +329,7 @@ async fn g13_more_unreadable_tasks_than_a_round_looks_at_hide_none_that_can_be_r
     assert_eq!(world.task(&last).await.state, TaskState::Pending);
 }
 
-// covers: SDK-2.2-c, EVT-1-c, EVT-2-d, EVT-7-b
+// covers: SDK-2.2-c, EVT-1-c, EVT-7-b
 #[tokio::test]
 async fn t2_g2_an_outcome_is_one_durable_commit_of_task_event_and_wake_up() {
     let world = World::new().await;
@@ -433,7 +444,7 @@ async fn g4_work_that_must_happen_at_most_once_is_claimed_durably_and_not_repeat
     assert_eq!(world.event(&step).await.error.unwrap().kind, "uncertain");
 }
 
-// covers: SDK-2.2-d, SDK-6.1-b, SDK-6.1-d
+// covers: SDK-2.2-d, SDK-6.1-b, SDK-6.1-d, EVT-1-d
 #[tokio::test]
 async fn declared_retries_wait_their_time_and_no_others_happen() {
     let world = World::new().await;
@@ -441,7 +452,8 @@ async fn declared_retries_wait_their_time_and_no_others_happen() {
     let claim = world.one().await;
     world.queue.fail(&claim.ticket, &error()).await.unwrap();
     assert_eq!(world.task(&plain).await.state, TaskState::Failed);
-    assert_eq!(world.event(&plain).await.error, Some(error()));
+    let event = world.event(&plain).await;
+    assert_eq!((event.state, event.error), (EventState::Error, Some(error())));
 
     let retry = Retry { max: 3, backoff_ms: Millis(100), factor: 2.0, max_backoff_ms: Millis(150) };
     let step = world.ask(2, "a.F", Policy { retry: Some(retry), ..Policy::default() }).await;
@@ -503,14 +515,24 @@ async fn f6_a_late_result_of_a_canceled_run_is_refused_by_name() {
     assert_eq!(refusal.to_string(), "`W.s1` of run r was canceled: stop and drop the result");
 }
 
-// covers: XR-8, EVT-7-d, SDK-6.2-a, SDK-6.3-a, SDK-6.3-b
+// covers: XR-8, EVT-7-d, SDK-6.3-a
 #[tokio::test]
 async fn xr8_continuing_is_refused_before_the_event_and_a_no_op_past_it() {
     let world = World::new().await;
     let step = world.ask(1, "a.F", Policy::default()).await;
-    let early = StepId::root().child(Segment::Clause(0)).child(Segment::Statement(9));
-    let refusal = world.queue.continue_step(&world.run, &early, &result(), &Actor::System).await.unwrap_err();
-    assert!(matches!(refusal, Refusal::TooEarly { .. }), "{refusal}");
+    let absent = StepId::root().child(Segment::Clause(0)).child(Segment::Statement(9));
+    let stored = world.on_its_way(8, State::MixinBlocksContinue).await;
+    for early in [&absent, &stored] {
+        let (run, by) = (&world.run, &Actor::System);
+        let continued = world.queue.continue_step(run, early, &result(), by).await.unwrap_err();
+        assert!(matches!(continued, Refusal::TooEarly { .. }), "{continued}");
+        let failed = world.queue.fail_step(run, early, &error(), by).await.unwrap_err();
+        assert!(matches!(failed, Refusal::TooEarly { .. }), "{failed}");
+    }
+    // A step that sends nothing out goes past its event by itself.
+    let past = world.on_its_way(7, State::StatementBlocksContinue).await;
+    let continued = world.queue.continue_step(&world.run, &past, &result(), &Actor::System).await.unwrap();
+    assert_eq!(continued, Continued::Before);
 
     let claim = world.one().await;
     let continued = world.queue.continue_step(&world.run, &step, &result(), &Actor::System).await.unwrap();
@@ -581,6 +603,7 @@ async fn claimers_at_the_same_time_never_get_the_same_task() {
     assert_eq!(all.len(), 200);
 }
 
+mod events;
 mod moves;
 mod notifying;
 mod noting;

@@ -75,20 +75,23 @@ async fn runs_are_listed_newest_first_over_all_their_shelves() {
     assert_eq!(failed.runs.len(), 3);
 }
 
-// covers: RT-17-a, RT-17-b
+// covers: RT-17-b
 #[tokio::test]
 async fn f12_a_flipped_byte_or_a_newer_version_names_its_run_and_stops_no_other() {
     let store = store(LIMITS);
-    for id in ["good", "flipped", "newer"] {
+    for id in ["good", "flipped", "newer form", "newer rules"] {
         keep(&store, &run(id, RunStatus::Paused, 1)).await;
     }
-    for (id, defect) in [("flipped", Defect::Checksum), ("newer", Defect::Newer { found: 2, known: 1 })] {
+    let newer = Defect::Newer { found: 2, known: 1 };
+    for (id, defect) in [("flipped", Defect::Checksum), ("newer form", newer.clone()), ("newer rules", newer)]
+    {
         let run_id = RunId(id.into());
         let mut write = store.put(&run_id, &run(id, RunStatus::Paused, 1), Expect::Version(1), Millis(0));
         let Change::Put(content) = &mut write.change else { unreachable!("a put is a put") };
-        match defect {
-            Defect::Checksum => content.body[10] ^= 1,
-            _ => content.seal.schema = 2,
+        match id {
+            "flipped" => content.body[10] ^= 1,
+            "newer form" => content.seal.schema += 1,
+            _ => content.seal.runtime += 1,
         }
         store.write(vec![write], Durability::Durable).await.unwrap();
         let error = store.run(&run_id).await.unwrap_err();
@@ -100,7 +103,7 @@ async fn f12_a_flipped_byte_or_a_newer_version_names_its_run_and_stops_no_other(
     }
     let page = store.runs(&Shelf::ALL, None, 10).await.unwrap();
     assert_eq!(page.runs.len(), 1);
-    assert_eq!(page.unreadable.len(), 2);
+    assert_eq!(page.unreadable.len(), 3);
 }
 
 #[tokio::test]
