@@ -39,6 +39,12 @@ pub trait Backend: Send + Sync + fmt::Debug {
 
     /// Wakes whoever waits on it after records came into a bucket with this prefix. It may wake for nothing.
     fn watch(&self, tenant: &Tenant, prefix: &str) -> Watch;
+
+    /// What is wrong with how the store keeps all its records, such as an index that lacks one, as far as it can tell by
+    /// itself: each with what to do.
+    async fn flaws(&self) -> Result<Vec<String>, StoreError> {
+        Ok(Vec::new())
+    }
 }
 
 /// How much a batch may hold. A caller keeps to it; a backend refuses more.

@@ -76,6 +76,8 @@ pub enum Repair {
     Done,
     /// Only a person can decide.
     ByHand,
+    /// Only whoever keeps the store can.
+    OfStore,
 }
 
 impl Service {
@@ -91,9 +93,11 @@ impl Service {
             }
             match scopes.last() {
                 Some(last) if scopes.len() == PAGE => after.clone_from(last),
-                Some(_) | None => return Ok(report),
+                Some(_) | None => break,
             }
         }
+        self.examine_store(&mut report).await?;
+        Ok(report)
     }
 
     async fn examine_any(&self, report: &mut Report, scope: &str, remedy: Remedy) -> Result<(), Error> {
