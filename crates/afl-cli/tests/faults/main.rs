@@ -3,10 +3,12 @@
 
 mod damage;
 mod full;
+mod full_postgres;
 mod large;
 mod outage;
 mod outbox;
 mod races;
 mod site;
+mod small;
 mod views;
 mod work;
