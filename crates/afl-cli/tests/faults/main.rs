@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod damage;
+mod failover;
 mod full;
 mod full_postgres;
 mod large;
