@@ -11,5 +11,6 @@ mod outbox;
 mod races;
 mod site;
 mod small;
+mod steered;
 mod views;
 mod work;
