@@ -10,6 +10,7 @@ mod outage;
 mod outbox;
 mod races;
 mod site;
+mod skew;
 mod small;
 mod steered;
 mod views;
