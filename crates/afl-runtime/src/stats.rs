@@ -94,10 +94,15 @@ impl Service {
             return Err(Error::NewerRelease { what: format!("run {run}") });
         }
         let is_hurt = |finding: &Finding| finding.repair == Repair::ByHand;
-        if !report.findings.iter().any(is_hurt) {
-            return Err(Error::NotDamaged { run: run.clone() });
+        if report.findings.iter().any(is_hurt) {
+            return Ok(self.store.discard_run(run).await?);
         }
-        Ok(self.store.discard_run(run).await?)
+        // Whoever does not know whether it was discarded asks again.
+        if self.has_records(run).await? {
+            Err(Error::NotDamaged { run: run.clone() })
+        } else {
+            Err(Error::UnknownRun { given: run.to_string(), closest: None })
+        }
     }
 
     /// Deletes runs and system tasks that ended before this time, with everything of theirs, but for those whose values

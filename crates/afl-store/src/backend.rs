@@ -42,6 +42,12 @@ pub trait Backend: Send + Sync + fmt::Debug {
 
     /// Wakes whoever waits on it after records came into a bucket with this prefix. It may wake for nothing.
     fn watch(&self, tenant: &Tenant, prefix: &str) -> Watch;
+
+    /// What is wrong with how the store keeps all its records, such as an index that lacks one, as far as it can tell by
+    /// itself: each with what to do.
+    async fn flaws(&self) -> Result<Vec<String>, StoreError> {
+        Ok(Vec::new())
+    }
 }
 
 /// Between two moments at which commits of this process that were not durable may have been lost, though it lives on: as

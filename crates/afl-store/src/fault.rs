@@ -279,6 +279,10 @@ impl Backend for Faulty {
     fn watch(&self, tenant: &Tenant, prefix: &str) -> Watch {
         self.inner.watch(tenant, prefix)
     }
+
+    async fn flaws(&self) -> Result<Vec<String>, StoreError> {
+        self.inner.flaws().await
+    }
 }
 
 impl fmt::Debug for Faulty {

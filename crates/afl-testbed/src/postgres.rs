@@ -32,6 +32,10 @@ while read -r order argument; do
         create)
             "$BIN/initdb" --no-sync -D data -U postgres -A scram-sha-256 --pwfile=password -E UTF8 --no-locale
             status=$?; rm -f password ;;
+        copy)
+            "$BIN/pg_basebackup" --no-sync -D data -U postgres -h 127.0.0.1 -p "$argument" -X stream -R -c fast
+            status=$? ;;
+        promote) "$BIN/pg_ctl" -D data -w -t 60 promote ; status=$? ;;
         start) "$BIN/pg_ctl" -D data -l log -w -t 60 -o "-p $argument" start ; status=$? ;;
         stop) "$BIN/pg_ctl" -D data -w -m fast stop ; status=$? ;;
         crash) "$BIN/pg_ctl" -D data -w -m immediate stop ; status=$? ;;
@@ -86,6 +90,21 @@ impl Server {
         append(&data.join("postgresql.conf"), &format!("{SETTINGS}{settings}\n"))?;
         let port = start_on_free_port(&mut keeper)?;
         Ok(Self { keeper, port, password })
+    }
+
+    /// A standby that follows this server.
+    pub fn standby(&self) -> Result<Self, StartError> {
+        let programs = programs()?;
+        let variables = [("BIN", &*programs.to_string_lossy()), ("PGPASSWORD", &self.password)];
+        let mut keeper = Keeper::start(SCRIPT, &variables)?;
+        keeper.order(&format!("copy {}", self.port))?;
+        let port = start_on_free_port(&mut keeper)?;
+        Ok(Self { keeper, port, password: self.password.clone() })
+    }
+
+    /// Makes a standby a server of its own, which can be written.
+    pub fn promote(&mut self) -> Result<(), StartError> {
+        self.keeper.order("promote")
     }
 
     /// Of its first database, as its superuser.

@@ -5,7 +5,7 @@ use std::error::Error as _;
 use afl_store::backend::StoreError;
 use deadpool_postgres::{PoolError, TimeoutType};
 use tokio_postgres::Error;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{DbError, Severity, SqlState};
 
 use super::server::Server;
 use super::tls;
@@ -93,6 +93,11 @@ impl Failure {
         let (name, code, message) = (server.name(), fault.code(), fault.message());
         let user = server.user();
         match code {
+            // The commit may be in the log that it could not go on with.
+            code if *code == SqlState::DISK_FULL && has_stopped(fault) => Self::unavailable(
+                server,
+                format!("{message}, so the server has stopped: free space and start it again"),
+            ),
             code if *code == SqlState::DISK_FULL => Self::Full,
             code if *code == SqlState::INVALID_PASSWORD
                 || *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION =>
@@ -144,6 +149,22 @@ impl Failure {
             cause = inner.source();
         }
         Self::unavailable(server, format!("{reason}; is the server running, and is its address right?"))
+    }
+}
+
+/// Whether the server ended more than the statement.
+fn has_stopped(fault: &DbError) -> bool {
+    match fault.parsed_severity() {
+        Some(Severity::Panic | Severity::Fatal) => true,
+        Some(
+            Severity::Error
+            | Severity::Warning
+            | Severity::Notice
+            | Severity::Debug
+            | Severity::Info
+            | Severity::Log,
+        )
+        | None => false,
     }
 }
 

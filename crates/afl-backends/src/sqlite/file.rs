@@ -8,7 +8,7 @@ use afl_store::backend::StoreError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::failure::explain;
+use super::failure::{damaged, explain};
 use super::{Options, schema};
 
 /// Older ones can damage a write-ahead log that several processes share.
@@ -23,6 +23,9 @@ const BUSY_STEP: Duration = Duration::from_millis(4);
 /// A log that grew beyond this is cut when it starts anew.
 const LOG_KEPT_BYTES: i64 = 64 << 20;
 const STATEMENTS: usize = 64;
+
+/// What the check of a file says when there is nothing to say.
+const SOUND: &str = "ok";
 
 pub(super) fn open_writer(path: &Path, options: &Options) -> Result<Connection, StoreError> {
     assert!(
@@ -39,6 +42,22 @@ pub(super) fn open_writer(path: &Path, options: &Options) -> Result<Connection, 
 
 pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+}
+
+/// Reads the whole file, and compares every index with its table: a record that an index lacks is found by nobody.
+pub(super) fn flaws(path: &Path) -> Result<Vec<String>, StoreError> {
+    let connection = open_reader(path)?;
+    let found = connection.prepare("PRAGMA integrity_check").and_then(|mut check| {
+        let lines = check.query_map([], |row| row.get::<_, String>(0))?;
+        lines.collect::<rusqlite::Result<Vec<String>>>()
+    });
+    match found {
+        Ok(lines) => Ok(lines.iter().filter(|line| *line != SOUND).map(|line| damaged(path, line)).collect()),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
+            Ok(vec![damaged(path, &error)])
+        }
+        Err(error) => Err(explain(path, &error)),
+    }
 }
 
 fn open(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {

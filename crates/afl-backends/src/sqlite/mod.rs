@@ -131,4 +131,8 @@ impl Backend for Sqlite {
         self.notice.begin(prefix);
         self.watchers.watch(tenant, prefix)
     }
+
+    async fn flaws(&self) -> Result<Vec<String>, StoreError> {
+        file::flaws(&self.path)
+    }
 }

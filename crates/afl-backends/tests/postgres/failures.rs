@@ -117,7 +117,7 @@ async fn fail_inserts(database: &Database, code: &str, times: u32) {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_told_and_the_same_commit_works_later() {
+async fn f11_a_full_disk_is_told_and_the_same_commit_works_later() {
     let database = Database::new().await;
     let store = database.connect().await;
     fail_inserts(&database, "53100", 1).await;
@@ -127,7 +127,7 @@ async fn a_full_disk_is_told_and_the_same_commit_works_later() {
 }
 
 #[tokio::test]
-async fn serialization_failures_and_deadlocks_are_tried_again() {
+async fn f9_serialization_failures_and_deadlocks_are_tried_again() {
     for code in ["40001", "40P01"] {
         let database = Database::new().await;
         let store = database.connect().await;

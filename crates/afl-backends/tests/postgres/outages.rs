@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A commit that was confirmed is there, and one that was not told apart is reported as such.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_server_that_crashes_loses_nothing_and_is_used_again() {
+async fn f9_a_server_that_crashes_loses_nothing_and_is_used_again() {
     const WRITERS: usize = 8;
     let mut server = Server::start().unwrap();
     let store = Arc::new(Postgres::connect(&server.url(), 4).await.unwrap());
@@ -96,7 +96,7 @@ async fn f9_what_relies_on_reads_before_a_crash_is_refused_after_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn reads_and_watches_outlive_a_restart() {
+async fn f9_reads_and_watches_outlive_a_restart() {
     let mut server = Server::start().unwrap();
     let store = Postgres::connect(&server.url(), 2).await.unwrap();
     let other = Postgres::connect(&server.url(), 2).await.unwrap();
@@ -118,7 +118,7 @@ async fn reads_and_watches_outlive_a_restart() {
 }
 
 #[tokio::test]
-async fn a_server_that_stays_away_is_reported_and_nothing_hangs() {
+async fn f9_a_server_that_stays_away_is_reported_and_nothing_hangs() {
     let mut server = Server::start().unwrap();
     let store = Postgres::connect(&server.url(), 2).await.unwrap();
     store.now().await.unwrap();
@@ -138,7 +138,7 @@ async fn a_server_that_stays_away_is_reported_and_nothing_hangs() {
 
 /// Commits would fail with serialization errors, and takes count what they do not see.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn the_servers_own_isolation_level_does_not_matter() {
+async fn f9_the_servers_own_isolation_level_does_not_matter() {
     for level in ["repeatable read", "serializable"] {
         let settings = format!("default_transaction_isolation = '{level}'\nsynchronous_commit = off");
         let server = Server::start_with(&settings).unwrap();

@@ -117,6 +117,7 @@ fn advice(finding: &Finding, store: &store::Options) -> String {
         Repair::Possible => format!("{} repairs it", store.command("doctor --fix")),
         Repair::Done => "repaired".to_owned(),
         Repair::ByNewerRelease => "nothing of it is lost; it is left as it is".to_owned(),
+        Repair::OfStore => "only whoever keeps the store can mend it".to_owned(),
         Repair::ByHand => {
             let discard = store.command(&format!("doctor {} --discard", word(&finding.subject().0)));
             format!("a person must decide; {discard} deletes it")

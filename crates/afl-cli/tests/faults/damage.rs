@@ -1,4 +1,5 @@
-//! F12: flipped bytes in records and in the file, and a cut log. What is hurt is named, what is not goes on.
+//! F12: flipped bytes in records, in the file and in its log, torn pages, and a cut log. What is hurt is named, what is
+//! not goes on.
 
 use std::fs;
 use std::path::Path;
@@ -7,10 +8,13 @@ use std::sync::Arc;
 use afl_backends::sqlite::{Options, Sqlite};
 use afl_engine::id::RunId;
 use afl_engine::run::RunStatus;
+use afl_engine::time::Millis;
+use afl_engine::value::Value;
 use afl_runtime::agent::{Names, Request};
 use afl_runtime::doctor::Remedy;
-use afl_runtime::{RunQuery, Service, StartRequest, compile};
+use afl_runtime::{Error, RunQuery, Service, StartRequest, compile};
 use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Scan, StoreError, Write};
+use afl_store::clock::{Clock, SimClock};
 use afl_store::record::{Record, Tenant};
 use afl_store::seed::Seeded;
 use serde_json::json;
@@ -112,47 +116,71 @@ async fn waiting(site: &Site, runs: usize) -> Vec<RunId> {
     started
 }
 
-/// What can be done with a damaged file: all that is answered is true, the rest is refused. Says how much was.
+/// What can be done with a damaged file: all that is answered is true, and whatever run does not come to its end is told
+/// of. Says how many do.
 async fn use_damaged(path: &Path, tenant: &Tenant, runs: &[RunId]) -> usize {
     let store = match Sqlite::open(path, Options::default()) {
         Ok(store) => store,
-        Err(StoreError::Refused(_)) => return 0,
+        Err(StoreError::Refused(reason)) => {
+            assert!(is_of_store(&reason), "{reason}");
+            return 0;
+        }
         Err(other) => panic!("{other:?}"),
     };
     let service = Service::new(Arc::new(store), tenant.clone());
-    drop(service.doctor(Remedy::Tell).await);
-    for _ in 0..3 {
+    let mut told = Vec::new();
+    for _ in 0..4 {
         let request = Request { max: 100, ..Request::new(Names::All, "agent") };
-        for held in service.claim(&request).await.unwrap_or_default() {
-            drop(settle(&service, &held).await);
+        let claims = service.claim(&request).await;
+        told.extend(claims.as_ref().err().map(ToString::to_string));
+        for held in claims.unwrap_or_default() {
+            told.extend(settle(&service, &held).await.err().map(|refusal| refusal.to_string()));
         }
-        drop(service.turn().await);
+        told.extend(service.turn().await.err().map(|error| error.to_string()));
+    }
+    match service.doctor(Remedy::Tell).await {
+        Ok(report) => told.extend(report.findings.iter().map(|it| format!("{}: {}", it.run, it.problem))),
+        Err(error) => told.push(error.to_string()),
     }
     let mut done = 0;
     for (n, run) in runs.iter().enumerate() {
-        if service.run(run).await.is_ok_and(|run| run.status == RunStatus::Completed) {
-            assert_eq!(output(&service, run).await, json!({ "n": n + 2 }));
-            done += 1;
+        let status = service.run(run).await.map(|run| run.status);
+        if matches!(status, Ok(RunStatus::Completed)) {
+            match service.outputs(run).await {
+                Ok(outputs) => {
+                    assert_eq!(Value::Object(outputs), json!({ "n": n + 2 }));
+                    done += 1;
+                    continue;
+                }
+                Err(error) => told.push(error.to_string()),
+            }
         }
+        match &status {
+            // That it is not there does not tell why.
+            Ok(_) | Err(Error::UnknownRun { .. }) => {}
+            Err(error) => told.push(error.to_string()),
+        }
+        let is_told = told.iter().any(|text| text.contains(&*run.0) || is_of_store(text));
+        assert!(is_told, "nobody told of {run} ({status:?}): {told:#?}");
     }
     done
 }
 
-#[tokio::test]
-async fn f12_flipped_bytes_in_the_pages_of_the_file_never_give_a_wrong_answer() {
+/// Whether a text says that the whole store is damaged.
+fn is_of_store(text: &str) -> bool {
+    text.contains("the store ") && text.contains("is damaged") || text.contains("or its beginning is damaged")
+}
+
+/// Damages copies of a file of runs that wait, and says how many of the copies had all, and some, of them end.
+async fn damage_copies(copies: usize, mut damage: impl FnMut(&mut Vec<u8>)) -> (usize, usize) {
     const RUNS: usize = 40;
-    const DAMAGES: usize = 20;
     let site = Site::new(Kind::Sqlite);
     let runs = waiting(&site, RUNS).await;
     let whole = fs::read(site.file()).unwrap();
-    let mut seeded = Seeded::new(12);
     let (mut all, mut some) = (0, 0);
-    for _ in 0..DAMAGES {
+    for _ in 0..copies {
         let mut damaged = whole.clone();
-        for _ in 0..3 {
-            let at = seeded.below(damaged.len());
-            damaged[at] ^= 1 << seeded.below(8);
-        }
+        damage(&mut damaged);
         let folder = folder();
         let path = folder.path().join("store.db");
         fs::write(&path, damaged).unwrap();
@@ -162,39 +190,110 @@ async fn f12_flipped_bytes_in_the_pages_of_the_file_never_give_a_wrong_answer() 
             _ => some += 1,
         }
     }
-    assert!(some > 0 && all < DAMAGES, "{all} unhurt, {some} partly");
+    (all, some)
+}
+
+const COPIES: usize = 20;
+
+#[tokio::test]
+async fn f12_flipped_bytes_in_the_pages_of_the_file_never_give_a_wrong_answer_and_are_told_of() {
+    let mut seeded = Seeded::new(12);
+    let flip = |file: &mut Vec<u8>| {
+        for _ in 0..3 {
+            let at = seeded.below(file.len());
+            file[at] ^= 1 << seeded.below(8);
+        }
+    };
+    let (all, some) = damage_copies(COPIES, flip).await;
+    assert!(some > 0 && all < COPIES, "{all} unhurt, {some} partly");
+}
+
+#[tokio::test]
+async fn f12_a_page_of_which_half_was_written_never_gives_a_wrong_answer_and_is_told_of() {
+    const PAGE: usize = 4_096;
+    let mut seeded = Seeded::new(12);
+    let tear = |file: &mut Vec<u8>| {
+        let page = seeded.below(file.len() / PAGE) * PAGE;
+        let half = page + seeded.below(2) * PAGE / 2;
+        file[half..half + PAGE / 2].fill(0);
+    };
+    let (all, _) = damage_copies(COPIES, tear).await;
+    assert!(all < COPIES / 2, "{all} unhurt");
+}
+
+/// A file with its log, while its process lives.
+struct Logged {
+    site: Site,
+    runs: Vec<RunId>,
+    file: Vec<u8>,
+    log: Vec<u8>,
+}
+
+impl Logged {
+    async fn new() -> Self {
+        let site = Site::new(Kind::Sqlite);
+        let service = site.service().await;
+        let mut runs = Vec::new();
+        for n in 0..8 {
+            runs.push(start(&service, "Two", json!({ "n": n })).await);
+            let held = claim(&service, 1).await.remove(0);
+            settle(&service, &held).await.unwrap();
+            service.turn().await.unwrap();
+        }
+        let file = fs::read(site.file()).unwrap();
+        let log = fs::read(site.file().with_extension("db-wal")).unwrap();
+        assert!(log.len() > 100_000, "nothing was moved out of the log yet");
+        Self { site, runs, file, log }
+    }
+
+    /// With another log, what is there is whole and all of it ends as it would have. Says how many runs are there.
+    async fn goes_on_with(&self, log: &[u8]) -> usize {
+        let folder = folder();
+        let path = folder.path().join("store.db");
+        fs::write(&path, &self.file).unwrap();
+        fs::write(path.with_extension("db-wal"), log).unwrap();
+        // Whoever held a task is gone for long.
+        let clock = SimClock::new(Clock::System.now().plus(Millis(3_600_000)));
+        let options = Options { clock: Clock::Simulated(clock), ..Options::default() };
+        let store = Sqlite::open(&path, options).unwrap();
+        let service = Service::new(Arc::new(store), self.site.tenant.clone());
+        examine(&service).await;
+        service.sweep_once().await.unwrap();
+        finish(&service).await;
+        let list = service.runs(&RunQuery { limit: 100, ..RunQuery::default() }).await.unwrap();
+        for run in &list.runs {
+            let n = self.runs.iter().position(|started| *started == run.id).unwrap();
+            assert_eq!(run.status, RunStatus::Completed);
+            assert_eq!(output(&service, &run.id).await, json!({ "n": n + 2 }));
+        }
+        examine(&service).await;
+        list.runs.len()
+    }
 }
 
 #[tokio::test]
 async fn f12_a_log_that_was_cut_leaves_a_whole_state_that_goes_on() {
-    let site = Site::new(Kind::Sqlite);
-    let service = site.service().await;
-    let mut runs = Vec::new();
-    for n in 0..8 {
-        runs.push(start(&service, "Two", json!({ "n": n })).await);
-        let held = claim(&service, 1).await.remove(0);
-        settle(&service, &held).await.unwrap();
-        service.turn().await.unwrap();
+    const CUTS: usize = 24;
+    let logged = Logged::new().await;
+    let mut there = Vec::new();
+    for cut in 0..=CUTS {
+        there.push(logged.goes_on_with(&logged.log[..logged.log.len() * cut / CUTS]).await);
     }
-    let (file, log) =
-        (fs::read(site.file()).unwrap(), fs::read(site.file().with_extension("db-wal")).unwrap());
-    assert!(log.len() > 100_000, "nothing was moved out of the log yet");
-    for cut in 0..=24 {
-        let folder = folder();
-        let path = folder.path().join("store.db");
-        fs::write(&path, &file).unwrap();
-        fs::write(path.with_extension("db-wal"), &log[..log.len() * cut / 24]).unwrap();
-        let store = Sqlite::open(&path, Options::default()).unwrap();
-        let service = Service::new(Arc::new(store), site.tenant.clone());
-        examine(&service).await;
-        let list = service.runs(&RunQuery { limit: 100, ..RunQuery::default() }).await.unwrap();
-        assert!(cut < 24 || list.runs.len() == runs.len());
-        finish(&service).await;
-        for run in list.runs {
-            // A task that a lost process holds comes back after its lease; all others are done.
-            let status = service.run(&run.id).await.unwrap().status;
-            assert!(matches!(status, RunStatus::Completed | RunStatus::Paused), "{status}");
-        }
-        examine(&service).await;
+    assert!(there.is_sorted() && there[0] == 0 && there[CUTS] == logged.runs.len(), "{there:?}");
+}
+
+/// Each part of the log has a sum over all before it: nothing behind a wrong one counts.
+#[tokio::test]
+async fn f12_a_flipped_byte_in_the_log_leaves_a_whole_state_that_goes_on() {
+    const FLIPS: usize = 24;
+    let logged = Logged::new().await;
+    let mut seeded = Seeded::new(12);
+    let mut there = Vec::new();
+    for part in 0..FLIPS {
+        let mut log = logged.log.clone();
+        let at = log.len() * part / FLIPS + seeded.below(log.len() / FLIPS);
+        log[at] ^= 1 << seeded.below(8);
+        there.push(logged.goes_on_with(&log).await);
     }
+    assert!(there.is_sorted() && there[0] < there[FLIPS - 1], "{there:?}");
 }

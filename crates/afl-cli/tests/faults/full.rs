@@ -1,98 +1,74 @@
-//! F11: a file system without space, a real one of eight megabytes.
+//! F11: a file system without space, one that cannot be written, and a process that dies when it finds no space.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
 use afl_backends::sqlite::{Options, Sqlite};
+use afl_engine::id::RunId;
 use afl_engine::run::RunStatus;
-use afl_runtime::agent::Refusal;
+use afl_engine::time::Millis;
+use afl_runtime::agent::{Names, Refusal, Request};
 use afl_runtime::{Error, Service};
 use afl_store::backend::StoreError;
 use afl_store::record::Tenant;
+use afl_store::store::Error as Stored;
+use rustix::process::Signal;
 use serde_json::json;
-use tempfile::TempDir;
 
-use crate::work::{claim, ended, examine, finish, result, start};
+use crate::small::{Disk, Small, fill};
+use crate::work::{Process, claim, ended, examine, finish, output, request, result, start};
 
-/// Gone when it is dropped.
-struct Small(TempDir);
+const MEGABYTES: usize = 8;
 
-impl Small {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let mount =
-            Command::new("mount").args(["-t", "tmpfs", "-o", "size=8m", "tmpfs"]).arg(folder.path()).output();
-        let mount = mount.expect("there is a program `mount`");
-        let said = String::from_utf8_lossy(&mount.stderr);
-        assert!(mount.status.success(), "this test mounts a small file system, so run it as root: {said}");
-        Self(folder)
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    fn open(&self) -> Service {
-        let store = Sqlite::open(&self.path().join("store.db"), Options::default()).unwrap();
-        Service::new(Arc::new(store), Tenant::new(Tenant::LOCAL).unwrap())
-    }
-
-    /// Takes all space that is left.
-    fn fill(&self) {
-        let ballast = self.path().join("ballast");
-        let mut size = 8 << 20;
-        while size > 0 {
-            let mut all = fs::read(&ballast).unwrap_or_default();
-            all.resize(all.len() + size, 0);
-            if fs::write(&ballast, &all).is_err() {
-                all.truncate(all.len() - size);
-                drop(fs::write(&ballast, &all));
-                size /= 2;
-            }
-        }
-    }
-
-    fn free(&self) {
-        fs::remove_file(self.path().join("ballast")).unwrap();
-    }
+fn open(folder: &Path) -> Service {
+    let store = Sqlite::open(&folder.join("store.db"), Options::default()).unwrap();
+    Service::new(Arc::new(store), Tenant::new(Tenant::LOCAL).unwrap())
 }
 
-impl Drop for Small {
-    fn drop(&mut self) {
-        drop(Command::new("umount").arg("--lazy").arg(self.0.path()).status());
-    }
-}
-
-fn is_full(error: &Error) -> bool {
-    use afl_store::store::Error as Stored;
-    // SQLite calls a failed write of its log a fault of the disk, and says to look for space.
-    match error {
+#[track_caller]
+fn tells_to_free_space(error: &Error) {
+    let is_full = match error {
         Error::Store(Stored::Backend(StoreError::Full)) => true,
-        error => error.to_string().contains("space"),
+        // Nobody knows then whether it was written.
+        Error::Store(Stored::Backend(StoreError::Unavailable { reason, .. })) => {
+            reason.contains("no space is left for the index of its log")
+        }
+        _ => false,
+    };
+    assert!(is_full && error.to_string().contains("free space"), "{error}");
+}
+
+/// Starts runs until there is no space for one more. Says why, and which were accepted.
+async fn start_until_full(service: &Service) -> (Error, Vec<RunId>) {
+    let asked = request(service, "Two", json!({"n": 5})).await;
+    let mut accepted = Vec::new();
+    loop {
+        match service.start(asked.clone()).await {
+            Ok(started) => accepted.push(started.run),
+            Err(full) => return (full, accepted),
+        }
     }
 }
 
 #[tokio::test]
-async fn f11_a_full_disk_is_told_and_runs_go_on_when_there_is_space() {
-    let small = Small::new();
-    let service = small.open();
+async fn f11_a_full_disk_is_told_and_the_same_calls_work_when_there_is_space() {
+    let small = Small::new(MEGABYTES);
+    let service = open(small.path());
     let run = start(&service, "Two", json!({"n": 1})).await;
     let held = claim(&service, 1).await.remove(0);
-    let asked = crate::work::request(&service, "Two", json!({"n": 5})).await;
 
     small.fill();
-    let mut accepted = Vec::new();
-    let full = loop {
-        match service.start(asked.clone()).await {
-            Ok(started) => accepted.push(started.run),
-            Err(full) => break full,
-        }
-    };
-    assert!(is_full(&full), "{full}");
-    let refusal = service.complete(&held.ticket, &result(&held)).await;
-    assert!(matches!(&refusal, Ok(_) | Err(Refusal::Store(_))), "{refusal:?}");
+    let (full, accepted) = start_until_full(&service).await;
+    tells_to_free_space(&full);
+    match service.complete(&held.ticket, &result(&held)).await {
+        // There was room for a little more.
+        Ok(_) => {}
+        Err(Refusal::Store(error)) => tells_to_free_space(&Error::Store(error)),
+        Err(refusal) => panic!("{refusal}"),
+    }
     // Reading works without space.
     assert_eq!(service.run(&run).await.unwrap().status, RunStatus::Paused);
     service.why(&run).await.unwrap();
@@ -106,26 +82,130 @@ async fn f11_a_full_disk_is_told_and_runs_go_on_when_there_is_space() {
     examine(&service).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn f11_drivers_and_agents_go_on_alone_when_there_is_space_again() {
+    const RUNS: usize = 20;
+    let small = Small::new(MEGABYTES);
+    let service = open(small.path());
+    let texts: Vec<String> = (0..RUNS).map(|nth| format!("{nth} ").repeat(20_000)).collect();
+    let mut runs = Vec::new();
+    for text in &texts {
+        runs.push(start(&service, "Long", json!({ "text": text })).await);
+    }
+    small.fill();
+    let process = Process::new(service);
+    process.troubled().await;
+    let (full, accepted) = start_until_full(&process.service).await;
+    tells_to_free_space(&full);
+    small.free();
+    for (run, text) in runs.iter().zip(&texts) {
+        assert_eq!(ended(&process.service, run).await, RunStatus::Completed);
+        assert_eq!(output(&process.service, run).await, json!({ "text": text }));
+    }
+    for run in &accepted {
+        assert_eq!(ended(&process.service, run).await, RunStatus::Completed);
+    }
+    process.stop().await;
+    examine(&open(small.path())).await;
+}
+
+const FOLDER: &str = "AFL_FULL_FOLDER";
+
+/// What the process does that dies; without its folder the test of this name does nothing.
+#[tokio::test]
+async fn child() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let service = open(Path::new(&folder));
+    // Over at once, so that whoever comes after it need not wait.
+    let request = Request { lease: Millis(1), ..Request::new(Names::All, "agent") };
+    let held = service.claim(&request).await.unwrap().remove(0);
+    fill(Path::new(&folder));
+    let large = json!({ "text": "x".repeat(6 << 20) }).as_object().unwrap().clone();
+    match service.complete(&held.ticket, &large).await {
+        Err(Refusal::Store(error)) => tells_to_free_space(&Error::Store(error)),
+        other => panic!("{other:?}"),
+    }
+    // It runs no destructor and closes no file.
+    std::process::abort();
+}
+
 /// A large value is written in pieces before the commit that refers to it.
 #[tokio::test]
-async fn f11_a_value_that_found_no_space_is_not_referred_to_even_after_a_restart() {
-    let small = Small::new();
-    let service = small.open();
-    let text = "x".repeat(6 << 20);
-    let run = start(&service, "Long", json!({"text": "small"})).await;
-    let held = claim(&service, 1).await.remove(0);
-    small.fill();
-    let large = json!({ "text": text }).as_object().unwrap().clone();
-    let refusal = service.complete(&held.ticket, &large).await.unwrap_err();
-    assert!(matches!(&refusal, Refusal::Store(_)), "{refusal}");
-    drop(service);
+async fn f11_a_value_that_found_no_space_is_not_referred_to_though_its_process_dies() {
+    let small = Small::new(MEGABYTES);
+    let run = start(&open(small.path()), "Long", json!({"text": "small"})).await;
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "full::child", "--test-threads=1"]).env(FOLDER, small.path());
+    let died = child.output().unwrap();
+    assert_eq!(died.status.signal(), Some(Signal::ABORT.as_raw()), "{died:?}");
 
     small.free();
-    let service = small.open();
+    let service = open(small.path());
     examine(&service).await;
-    let small_one = json!({"text": "less"}).as_object().unwrap().clone();
-    service.complete(&held.ticket, &small_one).await.unwrap();
+    assert_eq!(service.sweep_once().await.unwrap().requeued, 1);
+    let held = claim(&service, 1).await.remove(0);
+    let less = json!({"text": "less"}).as_object().unwrap().clone();
+    service.complete(&held.ticket, &less).await.unwrap();
     finish(&service).await;
-    assert_eq!(crate::work::output(&service, &run).await, json!({"text": "less"}));
+    assert_eq!(output(&service, &run).await, json!({"text": "less"}));
     examine(&service).await;
+}
+
+#[tokio::test]
+async fn f11_a_read_only_file_system_is_told_and_the_run_goes_on_when_it_can_be_written() {
+    let small = Small::new(MEGABYTES);
+    let run = start(&open(small.path()), "Two", json!({"n": 1})).await;
+    fs::write(small.path().join("t.afl"), crate::work::PROGRAM).unwrap();
+    small.let_nobody_write();
+
+    let path = small.path().join("store.db");
+    let error = Sqlite::open(&path, Options::default()).unwrap_err();
+    assert!(matches!(error, StoreError::Refused(_)), "{error:?}");
+    let afl = |arguments: &[&str]| {
+        let mut afl = Command::new(env!("CARGO_BIN_EXE_afl"));
+        let store = format!("sqlite:{}", path.display());
+        afl.env("AFL_STORE", store).current_dir(small.path()).args(arguments).output().unwrap()
+    };
+    let start = ["start", "t.afl", "--workflow", "Two", "-i", "n=5"];
+    for arguments in [&start[..], &["resume", &run.0]] {
+        let refused = afl(arguments);
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(3), "{said}");
+        let name = path.display().to_string();
+        for part in [name.as_str(), "check that", "its file system is mounted for writing"] {
+            assert!(said.contains(part), "`{part}` is missing in: {said}");
+        }
+    }
+
+    small.let_all_write();
+    let started = afl(&start);
+    assert!(started.status.success(), "{started:?}");
+    let service = open(small.path());
+    finish(&service).await;
+    assert_eq!(output(&service, &run).await, json!({"n": 3}));
+    examine(&service).await;
+}
+
+/// The system lets no process that has the files open write them again, so a new one goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn f11_a_disk_that_stops_to_write_under_a_process_takes_nothing_that_was_acknowledged() {
+    let disk = Disk::new();
+    let process = Process::new(open(disk.path()));
+    let run = start(&process.service, "Two", json!({"n": 1})).await;
+    assert_eq!(ended(&process.service, &run).await, RunStatus::Completed);
+    let asked = request(&process.service, "Two", json!({"n": 5})).await;
+    let kept = start(&process.service, "Two", json!({"n": 3})).await;
+    disk.fail();
+    let error = process.service.start(asked.clone()).await.unwrap_err();
+    assert!(error.is_uncertain() && error.to_string().contains("check that its disk"), "{error}");
+    assert_eq!(output(&process.service, &run).await, json!({"n": 3}), "what is there can be read");
+    process.stop().await;
+
+    disk.mend();
+    let process = Process::new(open(disk.path()));
+    assert_eq!(output(&process.service, &run).await, json!({"n": 3}));
+    assert_eq!(ended(&process.service, &kept).await, RunStatus::Completed);
+    assert_eq!(output(&process.service, &kept).await, json!({"n": 5}));
+    process.stop().await;
+    examine(&open(disk.path())).await;
 }

@@ -15,19 +15,19 @@ use tokio_postgres::{Client, NoTls};
 
 use crate::work::{PATIENCE, Process, claim, ended, examine, finish, output, result, settle, start};
 
-async fn service(url: &str, connections: usize) -> Service {
+pub(crate) async fn service(url: &str, connections: usize) -> Service {
     let store = Postgres::connect(url, connections).await.unwrap();
     Service::new(Arc::new(store), Tenant::new(Tenant::LOCAL).unwrap())
 }
 
-async fn client(url: &str) -> Client {
+pub(crate) async fn client(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
     tokio::spawn(async move { drop(connection.await) });
     client
 }
 
 /// Until the query, which gives one truth value, gives true.
-async fn becomes_true(client: &Client, query: &str) {
+pub(crate) async fn becomes_true(client: &Client, query: &str) {
     let asking = async { while !client.query_one(query, &[]).await.unwrap().get::<_, bool>(0) {} };
     timeout(PATIENCE, asking).await.expect("it comes true");
 }
@@ -149,7 +149,7 @@ async fn f9_a_server_without_connections_or_without_the_right_to_write_is_used_a
     becomes_true(&admin, &format!("SELECT count(*) < 3 FROM pg_stat_activity WHERE {ours}")).await;
     service.pause(&run).await.unwrap();
 
-    // As after a failover to a replica.
+    // As on a standby.
     let read_only =
         |value: &str| format!("ALTER DATABASE postgres SET default_transaction_read_only = {value}");
     admin.batch_execute(&read_only("on")).await.unwrap();

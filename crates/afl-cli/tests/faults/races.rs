@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use afl_engine::run::RunStatus;
-use afl_runtime::agent::{Continued, Settled};
-use afl_runtime::{Origin, RunQuery};
+use afl_engine::value::{Map, Value};
+use afl_runtime::agent::{Claim, Continued, Refusal, Settled, Ticket};
+use afl_runtime::{Answered, Canceled, Error, Origin, RunQuery, Service, Verdict};
 use serde_json::json;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
@@ -41,9 +42,37 @@ async fn f6_fifty_starts_at_once_with_one_key_are_one_run_on_every_store() {
     }
 }
 
+fn n(n: i64) -> Map<String, Value> {
+    json!({ "n": n }).as_object().unwrap().clone()
+}
+
+/// Tells an outcome of its own in one of the ways there are; says whether it was the one that counts.
+async fn tell(service: &Service, held: &Claim, way: usize, outcome: i64) -> bool {
+    let Ticket { run, step, .. } = &held.ticket;
+    let outcome = n(outcome);
+    match way % 3 {
+        0 => match service.continue_step(run, step, &outcome).await {
+            Ok(told) => matches!(told, Continued::Now(_)),
+            Err(Refusal::Canceled { .. }) => false,
+            Err(refusal) => panic!("{refusal}"),
+        },
+        1 => match service.answer(run, step, &Verdict::Done(outcome)).await {
+            Ok(answered) => answered == Answered::Now,
+            Err(Error::Refused(Refusal::Canceled { .. }) | Error::Unanswerable { .. }) => false,
+            Err(error) => panic!("{error}"),
+        },
+        // Whoever is overtaken by the step's continuation has lost the lease.
+        _ => match service.complete(&held.ticket, &outcome).await {
+            Ok(told) => matches!(told, Settled::Arrived(_)),
+            Err(Refusal::LeaseLost { .. } | Refusal::Canceled { .. }) => false,
+            Err(refusal) => panic!("{refusal}"),
+        },
+    }
+}
+
 // covers: RT-12.1-b, EVT-7-e, RT-6-b
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn f6_of_many_who_settle_one_task_at_once_one_is_heard_on_every_store() {
+async fn f6_of_many_who_tell_the_outcome_of_one_step_at_once_one_is_heard_on_every_store() {
     const CALLS: usize = 24;
     for site in Site::all() {
         let services = [site.service().await, site.service().await];
@@ -52,23 +81,64 @@ async fn f6_of_many_who_settle_one_task_at_once_one_is_heard_on_every_store() {
         let gate = Arc::new(Barrier::new(CALLS));
         let mut calls = JoinSet::new();
         for nth in 0..CALLS {
-            let (service, held, gate, run) =
-                (services[nth % 2].clone(), held.clone(), gate.clone(), run.clone());
+            let (service, held, gate) = (services[nth / 3 % 2].clone(), held.clone(), gate.clone());
+            let outcome = 100 * i64::try_from(nth).unwrap();
             calls.spawn(async move {
                 gate.wait().await;
-                if nth % 3 == 0 {
-                    let told = service.continue_step(&run, &held.ticket.step, &result(&held)).await;
-                    return matches!(told.unwrap(), Continued::Now(_));
+                tell(&service, &held, nth, outcome).await.then_some(outcome)
+            });
+        }
+        let heard: Vec<i64> = calls.join_all().await.into_iter().flatten().collect();
+        let [heard] = heard[..] else { panic!("{:?}: {heard:?} were heard", site.kind) };
+        finish(&services[1]).await;
+        let end = json!({ "n": heard + 1 });
+        assert_eq!(output(&services[0], &run).await, end, "{:?}", site.kind);
+
+        // Whatever comes late changes nothing.
+        for late in 0..3 {
+            assert!(!tell(&services[late % 2], &held, late, -1).await, "{:?}", site.kind);
+        }
+        let canceled = services[0].cancel(&run).await.unwrap_err();
+        assert!(matches!(canceled, Error::Ended { status: RunStatus::Completed, .. }), "{canceled}");
+        assert_eq!(services[0].turn().await.unwrap(), 0);
+        assert_eq!(output(&services[0], &run).await, end, "{:?}", site.kind);
+        examine(&services[0]).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn f6_cancels_among_the_outcomes_of_a_step_end_the_run_on_every_store() {
+    const CALLS: usize = 24;
+    for site in Site::all() {
+        let services = [site.service().await, site.service().await];
+        let run = start(&services[0], "Two", json!({"n": 1})).await;
+        let held = claim(&services[0], 1).await.remove(0);
+        let gate = Arc::new(Barrier::new(CALLS));
+        let mut calls = JoinSet::new();
+        for nth in 0..CALLS {
+            let (service, held, gate) = (services[nth / 4 % 2].clone(), held.clone(), gate.clone());
+            calls.spawn(async move {
+                gate.wait().await;
+                if nth % 4 == 3 {
+                    assert_eq!(service.cancel(&held.ticket.run).await.unwrap(), Canceled::Run);
+                    return false;
                 }
-                // Whoever is overtaken by the step's continuation has lost the lease.
-                let told = service.complete(&held.ticket, &result(&held)).await;
-                matches!(told, Ok(Settled::Arrived(_)))
+                tell(&service, &held, nth % 4, 7).await
             });
         }
         let heard = calls.join_all().await.into_iter().filter(|heard| *heard).count();
-        assert_eq!(heard, 1, "{:?}", site.kind);
-        finish(&services[1]).await;
-        assert_eq!(output(&services[0], &run).await, json!({"n": 3}), "{:?}", site.kind);
+        assert!(heard <= 1, "{:?}: {heard} were heard", site.kind);
+        assert_eq!(services[1].run(&run).await.unwrap().status, RunStatus::Canceled, "{:?}", site.kind);
+        let canonical = services[0].canonical(&run).await.unwrap();
+
+        // Those that come late, and again.
+        assert_eq!(services[0].cancel(&run).await.unwrap(), Canceled::Run);
+        for late in 0..3 {
+            assert!(!tell(&services[late % 2], &held, late, -1).await, "{:?}", site.kind);
+        }
+        assert_eq!(claim(&services[1], 9).await, [], "{:?}", site.kind);
+        assert_eq!(services[0].turn().await.unwrap(), 0);
+        assert_eq!(services[1].canonical(&run).await.unwrap(), canonical, "{:?}", site.kind);
         examine(&services[0]).await;
     }
 }

@@ -11,7 +11,7 @@ use afl_runtime::agent::{Claim, Names, Refusal, Request, Settled};
 use afl_runtime::doctor::Remedy;
 use afl_runtime::{Error, Service, StartRequest, compile};
 use serde_json::json;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 pub(crate) const PROGRAM: &str = r"
@@ -103,9 +103,11 @@ pub(crate) async fn finish(service: &Service) {
     }
 }
 
-/// A driver and an agent, until they are stopped; both live with a store that is away now and then.
+/// A driver and an agent, until they are stopped; both live with a store that is away or full now and then.
 pub(crate) struct Process {
     pub(crate) service: Service,
+    /// How often the store failed the agent.
+    troubles: watch::Receiver<usize>,
     stop: oneshot::Sender<()>,
     driver: JoinHandle<Result<(), Error>>,
     agent: JoinHandle<()>,
@@ -119,42 +121,71 @@ impl Process {
             let until = async { drop(stopped.await) };
             driving.serve(until).await
         });
-        Self { service, stop, driver, agent: tokio::spawn(live(working)) }
+        let (trouble, troubles) = watch::channel(0);
+        let agent = Agent { service: working, trouble };
+        Self { service, troubles, stop, driver, agent: tokio::spawn(agent.live()) }
+    }
+
+    /// Until the store has failed the agent.
+    pub(crate) async fn troubled(&self) {
+        let mut troubles = self.troubles.clone();
+        let failing = troubles.wait_for(|troubles| *troubles > 0);
+        tokio::time::timeout(PATIENCE, failing).await.expect("the store fails").unwrap();
     }
 
     pub(crate) async fn stop(self) {
         self.agent.abort();
+        // It holds the store until it has ended.
+        drop(self.agent.await);
         self.stop.send(()).expect("the driver runs until it is told");
         self.driver.await.unwrap().unwrap();
     }
 }
 
-async fn live(service: Service) {
-    let mut tasks = service.watch_tasks("default");
-    loop {
-        let request = Request { max: 64, lease: LEASE, ..Request::new(Names::All, "agent") };
-        match service.claim(&request).await {
-            Ok(claims) if claims.is_empty() => {
-                drop(tokio::time::timeout(PATIENCE / 60, tasks.changed()).await);
-            }
-            Ok(claims) => {
-                for claim in claims {
-                    tell(&service, &claim).await;
-                }
-            }
-            Err(error) => assert!(error.is_uncertain(), "{error}"),
-        }
-    }
+struct Agent {
+    service: Service,
+    trouble: watch::Sender<usize>,
 }
 
-/// Until it is heard: whoever does not know whether it was tells it again.
-async fn tell(service: &Service, claim: &Claim) {
-    loop {
-        match settle(service, claim).await {
-            Ok(_) | Err(Refusal::LeaseLost { .. }) => return,
-            Err(Refusal::Store(error)) if error.is_uncertain() => {}
-            Err(refusal) => panic!("{refusal}"),
+impl Agent {
+    async fn live(self) {
+        let mut tasks = self.service.watch_tasks("default");
+        loop {
+            let request = Request { max: 64, lease: LEASE, ..Request::new(Names::All, "agent") };
+            match self.service.claim(&request).await {
+                Ok(claims) if claims.is_empty() => {
+                    drop(tokio::time::timeout(PATIENCE / 60, tasks.changed()).await);
+                }
+                Ok(claims) => {
+                    for claim in claims {
+                        self.tell(&claim).await;
+                    }
+                }
+                Err(Error::Store(error)) => self.bear(&error).await,
+                Err(error) => panic!("{error}"),
+            }
         }
+    }
+
+    /// Until it is heard: whoever does not know whether it was tells it again.
+    async fn tell(&self, claim: &Claim) {
+        loop {
+            match settle(&self.service, claim).await {
+                Ok(_) | Err(Refusal::LeaseLost { .. } | Refusal::Canceled { .. }) => return,
+                Err(Refusal::Store(error)) => self.bear(&error).await,
+                Err(refusal) => panic!("{refusal}"),
+            }
+        }
+    }
+
+    async fn bear(&self, error: &afl_store::store::Error) {
+        use afl_store::backend::StoreError;
+        use afl_store::store::Error as Stored;
+        let is_passing = matches!(error, Stored::Backend(StoreError::Full | StoreError::Unavailable { .. }));
+        assert!(is_passing, "{error}");
+        self.trouble.send_modify(|troubles| *troubles += 1);
+        // Others run on this thread too.
+        tokio::task::yield_now().await;
     }
 }
 

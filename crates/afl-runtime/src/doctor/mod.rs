@@ -78,6 +78,8 @@ pub enum Repair {
     ByHand,
     /// It is as a newer release wrote it, and sound for all that this one knows.
     ByNewerRelease,
+    /// Only whoever keeps the store can.
+    OfStore,
 }
 
 impl Repair {
@@ -99,9 +101,11 @@ impl Service {
             }
             match scopes.last() {
                 Some(last) if scopes.len() == PAGE => after.clone_from(last),
-                Some(_) | None => return Ok(report),
+                Some(_) | None => break,
             }
         }
+        self.examine_store(&mut report).await?;
+        Ok(report)
     }
 
     async fn examine_any(&self, report: &mut Report, scope: &str, remedy: Remedy) -> Result<(), Error> {

@@ -6,12 +6,15 @@ use afl_store::notification::Notification;
 use afl_store::server::Server;
 use afl_store::store::{Discarded, SHARED};
 
-use super::{Examined, Finding, Remedy, Repair, Report};
+use super::{Examined, Finding, Promise, Remedy, Repair, Report};
 use crate::error::Error;
 use crate::service::Service;
 
 /// Nothing is lost with them: what they tell of is elsewhere, or will be told again.
 const EXPENDABLE: [&str; 2] = [Notification::COLLECTION, Server::COLLECTION];
+
+/// Stands in place of a run for what is wrong with the store.
+const STORE: &str = "@store";
 
 /// The scope and the id of a record that all runs share, by how the doctor names it: `@notifications/…`.
 pub(crate) fn shared_record(name: &RunId) -> Option<(&str, &str)> {
@@ -42,6 +45,19 @@ impl Service {
             }
         }
         report.findings.append(&mut findings);
+        Ok(())
+    }
+
+    /// How the store keeps its records: one that an index has lost is met nowhere else.
+    pub(super) async fn examine_store(&self, report: &mut Report) -> Result<(), Error> {
+        let flaws = self.store.backend().flaws().await?;
+        report.findings.extend(flaws.into_iter().map(|problem| Finding {
+            promise: Promise::FailStop,
+            run: RunId(STORE.into()),
+            path: "the store itself".to_owned(),
+            problem,
+            repair: Repair::OfStore,
+        }));
         Ok(())
     }
 

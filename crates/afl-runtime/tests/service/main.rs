@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod answering;
+mod ask;
 mod clock;
 mod contract;
 mod doctor;
@@ -13,6 +14,7 @@ mod one_run;
 mod outbox;
 mod retrying;
 mod runs;
+mod scene;
 mod serving;
 mod task_records;
 mod traps;
