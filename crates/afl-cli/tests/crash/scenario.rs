@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use afl_backends::sqlite::{Options, Sqlite};
 use afl_engine::event::EventError;
-use afl_engine::history::Actor;
+use afl_engine::history::{Actor, TaskEventType};
 use afl_engine::id::RunId;
 use afl_engine::run::Run;
 use afl_engine::task::{DEFAULT_TASK_LIST, Task};
@@ -100,7 +100,6 @@ async fn act(directory: &Path, program: &Program, crash: Option<Crash>) -> Finis
         assert!(round < ROUNDS, "the run is stuck: {:?}", service.why(&run).await);
     }
     examine(&service).await;
-    let accepted = |task: &Task| format!("{} {} {:?}", task.step_id, task.name, outcomes(task));
     Finished {
         canonical: service.canonical(&run).await.expect("the run is there"),
         accepted: tasks(&service, &run).await.iter().map(accepted).collect(),
@@ -148,6 +147,16 @@ async fn start(service: &Service, program: &Program) -> RunId {
         ..StartRequest::new(service.publish(&compiled).await.expect("published"))
     };
     service.start(request).await.expect("started").run
+}
+
+/// The outcomes of a task that has ended: what failed and was tried again, then one that is the end of it.
+fn accepted(task: &Task) -> String {
+    let outcomes = outcomes(task);
+    let (last, before) = outcomes.split_last().expect("somebody did the work");
+    let is_end = matches!(last, TaskEventType::Completed | TaskEventType::Error);
+    let are_tries = before.iter().all(|outcome| *outcome == TaskEventType::Requeued);
+    assert!(is_end && are_tries, "{} has more than one end: {outcomes:?}", task.path);
+    format!("{} {} {outcomes:?}", task.step_id, task.name)
 }
 
 /// Those of the run, if it was started before.
