@@ -112,6 +112,7 @@ pub fn seeded(seed: u64, per_thousand: usize, faults: Vec<Fault>) -> impl FnMut(
 
 pub struct Faulty {
     inner: Arc<dyn Backend>,
+    limits: Limits,
     pause: Pause,
     /// Held while a plan is asked, never across an await.
     #[expect(clippy::disallowed_types, reason = "the simulation has no task that could own the state")]
@@ -136,7 +137,14 @@ impl Faulty {
     pub fn new(inner: Arc<dyn Backend>, plan: impl FnMut(Call) -> Fault + Send + 'static) -> Self {
         let plan = Box::new(plan);
         let state = State { plan, counts: Counts::default(), disconnected: 0, answers: Vec::new() };
-        Self { inner, pause: Arc::new(|| Box::pin(std::future::ready(()))), state: state.into() }
+        let limits = inner.limits();
+        Self { inner, limits, pause: Arc::new(|| Box::pin(std::future::ready(()))), state: state.into() }
+    }
+
+    /// A store that takes less at once.
+    #[must_use]
+    pub fn limited(self, limits: Limits) -> Self {
+        Self { limits, ..self }
     }
 
     /// What a delay waits for.
@@ -220,7 +228,7 @@ fn unavailable() -> StoreError {
 #[async_trait]
 impl Backend for Faulty {
     fn limits(&self) -> Limits {
-        self.inner.limits()
+        self.limits
     }
 
     fn era(&self) -> Era {
@@ -267,7 +275,10 @@ impl Backend for Faulty {
         })?;
         match (fault, batch.writes.first()) {
             (Fault::Conflict, Some(write)) => Err(StoreError::Conflict { key: write.key.clone() }),
-            (fault, _) => self.call(fault, self.inner.commit(batch)).await,
+            (fault, _) => {
+                self.limits.check(&batch)?;
+                self.call(fault, self.inner.commit(batch)).await
+            }
         }
     }
 
@@ -346,6 +357,15 @@ mod tests {
             assert_eq!(there(&store).await, expected, "{fault:?}");
             assert_eq!((store.counts().writes(), store.counts().durable_commits), (3, 3));
         }
+    }
+
+    #[tokio::test]
+    async fn a_limited_store_takes_no_more_than_it_says() {
+        let limits = Limits { batch_writes: 0, ..crate::memory::LIMITS };
+        let store = faulty(|_| Fault::None).limited(limits);
+        assert_eq!(store.limits(), limits);
+        assert!(matches!(insert(&store, "1").await, Err(StoreError::TooLarge { size: 1, limit: 0, .. })));
+        assert!(there(&store).await.is_empty());
     }
 
     #[tokio::test]

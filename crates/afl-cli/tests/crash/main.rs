@@ -1,61 +1,167 @@
 //! F1, F3: the process is killed before and after every commit, those of recovery included. Every restart finishes
 //! with the same canonical state, and each piece of work is accepted once.
 //!
-//! The test starts itself as the process that dies. `std::process::abort` runs no destructor and flushes nothing.
+//! The test starts itself as the process that dies. `std::process::abort` runs no destructor and flushes nothing. This
+//! process goes on with what it left.
 
+mod constructs;
+mod programs;
 mod scenario;
 mod upkeep;
+mod world;
 
-use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 
 use afl_store::fault::Moment;
-use scenario::{Crash, DIRECTORY, Finished, STRIKE};
+use programs::{End, PROGRAMS, Program};
+use rustix::process::{Resource, Rlimit, Signal, setrlimit};
+use scenario::{Crash, Finished};
 use tempfile::TempDir;
+use world::Line;
 
-/// How the child is told what to do; without it the test of that name does nothing.
+const DIRECTORY: &str = "AFL_CRASH_DIRECTORY";
+const PROGRAM: &str = "AFL_CRASH_PROGRAM";
+const STRIKE: &str = "AFL_CRASH_STRIKE";
+
+const MOMENTS: [Moment; 2] = [Moment::Before, Moment::After];
+
+/// The process that dies; where nothing says how, the test of that name does nothing.
 #[test]
 fn child() {
-    if let Some(directory) = std::env::var_os(DIRECTORY) {
-        let strike = std::env::var(STRIKE).ok();
-        scenario::run(Path::new(&directory), strike.map(|text| Crash::parse(&text)));
-    }
+    let Some(directory) = std::env::var_os(DIRECTORY) else { return };
+    let said = |name: &str| std::env::var(name).expect("the child is told all");
+    // A core that nobody looks at takes longer to write than all the rest.
+    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }).expect("less is allowed");
+    let crash = Crash::parse(&said(STRIKE));
+    scenario::run(Path::new(&directory), programs::named(&said(PROGRAM)), Some(crash));
+}
+
+macro_rules! each {
+    ($check:ident: $($program:ident)*) => {
+        $(#[test]
+        fn $program() {
+            super::$check(super::programs::named(stringify!($program)));
+        })*
+    };
 }
 
 // covers: RT-14-b, RT-1-e, EVT-8-a
-#[test]
-fn f1_a_crash_at_any_commit_changes_nothing() {
-    let clean = undisturbed();
-    assert!(clean.writes > 20, "only {} commits to strike at", clean.writes);
-    for crash in crashes(clean.writes) {
-        let world = directory();
-        assert!(!child_process(world.path(), Some(crash)).success(), "{crash:?} did not strike");
-        assert!(child_process(world.path(), None).success(), "{crash:?}");
-        compare(&finished(world.path()), &clean, &format!("{crash:?}"));
-    }
+mod f1_a_crash_at_any_commit_changes_nothing {
+    each! { strike_once: blocks foreach catches mixins scripts policies once fails large wide }
 }
 
 // F3: a second crash strikes in the recovery from the first.
+mod f3_a_crash_in_recovery_changes_nothing {
+    each! { strike_twice: blocks catches mixins once fails large }
+}
+
+// Large values and long evaluations are struck between their parts, too.
 #[test]
-fn f3_a_crash_in_recovery_changes_nothing() {
-    let clean = undisturbed();
-    for first in crashes(clean.writes).filter(|crash| crash.moment == Moment::After) {
-        for write in 1..=clean.writes {
-            // What is before one commit is after the one before it, so one moment is enough for pairs.
-            let second = Crash { write, moment: Moment::After };
+fn what_one_commit_cannot_hold_takes_several_and_comes_to_the_same() {
+    for program in PROGRAMS.iter().filter(|program| program.limits.is_some()) {
+        let parts = undisturbed(program);
+        let whole = scenario::run(directory().path(), &Program { limits: None, ..*program }, None);
+        let (many, few) = (parts.writes, whole.writes);
+        assert!(many >= few + 5, "{} has {many} commits in place of {few}", program.name);
+        compare(&parts, &whole, program.name);
+    }
+}
+
+fn strike_once(program: &Program) {
+    let clean = undisturbed(program);
+    for crash in crashes(clean.writes) {
+        let world = directory();
+        assert_eq!(die(world.path(), program, crash), Death::Struck, "{crash}");
+        compare(&scenario::run(world.path(), program, None), &clean, &format!("{crash}"));
+    }
+}
+
+fn strike_twice(program: &Program) {
+    let clean = undisturbed(program);
+    let mut firsts = Seen::default();
+    for first in crashes(clean.writes) {
+        let left = directory();
+        assert_eq!(die(left.path(), program, first), Death::Struck, "{first}");
+        if !firsts.is_new(first, left.path()) {
+            continue;
+        }
+        let mut seconds = Seen::default();
+        // It ends with the first write that the recovery does not come to.
+        for second in crashes(u64::MAX) {
             let world = directory();
-            assert!(!child_process(world.path(), Some(first)).success(), "{first:?} did not strike");
-            let is_over = child_process(world.path(), Some(second)).success();
-            assert!(is_over || child_process(world.path(), None).success(), "{first:?}, {second:?}");
-            compare(&finished(world.path()), &clean, &format!("{first:?}, {second:?}"));
-            if is_over {
-                // The recovery has fewer commits than this.
+            copy(left.path(), world.path());
+            let death = die(world.path(), program, second);
+            if death == Death::Escaped || seconds.is_new(second, world.path()) {
+                let finished = scenario::run(world.path(), program, None);
+                compare(&finished, &clean, &format!("{first}, {second}"));
+            }
+            if death == Death::Escaped {
                 break;
             }
         }
     }
+}
+
+/// What was left by the crash before: before a write is after the one before it, unless somebody did something in between.
+#[derive(Default)]
+struct Seen(Option<Vec<Line>>);
+
+impl Seen {
+    fn is_new(&mut self, crash: Crash, directory: &Path) -> bool {
+        let done = Some(world::lines(directory));
+        let is_same = crash.moment == Moment::Before && self.0 == done;
+        self.0 = done;
+        !is_same
+    }
+}
+
+fn crashes(writes: u64) -> impl Iterator<Item = Crash> {
+    (1..=writes).flat_map(move |write| MOMENTS.map(|moment| Crash { write, moment }))
+}
+
+fn undisturbed(program: &Program) -> Finished {
+    let clean = scenario::run(directory().path(), program, None);
+    let failed = clean.run.error.as_ref().map(|error| error.path.as_str());
+    match program.end {
+        End::Outputs(outputs) => assert_eq!((&clean.outputs, failed), (&outputs(), None)),
+        End::FailedAt(path) => assert_eq!(failed, Some(path)),
+    }
+    assert!(clean.writes > 8, "only {} commits to strike at", clean.writes);
+    clean
+}
+
+fn compare(found: &Finished, clean: &Finished, when: &str) {
+    assert_eq!(found.canonical, clean.canonical, "{when}");
+    assert_eq!(found.accepted, clean.accepted, "{when}");
+    assert_eq!(found.done, clean.done, "{when}");
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Death {
+    Struck,
+    /// It came to its end before the write that it was to die at.
+    Escaped,
+}
+
+fn die(directory: &Path, program: &Program, crash: Crash) -> Death {
+    let mut command = Command::new(std::env::current_exe().expect("a test has a file"));
+    command.args(["--exact", "child", "--test-threads=1"]);
+    command.env(DIRECTORY, directory).env(PROGRAM, program.name).env(STRIKE, crash.to_string());
+    let output = command.output().expect("the test can be started");
+    if output.status.success() {
+        return Death::Escaped;
+    }
+    let killed_by = output.status.signal();
+    assert_eq!(
+        killed_by,
+        Some(Signal::ABORT.as_raw()),
+        "{crash}: {}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+    Death::Struck
 }
 
 /// In memory where there is such a place: a process that dies loses nothing that it wrote, so no disk is needed.
@@ -64,42 +170,16 @@ fn directory() -> TempDir {
     memory.or_else(|_| TempDir::new()).expect("a directory can be made")
 }
 
-fn crashes(writes: u64) -> impl Iterator<Item = Crash> {
-    let moments = [Moment::Before, Moment::After];
-    (1..=writes).flat_map(move |write| moments.map(|moment| Crash { write, moment }))
-}
-
-fn undisturbed() -> Finished {
-    let world = directory();
-    assert!(child_process(world.path(), None).success());
-    let finished = finished(world.path());
-    let keys: BTreeSet<&String> = finished.accepted.iter().collect();
-    assert_eq!(keys.len(), finished.accepted.len(), "without a crash each piece of work is done once");
-    finished
-}
-
-fn compare(found: &Finished, clean: &Finished, when: &str) {
-    assert_eq!(found.canonical, clean.canonical, "{when}");
-    // An agent that died before it was told settles again after the restart; the store takes one of them.
-    let once: BTreeSet<&String> = found.accepted.iter().collect();
-    assert!(clean.accepted.iter().all(|key| once.contains(key)), "{when}: {:?}", found.accepted);
-    assert_eq!(once.len(), clean.accepted.len(), "{when}: {:?}", found.accepted);
-}
-
-fn child_process(directory: &Path, crash: Option<Crash>) -> ExitStatus {
-    let mut command = Command::new(std::env::current_exe().expect("a test has a file"));
-    command.args(["--exact", "child", "--test-threads=1"]).env(DIRECTORY, directory);
-    if let Some(crash) = crash {
-        command.env(STRIKE, crash.to_string());
-    }
-    command.output().expect("the test can be started").status
-}
-
-fn finished(directory: &Path) -> Finished {
-    let read = |name: &str| fs::read_to_string(directory.join(name)).unwrap_or_default();
-    Finished {
-        canonical: read(scenario::CANONICAL),
-        writes: read(scenario::WRITES).trim().parse().unwrap_or_default(),
-        accepted: read(scenario::WORK).lines().map(str::to_owned).collect(),
+/// What a dead process left, to be gone on with more than once.
+fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).expect("it is ours") {
+        let (from, name) = entry.map(|entry| (entry.path(), entry.file_name())).expect("it is ours");
+        let to = to.join(name);
+        if from.is_dir() {
+            fs::create_dir(&to).expect("there is room");
+            copy(&from, &to);
+        } else {
+            fs::copy(&from, &to).expect("there is room");
+        }
     }
 }

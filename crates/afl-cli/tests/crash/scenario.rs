@@ -1,31 +1,41 @@
-//! What the process that dies does: it starts a run, or finds it, and takes it to its end.
+//! What a process does: it starts the run, or finds it, and takes it to its end. The one that dies does the same as the
+//! one that goes on.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
 use afl_backends::sqlite::{Options, Sqlite};
 use afl_engine::event::EventError;
+use afl_engine::history::{Actor, TaskEventType};
+use afl_engine::id::RunId;
+use afl_engine::run::Run;
+use afl_engine::task::{DEFAULT_TASK_LIST, Task};
 use afl_engine::time::Millis;
-use afl_engine::value::{Map, Value};
+use afl_engine::value::Value;
 use afl_runtime::agent::{Claim, Names, Request};
-use afl_runtime::{Service, StartRequest};
+use afl_runtime::doctor::Remedy;
+use afl_runtime::{Again, RunQuery, Service, StartRequest, Verdict};
 use afl_store::clock::{Clock, SimClock};
 use afl_store::fault::{Fault, Faulty, Moment, at_write};
 use afl_store::record::Tenant;
-use serde_json::json;
 
-pub(crate) const DIRECTORY: &str = "AFL_CRASH_DIRECTORY";
-pub(crate) const STRIKE: &str = "AFL_CRASH_STRIKE";
-pub(crate) const CANONICAL: &str = "canonical";
-pub(crate) const WRITES: &str = "writes";
-pub(crate) const WORK: &str = "work";
+use crate::programs::{Answer, Program};
+use crate::world::{Piece, World, outcomes};
 
-const PROGRAM: &str = include_str!("everything.afl");
-/// How often the scenario goes round before it counts as stuck.
+/// How often the scenario goes round before it counts as stuck, and by how much the clock goes on each time.
 const ROUNDS: usize = 1_000;
+const ROUND: Millis = Millis(10);
+/// Each process begins later than all that the ones before it can have seen.
+const FIRST_LIFE: Millis = Millis(1_800_000_000_000);
+const LIFE: Millis = Millis(60_000);
+/// More than any program has.
+const TASKS: usize = 100;
+const ONE_RUN: RunQuery =
+    RunQuery { state: None, workflow: None, since: None, labels: Vec::new(), after: None, limit: 2 };
 
 /// Where the process dies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,12 +44,16 @@ pub(crate) struct Crash {
     pub(crate) moment: Moment,
 }
 
+/// What came of it, in the store and in the world.
 pub(crate) struct Finished {
     pub(crate) canonical: String,
-    /// Commits and takes of the whole process.
-    pub(crate) writes: u64,
-    /// The work that was done, by its step and attempt.
+    /// The outcomes that were accepted, by task.
     pub(crate) accepted: Vec<String>,
+    pub(crate) done: BTreeMap<Piece, Answer>,
+    pub(crate) run: Run,
+    pub(crate) outputs: Value,
+    /// Commits and takes of this process.
+    pub(crate) writes: u64,
 }
 
 impl fmt::Display for Crash {
@@ -57,70 +71,142 @@ impl Crash {
     }
 }
 
-pub(crate) fn run(directory: &Path, crash: Option<Crash>) {
+pub(crate) fn run(directory: &Path, program: &Program, crash: Option<Crash>) -> Finished {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(act(directory, crash));
+    runtime.block_on(act(directory, program, crash))
 }
 
-async fn act(directory: &Path, crash: Option<Crash>) {
-    // It starts when the process does and goes by rounds, so that every process commits equally often.
-    let clock = SimClock::new(Clock::System.now());
+async fn act(directory: &Path, program: &Program, crash: Option<Crash>) -> Finished {
+    // It goes by rounds, so that every process commits equally often.
+    let life = begin(directory);
+    let clock = SimClock::new(FIRST_LIFE.plus(Millis(LIFE.0 * i64::try_from(life).expect("few lives"))));
+    let store = open(directory, &clock, program, crash);
+    let service = Service::new(store.clone(), Tenant::new(Tenant::LOCAL).expect("a good name"))
+        .acting_as(Actor::User("ann".to_owned()));
+    examine(&service).await;
+    let mut world = World::found(directory, life, &tasks_there(&service).await);
+    let run = start(&service, program).await;
+    for round in 0.. {
+        clock.advance(ROUND);
+        service.turn().await.expect("the store works");
+        decide(&service, &run, &world).await;
+        if service.run(&run).await.expect("the run is there").status.is_terminal() {
+            break;
+        }
+        for claim in service.claim(&everything()).await.expect("the store works") {
+            let answer = world.work(&claim);
+            settle(&service, &claim, answer).await;
+        }
+        assert!(round < ROUNDS, "the run is stuck: {:?}", service.why(&run).await);
+    }
+    examine(&service).await;
+    Finished {
+        canonical: service.canonical(&run).await.expect("the run is there"),
+        accepted: tasks(&service, &run).await.iter().map(accepted).collect(),
+        done: world.done().clone(),
+        outputs: service.outputs(&run).await.expect("the run is there").into(),
+        run: service.run(&run).await.expect("the run is there"),
+        writes: store.counts().writes(),
+    }
+}
+
+fn open(directory: &Path, clock: &SimClock, program: &Program, crash: Option<Crash>) -> Arc<Faulty> {
     let options = Options { clock: Clock::Simulated(clock.clone()), ..Options::default() };
     let sqlite = Sqlite::open(&directory.join("store.db"), options).expect("the file opens");
     let plan: Box<dyn FnMut(_) -> Fault + Send> = match crash {
         Some(crash) => Box::new(at_write(crash.write, Fault::Abort(crash.moment))),
         None => Box::new(|_| Fault::None),
     };
-    let store = Arc::new(Faulty::new(Arc::new(sqlite), plan));
-    let service = Service::new(store.clone(), Tenant::new(Tenant::LOCAL).expect("a good name"));
-    let program = afl_runtime::compile("everything.afl", PROGRAM).expect("the program compiles");
+    let store = Faulty::new(Arc::new(sqlite), plan);
+    Arc::new(match program.limits {
+        Some(limits) => store.limited(limits),
+        None => store,
+    })
+}
+
+/// Leaves a mark of this process, and counts those before it.
+fn begin(directory: &Path) -> u64 {
+    let mut lives = OpenOptions::new().create(true).append(true).open(directory.join("lives")).expect("ours");
+    let before = lives.metadata().expect("it is open").len();
+    lives.write_all(b".").expect("there is room");
+    before
+}
+
+/// G1: a crash leaves the store exactly between two commits, and every promise holds there.
+async fn examine(service: &Service) {
+    let report = service.doctor(Remedy::Tell).await.expect("the store works");
+    assert_eq!((report.findings, report.busy), (Vec::new(), Vec::new()));
+}
+
+async fn start(service: &Service, program: &Program) -> RunId {
+    let compiled = afl_runtime::compile(program.name, program.text).expect("the program compiles");
     let request = StartRequest {
-        inputs: json!({"xs": ["one", "two"]}).as_object().expect("a map").clone(),
+        workflow: Some(program.workflow.to_owned()),
+        inputs: (program.inputs)().as_object().expect("a map").clone(),
         idempotency_key: Some("one".to_owned()),
-        ..StartRequest::new(service.publish(&program).await.expect("published"))
+        ..StartRequest::new(service.publish(&compiled).await.expect("published"))
     };
-    let run = service.start(request).await.expect("started").run;
-    for round in 0.. {
-        clock.advance(Millis(10));
-        service.turn().await.expect("the store works");
-        if service.run(&run).await.expect("the run is there").status.is_terminal() {
-            break;
-        }
-        for claim in service.claim(&everything()).await.expect("the store works") {
-            work(&service, directory, &claim).await;
-        }
-        assert!(round < ROUNDS, "the run is stuck: {:?}", service.why(&run).await);
+    service.start(request).await.expect("started").run
+}
+
+/// The outcomes of a task that has ended: what failed and was tried again, then one that is the end of it.
+fn accepted(task: &Task) -> String {
+    let outcomes = outcomes(task);
+    let (last, before) = outcomes.split_last().expect("somebody did the work");
+    let is_end = matches!(last, TaskEventType::Completed | TaskEventType::Error);
+    let are_tries = before.iter().all(|outcome| *outcome == TaskEventType::Requeued);
+    assert!(is_end && are_tries, "{} has more than one end: {outcomes:?}", task.path);
+    format!("{} {} {outcomes:?}", task.step_id, task.name)
+}
+
+/// Those of the run, if it was started before.
+async fn tasks_there(service: &Service) -> Vec<Task> {
+    let list = service.runs(&ONE_RUN).await.expect("the store works");
+    assert!(list.unreadable.is_empty() && list.runs.len() < 2, "one key starts one run");
+    match list.runs.first() {
+        Some(run) => tasks(service, &run.id).await,
+        None => Vec::new(),
     }
-    let canonical = service.canonical(&run).await.expect("the run is there");
-    fs::write(directory.join(CANONICAL), canonical).expect("the directory is writable");
-    fs::write(directory.join(WRITES), store.counts().writes().to_string())
-        .expect("the directory is writable");
+}
+
+async fn tasks(service: &Service, run: &RunId) -> Vec<Task> {
+    let page = service.store().tasks_page(run, None, TASKS).await.expect("the store works");
+    assert!(page.next.is_none(), "more than {TASKS} tasks");
+    page.items.into_iter().map(|task| task.item).collect()
 }
 
 fn everything() -> Request {
-    // Over at once, so that whoever comes after a crash need not wait.
-    Request { lease: Millis(1), ..Request::new(Names::All, "agent") }
+    Request {
+        lists: vec![DEFAULT_TASK_LIST.to_owned(), "far".to_owned()],
+        capabilities: vec!["gpu".to_owned()],
+        // Some are in hand and not begun when the process dies.
+        max: 3,
+        // Over at once, so that whoever comes after a crash need not wait.
+        lease: Millis(1),
+        ..Request::new(Names::All, "agent")
+    }
 }
 
-/// The effect comes before the report, as in life.
-async fn work(service: &Service, directory: &Path, claim: &Claim) {
-    let mut log = OpenOptions::new().create(true).append(true).open(directory.join(WORK)).expect("writable");
-    writeln!(log, "{} {}", claim.ticket.step, claim.task.attempts).expect("writable");
-    let settled = match answer(claim) {
+async fn settle(service: &Service, claim: &Claim, answer: Answer) {
+    let settled = match answer {
         Ok(result) => service.complete(&claim.ticket, &result).await,
         Err(message) => service.fail(&claim.ticket, &EventError { kind: "Busy".to_owned(), message }).await,
     };
     settled.expect("the only agent holds its task");
 }
 
-fn answer(claim: &Claim) -> Result<Map<String, Value>, String> {
-    let text = |name: &str| claim.payload[name].as_str().unwrap_or_default().to_owned();
-    let result = match &*claim.task.name {
-        "Flaky" if claim.task.attempts == 0 => return Err("busy".to_owned()),
-        "Flaky" => json!({"m": 3}),
-        "Track" => json!({"id": format!("track {}", text("k"))}),
-        _ if text("q").starts_with("fail") => return Err("no answer".to_owned()),
-        _ => json!({"a": format!("answer to {}", text("q"))}),
-    };
-    Ok(result.as_object().expect("a map").clone())
+/// A person looks what became of work that may have happened and must not happen twice.
+async fn decide(service: &Service, run: &RunId, world: &World) {
+    for task in tasks(service, run).await.into_iter().filter(Task::is_uncertain) {
+        let step = &task.step_id;
+        match world.answered(&task) {
+            Some(answer) => {
+                let verdict = Verdict::Done(answer.clone().expect("such work goes well"));
+                service.answer(run, step, &verdict).await.expect("it is uncertain");
+            }
+            None => {
+                service.retry(run, &Again::Step(step.clone())).await.expect("it is uncertain");
+            }
+        }
+    }
 }
