@@ -10,8 +10,8 @@ pub use afl_engine::task::{DEFAULT_TASK_LIST, UNCERTAIN};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 pub use afl_store::queue::{
-    Asked, Claim, Continued, LogLevel, LogLine, LogPage, LogStream, Matched, Names, Refusal, Request, Settled,
-    Swept, Ticket, matched,
+    Asked, Claim, Continued, LogLevel, LogLine, LogPage, LogStream, Matched, Names, Refusal, Request,
+    Settled, Swept, Ticket, matched,
 };
 
 use crate::drive::{Arrival, Work};

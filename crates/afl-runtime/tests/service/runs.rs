@@ -5,9 +5,7 @@ use afl_engine::attribute::Held;
 use afl_engine::run::RunStatus;
 use afl_engine::state::State;
 use afl_runtime::agent::{Actor, Refusal};
-use afl_runtime::{
-    Again, Error, Listening, On, Origin, Reason, RunQuery, StartRequest, StepView, compile,
-};
+use afl_runtime::{Again, Error, Listening, On, Origin, Reason, RunQuery, StartRequest, StepView, compile};
 use serde_json::json;
 
 // covers: SDK-2.2-b, SDK-2.2-e, SDK-2.3-a, SDK-2.3-b, EVT-8-b, RT-10.1-a, RT-10.2-a
