@@ -1,7 +1,7 @@
 //! How errors of the service end a command, and what to do about them.
 
 use afl_runtime::Error;
-use afl_store::store::Error as StoredError;
+use afl_store::store::Error::Unreadable;
 
 use crate::exit::Exit;
 use crate::shell::word;
@@ -92,9 +92,7 @@ pub(super) fn help(error: &Error, store: &store::Options) -> Option<String> {
             Some(format!("{done} says what it returns"))
         }
         Error::Undecided { run, .. } => Some(format!("{} has the commands to decide by", of("why", &run.0))),
-        Error::Store(StoredError::Unreadable { .. }) => {
-            Some(format!("{} tells what is damaged", command("doctor")))
-        }
+        Error::Store(Unreadable { .. }) => Some(format!("{} tells what is damaged", command("doctor"))),
         Error::Store(_)
         | Error::AmbiguousRun { .. }
         | Error::UnknownProgram { .. }

@@ -270,7 +270,7 @@ async fn what_happens_is_told_and_a_listener_that_is_slow_or_gone_changes_nothin
     let (service, mut listener) = service.traced(Tracing::Full, 1_000);
     let (service, slow) = service.traced(Tracing::Full, 1);
     let (service, for_people) = service.traced(Tracing::LogsOnly, 1);
-    let world = World { service, clock, memory, faulty };
+    let world = World { clock, memory, faulty, service };
     let run = world.start("Two", json!({"n": 1})).await;
     let claims = world.claim(1).await;
     world.service.complete(&claims[0].ticket, &inc(&claims[0])).await.unwrap();
