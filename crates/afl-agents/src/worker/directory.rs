@@ -39,7 +39,7 @@ pub(super) enum Hand {
     Function(Arc<dyn Handler>),
     Registered(Arc<Hosts>, Box<Registration>),
     Script(Arc<Hosts>),
-    System(Service, SystemTask),
+    System(Box<Service>, SystemTask),
 }
 
 impl Directory {
@@ -65,7 +65,7 @@ impl Directory {
         if name.starts_with(SYSTEM) {
             return match (&self.hosts, &self.system, name.parse()) {
                 (Some(hosts), _, Err(_)) if name == SCRIPT_TASK => Ok(Hand::Script(hosts.clone())),
-                (_, Some(service), Ok(task)) => Ok(Hand::System(service.clone(), task)),
+                (_, Some(service), Ok(task)) => Ok(Hand::System(Box::new(service.clone()), task)),
                 (_, None, Ok(_)) | (_, _, Err(_)) => Err(unknown()),
             };
         }

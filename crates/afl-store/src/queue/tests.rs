@@ -258,61 +258,6 @@ async fn the_most_urgent_task_comes_first_then_the_oldest_whatever_its_name() {
 }
 
 #[tokio::test]
-async fn no_more_tasks_of_a_facet_run_than_its_limit_allows() {
-    let world = World::new().await;
-    let limited = Policy { limit: Some(2), ..Policy::default() };
-    for number in 0..5 {
-        world.ask(number, "a.F", limited.clone()).await;
-    }
-    world.ask(7, "a.G", Policy::default()).await;
-    let claims = world.claim(&[], 9).await;
-    assert_eq!(names(&claims), ["W.s0", "W.s1", "W.s7"]);
-    assert_eq!(world.claim(&["a.F"], 9).await, []);
-    world.queue.complete(&claims[0].ticket, &result()).await.unwrap();
-    assert_eq!(names(&world.claim(&["a.F"], 9).await), ["W.s2"]);
-}
-
-#[tokio::test]
-async fn the_task_of_one_step_is_claimed_within_the_limit_too() {
-    let world = World::new().await;
-    let limited = Policy { limit: Some(1), ..Policy::default() };
-    let [first, second] =
-        [world.ask(0, "a.F", limited.clone()).await, world.ask(1, "a.F", limited.clone()).await];
-    let claim = |step: StepId| {
-        let (queue, run) = (&world.queue, &world.run);
-        async move { queue.claim_step(run, &step, &Request::new(Names::All, "agent")).await.unwrap() }
-    };
-    let held = claim(first.clone()).await.claim().expect("nobody runs");
-    assert_eq!(claim(second.clone()).await, Asked::Full);
-    assert_eq!(claim(first).await, Asked::NotGiven, "somebody has it");
-    assert_eq!(world.task(&second).await.deliveries, 0);
-    world.queue.complete(&held.ticket, &result()).await.unwrap();
-    assert!(claim(second).await.claim().is_some());
-}
-
-#[tokio::test]
-async fn a_limit_holds_on_a_list_of_any_name() {
-    let world = World::new().await;
-    let gpu = vec!["gpu".to_owned()];
-    let limited = Policy { limit: Some(1), needs: gpu.clone(), ..Policy::default() };
-    for (at, list) in (0..).zip(["plus+list", "in/parts", "all+@of/it"]) {
-        for number in 0..2 {
-            world.ask_on(list, 2 * at + number, "a.F", limited.clone()).await;
-        }
-        let lists = vec![list.to_owned()];
-        let request =
-            Request { lists, capabilities: gpu.clone(), max: 9, ..Request::new(Names::All, "agent") };
-        let claims = world.queue.claim(&request).await.unwrap();
-        assert_eq!(claims.len(), 1, "{list}");
-        assert_eq!(world.queue.claim(&request).await.unwrap(), [], "{list}");
-        assert!(world.queue.was_turned_away("agent"));
-        world.queue.complete(&claims[0].ticket, &result()).await.unwrap();
-        assert_eq!(world.queue.claim(&request).await.unwrap().len(), 1, "{list}");
-        assert!(!world.queue.was_turned_away("agent"));
-    }
-}
-
-#[tokio::test]
 async fn g13_more_unreadable_tasks_than_a_round_looks_at_hide_none_that_can_be_read() {
     let world = World::new().await;
     for number in 0..502 {
@@ -604,6 +549,7 @@ async fn claimers_at_the_same_time_never_get_the_same_task() {
 }
 
 mod events;
+mod limits;
 mod moves;
 mod notifying;
 mod noting;
