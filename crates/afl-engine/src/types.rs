@@ -20,7 +20,7 @@ pub fn fits(name: &str, value: &Value, ty: &TypeRef, schemas: &Schemas) -> Resul
 
 /// The value as its type has it, at every depth: with the defaults of the schema fields it leaves out, and with integers
 /// widened where a `Double` is declared.
-pub fn with_defaults(value: Value, ty: &TypeRef, schemas: &Schemas) -> Result<Value, EvalError> {
+pub fn as_declared(value: Value, ty: &TypeRef, schemas: &Schemas) -> Result<Value, EvalError> {
     fill(value, ty, schemas, MAX_VALUE_DEPTH)
 }
 

@@ -18,7 +18,7 @@ use world::{Case, World, answer, cases, options, plan_of, start};
 const ONLY_COMPILED: &str = "comparison_is_legal";
 
 /// How many cases run. One that is added is counted here, so that none is left out by accident.
-const RUN: usize = 116;
+const RUN: usize = 119;
 
 /// How a driver takes a run to its end. None of it may show in the result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,7 +1,7 @@
 //! What fits a declared type, with the messages of what does not, and what defaults fill in.
 
 use afl_engine::Value;
-use afl_engine::types::{Schemas, fits, with_defaults};
+use afl_engine::types::{Schemas, as_declared, fits};
 use afl_lang::program::{Decl, FacetDecl, Program};
 use afl_lang::source::Sources;
 use afl_lang::types::TypeRef;
@@ -74,19 +74,32 @@ fn what_nests_too_deep_to_be_read_back_does_not_fit() {
 
 #[test]
 fn defaults_fill_in_at_every_depth() {
-    let full = json!({"name": "a", "price": {"amount": 0, "currency": "EUR"}, "tags": []});
+    let full = json!({"name": "a", "price": {"amount": 0.0, "currency": "EUR"}, "tags": []});
     check_filled("shop.Item", json!({"name": "a"}), &full);
     check_filled("[shop.Item?]", json!([null, {"name": "a"}]), &json!([null, full]));
-    let given = json!({"name": "a", "price": {"amount": 2, "currency": "USD"}, "tags": ["t"], "more": 1});
+    let given = json!({"name": "a", "price": {"amount": 2.5, "currency": "USD"}, "tags": ["t"], "more": 1});
     check_filled("shop.Item", given.clone(), &given);
     check_filled("shop.Item", json!("no item"), &json!("no item"));
     check_filled("Json", json!({"name": "a"}), &json!({"name": "a"}));
 }
 
 #[test]
+fn integers_widen_where_a_double_is_declared_and_nowhere_else() {
+    check_filled("[Double?]", json!([1, null, 2.5]), &json!([1.0, null, 2.5]));
+    check_filled(
+        "shop.Price",
+        json!({"amount": 1, "more": 1}),
+        &json!({"amount": 1.0, "currency": "EUR", "more": 1}),
+    );
+    for other in ["Long", "Json"] {
+        check_filled(other, json!(1), &json!(1));
+    }
+}
+
+#[test]
 fn a_default_without_end_is_an_error() {
     let program = program("shop.Endless");
-    let error = with_defaults(json!({}), parameter(&program), &Schemas::of(&program)).expect_err("no end");
+    let error = as_declared(json!({}), parameter(&program), &Schemas::of(&program)).expect_err("no end");
     assert_eq!(error.to_string(), "`#{}` nests lists and maps deeper than 100 levels");
 }
 
@@ -99,7 +112,7 @@ fn check(ty: &str, value: &Value, message: &str) {
 
 fn check_filled(ty: &str, value: Value, expected: &Value) {
     let program = program(ty);
-    let filled = with_defaults(value, parameter(&program), &Schemas::of(&program));
+    let filled = as_declared(value, parameter(&program), &Schemas::of(&program));
     assert_eq!(filled.as_ref(), Ok(expected));
 }
 

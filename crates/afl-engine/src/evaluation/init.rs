@@ -16,7 +16,7 @@ use crate::id::StepId;
 use crate::plan::{Act, Call, Callee, Node, Read};
 use crate::state::Verdict;
 use crate::trace::Trace;
-use crate::types::{fits, with_defaults};
+use crate::types::{as_declared, fits};
 use crate::value::{Map, Value};
 
 impl Evaluation {
@@ -126,7 +126,7 @@ impl Evaluation {
     ) -> Worked<Attribute> {
         fits(name, &value, ty, &self.plan.schemas)
             .map_err(|misfit| self.failed(id, FailureKind::Type, misfit))?;
-        let value = with_defaults(value, ty, &self.plan.schemas)
+        let value = as_declared(value, ty, &self.plan.schemas)
             .map_err(|error| self.failed(id, FailureKind::Evaluation, error))?;
         Ok(Attribute { held: self.known.hold(value), type_hint: ty.to_string().into() })
     }

@@ -18,7 +18,7 @@ use crate::plan::{Node, Plan};
 use crate::run::{Control, Counts, Run, RunStatus};
 use crate::step::Step;
 use crate::time::Millis;
-use crate::types::{Misfit, Schemas, fits, with_defaults};
+use crate::types::{Misfit, Schemas, as_declared, fits};
 use crate::value::{self, Map, Oversize, Value};
 
 /// What a run is started with.
@@ -164,5 +164,5 @@ fn input(parameter: &Parameter, given: Option<Value>, schemas: &Schemas) -> Resu
         (None, None) => return Err(InputProblem::Missing { name: name.clone(), ty: ty.clone() }),
     };
     fits(name, &value, ty, schemas).map_err(InputProblem::Misfit)?;
-    with_defaults(value, ty, schemas).map_err(in_default)
+    as_declared(value, ty, schemas).map_err(in_default)
 }

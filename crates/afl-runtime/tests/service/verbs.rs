@@ -66,7 +66,7 @@ asks! {
 }
 
 /// They write nothing, or, as `serve`, only by the verbs above.
-const OTHERS: [&str; 33] = [
+const OTHERS: [&str; 34] = [
     "backlog",
     "canonical",
     "channel",
@@ -95,6 +95,7 @@ const OTHERS: [&str; 33] = [
     "task_log",
     "task_views",
     "tasks",
+    "undeclared",
     "unread",
     "values",
     "view_tasks",
