@@ -73,7 +73,7 @@ impl Disk {
         let image = disk.image.path().join("image");
         fs::File::create(&image).unwrap().set_len(Self::MEGABYTES << 20).unwrap();
         let made = Command::new("mkfs.ext4").arg("-q").arg(&image).output();
-        succeeded(&made.expect("there is a program `mkfs.ext4`"));
+        succeeded(&made.expect("there is a program `mkfs.ext4`, of the package e2fsprogs"));
         disk.mount();
         disk
     }
