@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::tidy::{Finding, Report};
+use crate::tidy::{Breach, TidyReport};
 use crate::workspace::Workspace;
 
 /// The original, beside the checkout, and our copy of it; both a file or both a folder.
@@ -16,8 +16,8 @@ const COPIES: &[(&str, &str)] =
 /// Contents by path below the copied file or folder.
 type Files = BTreeMap<String, Vec<u8>>;
 
-pub(crate) fn check(workspace: &Workspace) -> Result<Report> {
-    let mut report = Report::default();
+pub(crate) fn check(workspace: &Workspace) -> Result<TidyReport> {
+    let mut report = TidyReport::default();
     for (original, copy) in COPIES {
         let original_path = workspace.root.join(original);
         if !original_path.exists() {
@@ -32,7 +32,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Report> {
     Ok(report)
 }
 
-fn compare((original, originals): (&str, &Files), (copy, copies): (&str, &Files)) -> Vec<Finding> {
+fn compare((original, originals): (&str, &Files), (copy, copies): (&str, &Files)) -> Vec<Breach> {
     let mut findings = Vec::new();
     for (name, contents) in originals {
         let fault = match copies.get(name) {
@@ -40,7 +40,7 @@ fn compare((original, originals): (&str, &Files), (copy, copies): (&str, &Files)
             Some(ours) if ours != contents => "differs",
             Some(_) => continue,
         };
-        findings.push(Finding::on(&format!("{copy}{name}"), format!("{fault}: copy {original}{name}")));
+        findings.push(Breach::on(&format!("{copy}{name}"), format!("{fault}: copy {original}{name}")));
     }
     findings
 }

@@ -4,13 +4,13 @@ use std::fmt;
 use std::ops::AddAssign;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct TestCounts {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
     pub(crate) skipped: u64,
 }
 
-impl Counts {
+impl TestCounts {
     /// The last `Summary [ 0.1s] 3 tests run: 2 passed (1 slow), 1 failed, 4 skipped` of nextest.
     pub(crate) fn of_nextest(output: &str) -> Self {
         let output = without_colour(output);
@@ -52,7 +52,7 @@ impl Counts {
     }
 }
 
-impl AddAssign for Counts {
+impl AddAssign for TestCounts {
     fn add_assign(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
@@ -60,7 +60,7 @@ impl AddAssign for Counts {
     }
 }
 
-impl fmt::Display for Counts {
+impl fmt::Display for TestCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
     }
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn the_summary_of_nextest_is_read() {
         let check = |output: &str, expected: &str| {
-            assert_eq!(Counts::of_nextest(output).to_string(), expected);
+            assert_eq!(TestCounts::of_nextest(output).to_string(), expected);
         };
         let quiet = "────────────\n     Summary [   0.004s] 3 tests run: 3 passed, 1 skipped\n";
         check(quiet, "3 passed, 0 failed, 1 skipped");
@@ -105,6 +105,6 @@ mod tests {
             test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\
             test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 4 filtered out; finished in 1.00s\n\
             test result: ok. 9 passed; 9 failed;\n";
-        assert_eq!(Counts::of_libtest(output).to_string(), "3 passed, 2 failed, 5 skipped");
+        assert_eq!(TestCounts::of_libtest(output).to_string(), "3 passed, 2 failed, 5 skipped");
     }
 }

@@ -1,6 +1,6 @@
 //! `cargo xtask fuzz`: the fuzz targets for a given time, in release and without a fuzzer.
 //!
-//! The tests run them for a number of executions; here they go on. With a nightly compiler and
+//! The tests run each target for a number of executions; this chore runs them for a time. With a nightly compiler and
 //! `cargo-fuzz`, `cargo +nightly fuzz run TARGET` finds more in the same time.
 
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 use crate::workspace::Workspace;
 
-/// How the tests are told to go on.
+/// The variable by which the tests know how long to run.
 const SECONDS: &str = "AFL_FUZZ_SECONDS";
 
 pub(crate) fn run(workspace: &Workspace, seconds: u64, filter: Option<&str>) -> Result<ExitCode> {

@@ -4,6 +4,7 @@ mod bench;
 mod conformance;
 mod counts;
 mod fuzz;
+mod prose;
 mod requirements;
 mod services;
 mod source;
@@ -17,7 +18,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 use crate::requirements::Detail;
-use crate::tidy::Mode;
+use crate::tidy::TidyMode;
 use crate::workspace::Workspace;
 
 /// Chores of the AgentFlow workspace
@@ -36,11 +37,14 @@ enum Chore {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// Check the rules that the compiler does not: direction, purity, lengths, patterns
+    /// Check the rules that the compiler does not: direction, purity, lengths, names, words, citations, links
     Tidy {
-        /// Lower the recorded lengths in xtask/ratchet.txt to the present ones
+        /// Lower the recorded counts in xtask/ratchet.txt to the present ones
         #[arg(long)]
         bless: bool,
+        /// Show also the breaches that xtask/ratchet.txt tolerates
+        #[arg(long, conflicts_with = "bless")]
+        list: bool,
     },
     /// List the requirements that no test covers
     Requirements {
@@ -50,11 +54,11 @@ enum Chore {
     },
     /// Run the benches in release
     Bench(bench::Options),
-    /// Look for texts and documents that break what is promised
+    /// Search for texts and documents that break a promise of the language
     Fuzz {
         /// Run only the targets whose name contains this
         filter: Option<String>,
-        /// Go on for this long
+        /// Run for this many seconds
         #[arg(long, default_value_t = 60)]
         seconds: u64,
     },
@@ -71,9 +75,11 @@ fn run(chore: Chore) -> Result<ExitCode> {
     let workspace = Workspace::find()?;
     match chore {
         Chore::Test { args } => test::run(&workspace, &args),
-        Chore::Tidy { bless } => tidy::run(&workspace, if bless { Mode::Bless } else { Mode::Check }),
+        Chore::Tidy { bless: true, .. } => tidy::run(&workspace, TidyMode::Bless),
+        Chore::Tidy { list: true, .. } => tidy::run(&workspace, TidyMode::List),
+        Chore::Tidy { .. } => tidy::run(&workspace, TidyMode::Check),
         Chore::Requirements { summary } => {
-            requirements::run(&workspace, if summary { Detail::Counts } else { Detail::Ids })
+            requirements::run(&workspace, if summary { Detail::TestCounts } else { Detail::Ids })
         }
         Chore::Bench(options) => bench::run(&workspace, &options),
         Chore::Fuzz { filter, seconds } => fuzz::run(&workspace, seconds, filter.as_deref()),

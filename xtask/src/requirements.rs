@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
-use crate::source::Source;
+use crate::source::RustFile;
+use crate::tidy::Breach;
 use crate::workspace::Workspace;
 
 const LIST: &str = "docs/requirements.md";
@@ -14,47 +15,63 @@ const TESTED_FOLDERS: &[&str] = &["crates/", "xtask/", "fuzz/", "python/"];
 #[derive(Clone, Copy)]
 pub(crate) enum Detail {
     Ids,
-    Counts,
+    TestCounts,
 }
 
 /// The requirements that one of the specification's documents makes.
 #[derive(Debug)]
-struct Document {
+struct DocumentRequirements {
     title: String,
     ids: Vec<String>,
 }
 
 /// A test's word that it checks a requirement.
-struct Claim {
+struct CoverageClaim {
     id: String,
     path: String,
     line: usize,
 }
 
 pub(crate) fn run(workspace: &Workspace, detail: Detail) -> Result<ExitCode> {
-    let list = workspace.text(LIST)?.with_context(|| format!("{LIST} is not text"))?;
-    let documents = parse(&list);
-    let mut claims = Vec::new();
-    for path in workspace.files()? {
-        if TESTED_FOLDERS.iter().any(|folder| path.starts_with(folder)) {
-            claims.extend(claims_of(&path, || workspace.text(&path))?);
-        }
-    }
-
+    let documents = documents(workspace)?;
+    let claims = claims(workspace, &workspace.files()?)?;
     print!("{}", report(&documents, &claims, detail));
     let unknown = unknown_claims(&documents, &claims);
-    for complaint in &unknown {
-        eprintln!("{complaint}");
+    for finding in &unknown {
+        eprintln!("{finding}");
     }
     Ok(if unknown.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// The claims of tests whose requirement does not exist.
+pub(crate) fn check(workspace: &Workspace, files: &[String]) -> Result<Vec<Breach>> {
+    Ok(unknown_claims(&documents(workspace)?, &claims(workspace, files)?))
+}
+
+/// The ids of all requirements.
+pub(crate) fn ids(workspace: &Workspace) -> Result<Vec<String>> {
+    Ok(documents(workspace)?.into_iter().flat_map(|document| document.ids).collect())
+}
+
+fn documents(workspace: &Workspace) -> Result<Vec<DocumentRequirements>> {
+    let list = workspace.text(LIST)?.with_context(|| format!("{LIST} is not text"))?;
+    Ok(parse(&list))
+}
+
+fn claims(workspace: &Workspace, files: &[String]) -> Result<Vec<CoverageClaim>> {
+    let mut claims = Vec::new();
+    for path in files.iter().filter(|path| TESTED_FOLDERS.iter().any(|folder| path.starts_with(folder))) {
+        claims.extend(claims_of(path, || workspace.text(path))?);
+    }
+    Ok(claims)
+}
+
 /// A document is a heading `## 003 — Runtime (RT)`, a requirement a line `268. RT-2-a D — text`.
-fn parse(list: &str) -> Vec<Document> {
-    let mut documents: Vec<Document> = Vec::new();
+fn parse(list: &str) -> Vec<DocumentRequirements> {
+    let mut documents: Vec<DocumentRequirements> = Vec::new();
     for line in list.lines() {
         if let Some(title) = line.strip_prefix("## ") {
-            documents.push(Document { title: title.to_owned(), ids: Vec::new() });
+            documents.push(DocumentRequirements { title: title.to_owned(), ids: Vec::new() });
         } else if let (Some(id), Some(document)) = (requirement_id(line), documents.last_mut()) {
             document.ids.push(id.to_owned());
         }
@@ -70,17 +87,17 @@ fn requirement_id(line: &str) -> Option<&str> {
 }
 
 /// The ids of the `covers:` comments in a Rust or Python file.
-fn claims_of(path: &str, text: impl Fn() -> Result<Option<String>>) -> Result<Vec<Claim>> {
+fn claims_of(path: &str, text: impl Fn() -> Result<Option<String>>) -> Result<Vec<CoverageClaim>> {
     let (opening, text) = match path.rsplit_once('.') {
         // The comment layer, so that a program quoted in a test claims nothing.
-        Some((_, "rs")) => ("// covers:", text()?.map(|text| Source::new(path, text).comments)),
+        Some((_, "rs")) => ("// covers:", text()?.map(|text| RustFile::new(path, text).comments)),
         Some((_, "py")) => ("# covers:", text()?),
         _ => return Ok(Vec::new()),
     };
     let mut claims = Vec::new();
     for (index, line) in text.unwrap_or_default().lines().enumerate() {
         let ids = line.trim().strip_prefix(opening).into_iter().flat_map(|ids| ids.split(','));
-        claims.extend(ids.map(|id| Claim {
+        claims.extend(ids.map(|id| CoverageClaim {
             id: id.trim().to_owned(),
             path: path.to_owned(),
             line: index + 1,
@@ -89,7 +106,7 @@ fn claims_of(path: &str, text: impl Fn() -> Result<Option<String>>) -> Result<Ve
     Ok(claims)
 }
 
-fn report(documents: &[Document], claims: &[Claim], detail: Detail) -> String {
+fn report(documents: &[DocumentRequirements], claims: &[CoverageClaim], detail: Detail) -> String {
     let covered: BTreeSet<&String> = claims.iter().map(|claim| &claim.id).collect();
     let mut lines = Vec::new();
     let (mut all_covered, mut all) = (0, 0);
@@ -100,7 +117,7 @@ fn report(documents: &[Document], claims: &[Claim], detail: Detail) -> String {
         all += document.ids.len();
         lines.push(format!("{}: {} of {} covered", document.title, named.len(), document.ids.len()));
         match detail {
-            Detail::Counts => {}
+            Detail::TestCounts => {}
             Detail::Ids => lines.extend(open.chunks(IDS_PER_LINE).map(id_line)),
         }
     }
@@ -115,13 +132,17 @@ fn id_line(ids: &[&String]) -> String {
     format!("  {}", ids.join(", "))
 }
 
-fn unknown_claims(documents: &[Document], claims: &[Claim]) -> Vec<String> {
+fn unknown_claims(documents: &[DocumentRequirements], claims: &[CoverageClaim]) -> Vec<Breach> {
     let known: BTreeSet<&String> = documents.iter().flat_map(|document| &document.ids).collect();
     claims
         .iter()
         .filter(|claim| !known.contains(&claim.id))
-        .map(|Claim { id, path, line }| {
-            format!("{path}:{line}: `{id}` is no requirement of {LIST}: correct the id or take it out")
+        .map(|CoverageClaim { id, path, line }| {
+            Breach::at(
+                path,
+                *line,
+                format!("`{id}` is no requirement of {LIST}: correct the id or take it out"),
+            )
         })
         .collect()
 }
@@ -141,9 +162,9 @@ mod tests {
         let claims = files.iter().flat_map(|(path, text)| {
             claims_of(path, || Ok(Some((*text).to_owned()))).expect("the text is at hand")
         });
-        let claims: Vec<Claim> = claims.collect();
+        let claims: Vec<CoverageClaim> = claims.collect();
         let unknown = unknown_claims(&documents, &claims);
-        format!("{}{}", report(&documents, &claims, detail), unknown.join("\n"))
+        format!("{}{}", report(&documents, &claims, detail), crate::tidy::shown(&unknown))
     }
 
     #[test]
@@ -156,7 +177,7 @@ mod tests {
         2 of 4 requirements covered, 2 uncovered
         ");
         let python = ("python/tests/test_a.py", "# covers: RT-2-a\n");
-        assert_snapshot!(check(&[rust, python], Detail::Counts), @"
+        assert_snapshot!(check(&[rust, python], Detail::TestCounts), @"
         003 — Runtime (RT): 2 of 3 covered
         Cross-document (XR): 1 of 1 covered
         3 of 4 requirements covered, 1 uncovered
@@ -166,7 +187,7 @@ mod tests {
     #[test]
     fn a_claim_of_an_unknown_requirement_is_an_error() {
         let rust = ("crates/a/src/b.rs", "fn a() {}\n// covers: RT-9-z\n");
-        assert_snapshot!(check(&[rust], Detail::Counts), @"
+        assert_snapshot!(check(&[rust], Detail::TestCounts), @"
         003 — Runtime (RT): 0 of 3 covered
         Cross-document (XR): 0 of 1 covered
         0 of 4 requirements covered, 4 uncovered
@@ -178,7 +199,7 @@ mod tests {
     fn a_literal_and_a_text_file_claim_nothing() {
         let rust = ("xtask/src/b.rs", "let a = \"\n// covers: RT-9-z\n\";");
         let text = ("crates/a/README.md", "// covers: RT-9-z");
-        assert_snapshot!(check(&[rust, text], Detail::Counts), @"
+        assert_snapshot!(check(&[rust, text], Detail::TestCounts), @"
         003 — Runtime (RT): 0 of 3 covered
         Cross-document (XR): 0 of 1 covered
         0 of 4 requirements covered, 4 uncovered

@@ -3,11 +3,12 @@
 mod items;
 mod layers;
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
-pub(crate) use items::Function;
+pub(crate) use items::{Function, TypeItem};
+pub(crate) use layers::is_word;
 
-pub(crate) struct Source {
+pub(crate) struct RustFile {
     /// Relative to the workspace's root, with `/`.
     pub(crate) path: String,
     /// The text with comments and the contents of literals blanked out.
@@ -16,34 +17,52 @@ pub(crate) struct Source {
     pub(crate) comments: String,
     pub(crate) text: String,
     test_lines: Vec<RangeInclusive<usize>>,
+    strings: Vec<Range<usize>>,
 }
 
 /// What a piece of code is there for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum CodePart {
     Source,
     Test,
     Bench,
     Example,
 }
 
-impl Source {
+impl RustFile {
     pub(crate) fn new(path: &str, text: String) -> Self {
         let layers = layers::split(&text);
         let test_lines = items::test_lines(&layers.code);
-        Self { path: path.to_owned(), code: layers.code, comments: layers.comments, text, test_lines }
+        Self {
+            path: path.to_owned(),
+            code: layers.code,
+            comments: layers.comments,
+            text,
+            test_lines,
+            strings: layers.strings,
+        }
     }
 
     /// What the line (counted from one) is there for.
-    pub(crate) fn part(&self, line: usize) -> Part {
+    pub(crate) fn part(&self, line: usize) -> CodePart {
         match part_of_file(&self.path) {
-            Part::Source if self.test_lines.iter().any(|lines| lines.contains(&line)) => Part::Test,
+            CodePart::Source if self.test_lines.iter().any(|lines| lines.contains(&line)) => CodePart::Test,
             part => part,
         }
     }
 
     pub(crate) fn functions(&self) -> Vec<Function> {
         items::functions(&self.code)
+    }
+
+    /// The structs, enums, unions, traits and aliases of modules.
+    pub(crate) fn types(&self) -> Vec<TypeItem> {
+        items::types(&self.code)
+    }
+
+    /// The first line and the contents of each string literal.
+    pub(crate) fn strings(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.strings.iter().map(|at| (items::line_of(&self.text, at.start), &self.text[at.clone()]))
     }
 
     /// Number, code and comments of each line.
@@ -53,14 +72,14 @@ impl Source {
     }
 }
 
-fn part_of_file(path: &str) -> Part {
+fn part_of_file(path: &str) -> CodePart {
     for component in path.split('/') {
         match component {
-            "tests" | "tests.rs" => return Part::Test,
-            "benches" => return Part::Bench,
-            "examples" => return Part::Example,
+            "tests" | "tests.rs" => return CodePart::Test,
+            "benches" => return CodePart::Bench,
+            "examples" => return CodePart::Example,
             _ => {}
         }
     }
-    Part::Source
+    CodePart::Source
 }

@@ -6,7 +6,7 @@ use std::thread;
 
 use anyhow::{Context, Result};
 
-use crate::counts::Counts;
+use crate::counts::TestCounts;
 use crate::services::Services;
 use crate::workspace::Workspace;
 
@@ -19,15 +19,15 @@ enum Runner {
 
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
     let services = Services::start()?;
-    let mut counts = Counts::default();
+    let mut counts = TestCounts::default();
     let mut all_succeeded = true;
     for (runner, mut command) in commands(workspace, args) {
         command.args(args).envs(services.variables());
         let (status, output) = run_shown(&mut command)?;
         all_succeeded &= status.success();
         counts += match runner {
-            Runner::Nextest => Counts::of_nextest(&output),
-            Runner::Libtest => Counts::of_libtest(&output),
+            Runner::Nextest => TestCounts::of_nextest(&output),
+            Runner::Libtest => TestCounts::of_libtest(&output),
         };
     }
 

@@ -1,12 +1,19 @@
 //! `cargo xtask tidy`: the rules of the project that the compiler and clippy do not know.
 
+mod citations;
 mod comments;
+mod dialect;
 mod direction;
+mod documents;
 mod length;
+mod links;
+mod machine_paths;
 mod modules;
 mod patterns;
-mod prose;
+mod predicates;
 mod purity;
+mod ratchet;
+mod type_names;
 
 use std::fmt;
 use std::path::Path;
@@ -14,45 +21,50 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::conformance;
-use crate::source::Source;
+use crate::source::RustFile;
 use crate::workspace::Workspace;
+use crate::{conformance, requirements};
 
 #[derive(Clone, Copy)]
-pub(crate) enum Mode {
+pub(crate) enum TidyMode {
     Check,
+    /// Lowers what the ratchet records.
     Bless,
+    /// Shows what the ratchet tolerates too.
+    List,
 }
 
 /// One broken rule: where, what, and what to do about it.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Finding {
+pub(crate) struct Breach {
     path: String,
     /// Counted from one; nothing when the finding is about the whole file.
     line: Option<usize>,
     message: String,
 }
 
-/// What a check found, and what it wants people to know when all is well.
+/// The breaches that a check found, and the figures that it prints in any case.
 #[derive(Default)]
-pub(crate) struct Report {
-    pub(crate) findings: Vec<Finding>,
+pub(crate) struct TidyReport {
+    pub(crate) findings: Vec<Breach>,
     pub(crate) notes: Vec<String>,
 }
 
-pub(crate) fn run(workspace: &Workspace, mode: Mode) -> Result<ExitCode> {
+pub(crate) fn run(workspace: &Workspace, mode: TidyMode) -> Result<ExitCode> {
     let files = workspace.files()?;
     let sources = rust_sources(workspace, &files)?;
 
-    let mut report = Report::default();
+    let mut report = TidyReport::default();
     for source in &sources {
         report.findings.extend(patterns::check(source));
         report.findings.extend(modules::check(source));
     }
     report.notes.push(patterns::count_expectations(&sources));
     report.add(comments::check(&sources));
-    report.findings.extend(length::check(workspace, &sources, mode)?);
-    report.findings.extend(prose::check(workspace, &files)?);
+    report.findings.extend(machine_paths::check(workspace, &files)?);
+    report.findings.extend(requirements::check(workspace, &files)?);
+    report.findings.extend(links::check(workspace, &files)?);
+    report.add(measured(workspace, &files, &sources, mode)?);
     let packages = workspace.packages()?;
     report.findings.extend(direction::check(&packages));
     report.findings.extend(purity::check(workspace, &packages)?);
@@ -60,19 +72,46 @@ pub(crate) fn run(workspace: &Workspace, mode: Mode) -> Result<ExitCode> {
     Ok(report.print())
 }
 
-const RUST: &str = "rs";
+/// The rules whose breaches are counted.
+fn measured(
+    workspace: &Workspace,
+    files: &[String],
+    sources: &[RustFile],
+    mode: TidyMode,
+) -> Result<TidyReport> {
+    let mut report = TidyReport::default();
+    let mut measures = length::measure(sources);
+    let (types, types_report) = type_names::measure(sources);
+    measures.push(types);
+    report.add(types_report);
+    let (dialect, dialect_report) = dialect::measure(workspace, files, sources)?;
+    measures.extend(dialect);
+    report.add(dialect_report);
+    measures.extend(documents::measure(workspace, files)?);
+    measures.push(citations::measure(workspace, files, sources)?);
+    measures.push(predicates::measure(sources));
+    report.findings = ratchet::check(workspace, measures, mode)?;
+    Ok(report)
+}
 
-fn rust_sources(workspace: &Workspace, files: &[String]) -> Result<Vec<Source>> {
+const RUST: &str = "rs";
+const MARKDOWN: &str = "md";
+
+fn has_extension(path: &str, extension: &str) -> bool {
+    Path::new(path).extension().is_some_and(|found| found == extension)
+}
+
+fn rust_sources(workspace: &Workspace, files: &[String]) -> Result<Vec<RustFile>> {
     let mut sources = Vec::new();
-    for path in files.iter().filter(|path| Path::new(path).extension().is_some_and(|ending| ending == RUST)) {
+    for path in files.iter().filter(|path| has_extension(path, RUST)) {
         if let Some(text) = workspace.text(path)? {
-            sources.push(Source::new(path, text));
+            sources.push(RustFile::new(path, text));
         }
     }
     Ok(sources)
 }
 
-impl Finding {
+impl Breach {
     pub(crate) fn at(path: &str, line: usize, message: impl Into<String>) -> Self {
         Self { path: path.to_owned(), line: Some(line), message: message.into() }
     }
@@ -82,7 +121,7 @@ impl Finding {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for Breach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(line) => write!(f, "{}:{line}: {}", self.path, self.message),
@@ -91,8 +130,8 @@ impl fmt::Display for Finding {
     }
 }
 
-impl Report {
-    fn add(&mut self, other: Report) {
+impl TidyReport {
+    fn add(&mut self, other: TidyReport) {
         self.findings.extend(other.findings);
         self.notes.extend(other.notes);
     }
@@ -116,6 +155,6 @@ impl Report {
 
 /// The findings as people read them, for the tests of the rules.
 #[cfg(test)]
-fn shown(findings: &[Finding]) -> String {
+pub(crate) fn shown(findings: &[Breach]) -> String {
     findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }

@@ -62,7 +62,7 @@ impl Workspace {
     }
 }
 
-/// A member of the workspace, as `cargo metadata` tells it.
+/// A member of the workspace, as `cargo metadata` prints it.
 #[derive(Deserialize)]
 pub(crate) struct Package {
     pub(crate) name: String,

@@ -11,6 +11,15 @@ pub(crate) struct Function {
     pub(crate) line: usize,
     /// From the line of `fn` to the line of the closing brace, both counted.
     pub(crate) length: usize,
+    /// From `fn` to the body.
+    pub(crate) signature: String,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TypeItem {
+    pub(crate) name: String,
+    /// Counted from one.
+    pub(crate) line: usize,
 }
 
 /// All functions with a body, those in tests, traits and macros too.
@@ -27,10 +36,71 @@ pub(super) fn functions(code: &str) -> Vec<Function> {
             && !name.is_empty()
         {
             let line = line_of(code, at);
-            functions.push(Function { name, line, length: line_of(code, end) - line + 1 });
+            let body = code[at..].find('{').map_or(end, |brace| at + brace);
+            let length = line_of(code, end) - line + 1;
+            functions.push(Function { name, line, length, signature: code[at..body].to_owned() });
         }
     }
     functions
+}
+
+const MODULE_KEYWORDS: &[&str] = &["mod"];
+const TYPE_KEYWORDS: &[&str] = &["struct", "enum", "union", "trait", "type"];
+
+/// The types that a module has, those in inline modules and in calls of macros too.
+///
+/// Types in functions and the associated types of traits are left out: no other module can name them.
+pub(super) fn types(code: &str) -> Vec<TypeItem> {
+    let mut types = Vec::new();
+    // For each open brace: does it belong to a module or a macro's call?
+    let mut scopes: Vec<bool> = Vec::new();
+    let mut head_start = 0;
+    for (at, letter) in code.char_indices() {
+        let is_item_end = matches!(letter, '{' | '}' | ';');
+        if !is_item_end {
+            continue;
+        }
+        let head = &code[head_start..at];
+        if scopes.iter().all(|is_module| *is_module)
+            && let Some((offset, name)) = type_name(head)
+        {
+            types.push(TypeItem { name: name.to_owned(), line: line_of(code, head_start + offset) });
+        }
+        match letter {
+            '{' => scopes.push(opens_module(head)),
+            '}' => drop(scopes.pop()),
+            _ => {}
+        }
+        head_start = at + 1;
+    }
+    types
+}
+
+/// The type that an item's head declares, with the offset of its keyword.
+fn type_name(head: &str) -> Option<(usize, &str)> {
+    let mut words = words(head).skip_while(|(_, word)| !TYPE_KEYWORDS.contains(word));
+    let (offset, _) = words.next()?;
+    let (name_offset, name) = words.next()?;
+    let is_variable = head[..name_offset].ends_with('$');
+    // A head that has more before the keyword is an expression or a signature.
+    let before = head[..offset].rsplit(']').next().unwrap_or_default().trim();
+    let is_declaration = before.is_empty() || before.starts_with("pub") || before.starts_with("unsafe");
+    (is_declaration && !is_variable).then_some((offset, name))
+}
+
+fn opens_module(head: &str) -> bool {
+    let is_macro_call = head.trim_end().ends_with('!');
+    is_macro_call || words(head).any(|(_, word)| MODULE_KEYWORDS.contains(&word))
+}
+
+fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let start = from + text[from..].find(is_word)?;
+        let end = text[start..].find(|letter| !is_word(letter)).map_or(text.len(), |length| start + length);
+        from = end;
+        Some((start, &text[start..end]))
+    })
 }
 
 /// The lines of each item that is compiled for tests only.
@@ -74,7 +144,7 @@ fn item_end(code: &str, start: usize) -> Option<(End, usize)> {
     None
 }
 
-fn line_of(code: &str, at: usize) -> usize {
+pub(super) fn line_of(code: &str, at: usize) -> usize {
     code[..at].matches('\n').count() + 1
 }
 
@@ -101,6 +171,22 @@ mod tests {
     #[test]
     fn a_declaration_a_type_and_a_raw_name_are_no_functions() {
         check("trait T { fn a(&self); }\ntype F = fn (u8);\nlet r#fn = 1;", &[]);
+    }
+
+    #[test]
+    fn a_modules_types_are_found() {
+        let code = "#[derive(A)]\npub(crate) struct One { a: u8 }\nstruct Two(u8);\npub mod m {\n    enum Three<T> {}\n    pub type Four = u8;\n}\nnames! {\n    pub enum Five { A }\n}\npub trait Six: Seven {\n    type Eight;\n    fn f() { struct Nine; }\n}\n";
+        let found = types(code);
+        let found: Vec<_> = found.iter().map(|found| (found.name.as_str(), found.line)).collect();
+        assert_eq!(found, [("One", 2), ("Two", 3), ("Three", 5), ("Four", 6), ("Five", 9), ("Six", 11)]);
+    }
+
+    #[test]
+    fn what_a_macro_will_declare_is_no_type() {
+        assert_eq!(
+            types("macro_rules! m { ($name:ident) => { pub struct $name; }; }\npub type $name = u8;"),
+            []
+        );
     }
 
     #[test]

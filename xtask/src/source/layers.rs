@@ -2,13 +2,17 @@
 //!
 //! Both layers keep every line and column, so that a place found in one is a place in the file.
 
+use std::ops::Range;
+
 pub(super) struct Layers {
     pub(super) code: String,
     pub(super) comments: String,
+    /// Where the contents of each string literal stand.
+    pub(super) strings: Vec<Range<usize>>,
 }
 
 pub(super) fn split(text: &str) -> Layers {
-    let mut layers = Layers { code: String::new(), comments: String::new() };
+    let mut layers = Layers { code: String::new(), comments: String::new(), strings: Vec::new() };
     let mut rest = text;
     while !rest.is_empty() {
         let (piece, length) = first_piece(rest);
@@ -23,7 +27,14 @@ pub(super) fn split(text: &str) -> Layers {
                 layers.comments.push_str(head);
             }
             Piece::Literal { quote } => {
-                blank_contents(head, quote, &mut layers.code);
+                let contents = contents(head, quote);
+                if quote == STRING_QUOTE {
+                    let start = layers.code.len();
+                    layers.strings.push(start + contents.start..start + contents.end);
+                }
+                layers.code.push_str(&head[..contents.start]);
+                blank(&head[contents.clone()], &mut layers.code);
+                layers.code.push_str(&head[contents.end..]);
                 blank(head, &mut layers.comments);
             }
         }
@@ -31,6 +42,8 @@ pub(super) fn split(text: &str) -> Layers {
     }
     layers
 }
+
+const STRING_QUOTE: char = '"';
 
 #[derive(Clone, Copy)]
 enum Piece {
@@ -48,7 +61,7 @@ fn first_piece(rest: &str) -> (Piece, usize) {
         return (Piece::Comment, block_comment_length(rest));
     }
     if let Some(length) = string_length(rest) {
-        return (Piece::Literal { quote: '"' }, length);
+        return (Piece::Literal { quote: STRING_QUOTE }, length);
     }
     if let Some(length) = char_length(rest) {
         return (Piece::Literal { quote: '\'' }, length);
@@ -62,7 +75,7 @@ fn first_piece(rest: &str) -> (Piece, usize) {
     (Piece::Code, rest.chars().next().map_or(0, char::len_utf8))
 }
 
-pub(super) fn is_word(letter: char) -> bool {
+pub(crate) fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
@@ -128,12 +141,11 @@ fn escaped_length(contents: &str, quote: char) -> Option<usize> {
     None
 }
 
-fn blank_contents(literal: &str, quote: char, into: &mut String) {
+/// Where the text between the quotes of a literal stands in it.
+fn contents(literal: &str, quote: char) -> Range<usize> {
     let opening = literal.find(quote).map_or(0, |at| at + 1);
     let closing = literal[opening..].rfind(quote).map_or(literal.len(), |at| opening + at);
-    into.push_str(&literal[..opening]);
-    blank(&literal[opening..closing], into);
-    into.push_str(&literal[closing..]);
+    opening..closing
 }
 
 fn blank(text: &str, into: &mut String) {

@@ -2,30 +2,30 @@
 
 use std::collections::BTreeMap;
 
-use super::{Finding, Report};
-use crate::source::{Part, Source};
+use super::{Breach, TidyReport};
+use crate::source::{CodePart, RustFile};
 
-/// Beyond a quarter, comments tell what the code should say itself.
+/// Beyond a quarter, comments repeat the code.
 const MAX_PERCENT: usize = 25;
 
 /// In a crate smaller than this, its opening sentences alone would be too much.
 const MIN_LINES: usize = 200;
 
 #[derive(Clone, Copy, Default)]
-struct Lines {
+struct LineCounts {
     comments: usize,
     all: usize,
 }
 
 /// Counts the lines that are not blank; tests are left out, since their size would hide the rest.
-pub(super) fn check(sources: &[Source]) -> Report {
-    let mut crates: BTreeMap<&str, Lines> = BTreeMap::new();
+pub(super) fn check(sources: &[RustFile]) -> TidyReport {
+    let mut crates: BTreeMap<&str, LineCounts> = BTreeMap::new();
     for source in sources {
         let Some(folder) = crate_folder(&source.path) else { continue };
         let lines = crates.entry(folder).or_default();
         let counted = source.lines().zip(source.text.lines());
         for ((line, code, comments), text) in counted {
-            if text.trim().is_empty() || source.part(line) != Part::Source {
+            if text.trim().is_empty() || source.part(line) != CodePart::Source {
                 continue;
             }
             lines.all += 1;
@@ -33,7 +33,7 @@ pub(super) fn check(sources: &[Source]) -> Report {
         }
     }
 
-    let mut report = Report::default();
+    let mut report = TidyReport::default();
     for (folder, lines) in crates {
         let percent = (lines.comments * 100).div_ceil(lines.all.max(1));
         report.notes.push(format!("{folder}: {percent}% of {} lines are docs and comments", lines.all));
@@ -41,7 +41,7 @@ pub(super) fn check(sources: &[Source]) -> Report {
             let message = format!(
                 "{percent}% of the lines are docs and comments, {MAX_PERCENT}% at most: delete what repeats the code"
             );
-            report.findings.push(Finding::on(folder, message));
+            report.findings.push(Breach::on(folder, message));
         }
     }
     report
@@ -59,7 +59,7 @@ mod tests {
     use crate::tidy::shown;
 
     fn check(text: &str) -> String {
-        let report = super::check(&[Source::new("crates/afl-lang/src/lib.rs", text.to_owned())]);
+        let report = super::check(&[RustFile::new("crates/afl-lang/src/lib.rs", text.to_owned())]);
         format!("{}\n{}", report.notes.join("\n"), shown(&report.findings))
     }
 

@@ -1,6 +1,6 @@
 //! Which crate may use which: the order of ARCHITECTURE.md as one table.
 
-use super::Finding;
+use super::Breach;
 use crate::workspace::Package;
 
 enum MayUse {
@@ -25,14 +25,14 @@ const CRATES: &[(&str, MayUse)] = &[
 
 const TABLE: &str = "xtask/src/tidy/direction.rs";
 
-pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
+pub(super) fn check(packages: &[Package]) -> Vec<Breach> {
     packages.iter().flat_map(check_package).collect()
 }
 
-fn check_package(package: &Package) -> Vec<Finding> {
+fn check_package(package: &Package) -> Vec<Breach> {
     let Some((_, may_use)) = CRATES.iter().find(|(name, _)| *name == package.name) else {
         let message = format!("crate `{}` is unknown: add it with what it may use", package.name);
-        return vec![Finding::on(TABLE, message)];
+        return vec![Breach::on(TABLE, message)];
     };
     let ours = package.dependencies.iter().filter(|dependency| dependency.path.is_some());
     ours.filter(|dependency| !may_use.admits(&dependency.name))
@@ -42,7 +42,7 @@ fn check_package(package: &Package) -> Vec<Finding> {
                  and ARCHITECTURE.md and say why",
                 package.name, dependency.name
             );
-            Finding::on(TABLE, message)
+            Breach::on(TABLE, message)
         })
         .collect()
 }

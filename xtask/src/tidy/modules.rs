@@ -1,26 +1,26 @@
-//! What a module is called and how its file opens.
+//! The name of a module and the first line of its file.
 
-use super::Finding;
-use crate::source::Source;
+use super::Breach;
+use crate::source::RustFile;
 
 /// Names that say nothing about the job, so that everything ends up there.
 const VAGUE: &[&str] =
     &["util", "utils", "common", "helper", "helpers", "manager", "managers", "processor", "processors"];
 
-pub(super) fn check(source: &Source) -> Vec<Finding> {
+pub(super) fn check(source: &RustFile) -> Vec<Breach> {
     let mut findings = Vec::new();
     let path = &source.path;
     if let Some(name) = path.trim_end_matches(".rs").split('/').find(|name| VAGUE.contains(name)) {
-        findings.push(Finding::on(path, format!("`{name}` names no job: name it after what it does")));
+        findings.push(Breach::on(path, format!("`{name}` names no job: name it after what it does")));
     }
     for (line, code, _) in source.lines() {
         if let Some(name) = inline_module(code).filter(|name| VAGUE.contains(name)) {
             let message = format!("module `{name}` names no job: name it after what it does");
-            findings.push(Finding::at(path, line, message));
+            findings.push(Breach::at(path, line, message));
         }
     }
     if path.contains("/src/") && !source.text.starts_with("//! ") {
-        findings.push(Finding::at(path, 1, "open the file with one `//!` sentence saying what it is for"));
+        findings.push(Breach::at(path, 1, "open the file with one `//!` sentence saying what it is for"));
     }
     findings
 }
@@ -40,7 +40,7 @@ mod tests {
     use crate::tidy::shown;
 
     fn check(path: &str, text: &str) -> String {
-        shown(&super::check(&Source::new(path, text.to_owned())))
+        shown(&super::check(&RustFile::new(path, text.to_owned())))
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Patterns that must not appear in the code, where each is fine, and what to write instead.
 
-use super::Finding;
-use crate::source::{Part, Source};
+use super::Breach;
+use crate::source::{CodePart, RustFile};
 
 struct Ban {
     pattern: &'static str,
     layer: Layer,
-    fine_in: &'static [Place],
+    fine_in: &'static [AllowedPlace],
     instead: &'static str,
 }
 
@@ -16,8 +16,8 @@ enum Layer {
     CodeAndComments,
 }
 
-enum Place {
-    Part(Part),
+enum AllowedPlace {
+    Part(CodePart),
     Under(&'static str),
     /// A file or folder of `afl-lang` with the name [`LEXER`]: it is where text becomes tokens.
     Lexer,
@@ -30,20 +30,23 @@ const EXPECT_WITH_REASON: &str = "write `#[expect(…, reason = \"…\")]`, whic
 const FINISH_IT: &str = "finish it, or leave the feature out; open work belongs to an issue";
 const RETURN_IT: &str = "return the data; only the command line, the servers and chores talk to people";
 
-const TALKERS: &[Place] = &[
-    Place::Under("crates/afl-cli/"),
-    Place::Under("crates/afl-server/"),
-    Place::Under("crates/afl-lsp/"),
-    Place::Under("xtask/"),
-    Place::Under("fuzz/"),
-    Place::Part(Part::Test),
-    Place::Part(Part::Bench),
-    Place::Part(Part::Example),
+const TALKERS: &[AllowedPlace] = &[
+    AllowedPlace::Under("crates/afl-cli/"),
+    AllowedPlace::Under("crates/afl-server/"),
+    AllowedPlace::Under("crates/afl-lsp/"),
+    AllowedPlace::Under("xtask/"),
+    AllowedPlace::Under("fuzz/"),
+    AllowedPlace::Part(CodePart::Test),
+    AllowedPlace::Part(CodePart::Bench),
+    AllowedPlace::Part(CodePart::Example),
 ];
-const LEXER_AND_TESTS: &[Place] = &[Place::Lexer, Place::Part(Part::Test)];
-const ALL_BUT_TESTS: &[Place] =
-    &[Place::Part(Part::Source), Place::Part(Part::Bench), Place::Part(Part::Example)];
-const NOWHERE: &[Place] = &[];
+const LEXER_AND_TESTS: &[AllowedPlace] = &[AllowedPlace::Lexer, AllowedPlace::Part(CodePart::Test)];
+const ALL_BUT_TESTS: &[AllowedPlace] = &[
+    AllowedPlace::Part(CodePart::Source),
+    AllowedPlace::Part(CodePart::Bench),
+    AllowedPlace::Part(CodePart::Example),
+];
+const NOWHERE: &[AllowedPlace] = &[];
 
 const BANS: &[Ban] = &[
     ban("== \"", Layer::Code, LEXER_AND_TESTS, COMPARE_TYPES),
@@ -60,11 +63,16 @@ const BANS: &[Ban] = &[
     ban("print!(", Layer::Code, TALKERS, RETURN_IT),
 ];
 
-const fn ban(pattern: &'static str, layer: Layer, fine_in: &'static [Place], instead: &'static str) -> Ban {
+const fn ban(
+    pattern: &'static str,
+    layer: Layer,
+    fine_in: &'static [AllowedPlace],
+    instead: &'static str,
+) -> Ban {
     Ban { pattern, layer, fine_in, instead }
 }
 
-pub(super) fn check(source: &Source) -> Vec<Finding> {
+pub(super) fn check(source: &RustFile) -> Vec<Breach> {
     let mut findings = Vec::new();
     for (line, code, comments) in source.lines() {
         for ban in BANS {
@@ -74,20 +82,20 @@ pub(super) fn check(source: &Source) -> Vec<Finding> {
             };
             if found && !ban.fine_in.iter().any(|place| place.holds(source, line)) {
                 let message = format!("`{}` is not used here: {}", ban.pattern, ban.instead);
-                findings.push(Finding::at(&source.path, line, message));
+                findings.push(Breach::at(&source.path, line, message));
             }
         }
     }
     findings
 }
 
-pub(super) fn count_expectations(sources: &[Source]) -> String {
+pub(super) fn count_expectations(sources: &[RustFile]) -> String {
     let count: usize = sources.iter().map(|source| source.code.matches("[expect(").count()).sum();
     format!("{count} lints expected with #[expect]")
 }
 
-impl Place {
-    fn holds(&self, source: &Source, line: usize) -> bool {
+impl AllowedPlace {
+    fn holds(&self, source: &RustFile, line: usize) -> bool {
         match self {
             Self::Part(part) => source.part(line) == *part,
             Self::Under(folder) => source.path.starts_with(folder),
@@ -106,7 +114,7 @@ mod tests {
     use crate::tidy::shown;
 
     fn check(path: &str, text: &str) -> String {
-        shown(&super::check(&Source::new(path, text.to_owned())))
+        shown(&super::check(&RustFile::new(path, text.to_owned())))
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::Finding;
+use super::Breach;
 use crate::workspace::{Package, Workspace, output};
 
 const PURE: &[&str] = &["afl-lang", "afl-engine"];
@@ -34,7 +34,7 @@ const IMPURE: &[&str] = &[
     "web-time",
 ];
 
-pub(super) fn check(workspace: &Workspace, packages: &[Package]) -> Result<Vec<Finding>> {
+pub(super) fn check(workspace: &Workspace, packages: &[Package]) -> Result<Vec<Breach>> {
     let mut findings = Vec::new();
     for name in PURE.iter().filter(|name| packages.iter().any(|package| package.name == **name)) {
         let mut tree = workspace.cargo();
@@ -45,14 +45,14 @@ pub(super) fn check(workspace: &Workspace, packages: &[Package]) -> Result<Vec<F
 }
 
 /// `tree` has a line `name v1.2.3 …` for each crate.
-fn check_tree(pure: &str, tree: &str) -> Vec<Finding> {
+fn check_tree(pure: &str, tree: &str) -> Vec<Breach> {
     let used = |impure: &&str| tree.lines().any(|line| line.split(' ').next() == Some(*impure));
     let finding = |impure: &str| {
         let message = format!(
             "`{impure}` is in the tree of `{pure}`, which is pure: take time, randomness and files as \
              arguments; see `cargo tree -p {pure} -e normal -i {impure}`"
         );
-        Finding::on(&format!("crates/{pure}/Cargo.toml"), message)
+        Breach::on(&format!("crates/{pure}/Cargo.toml"), message)
     };
     IMPURE.iter().copied().filter(|impure| used(impure)).map(finding).collect()
 }

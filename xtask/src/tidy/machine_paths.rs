@@ -1,12 +1,9 @@
-//! What the text of the repository must not say, and how long its map may be.
+//! No text of the repository names a path of one machine.
 
 use anyhow::Result;
 
-use super::Finding;
+use super::Breach;
 use crate::workspace::Workspace;
-
-const ARCHITECTURE: &str = "ARCHITECTURE.md";
-const MAX_ARCHITECTURE_LINES: usize = 300;
 
 /// Top folders that differ from machine to machine.
 const MACHINE_FOLDERS: &[&str] = &["home", "root", "Users", "work", "workspace"];
@@ -14,7 +11,7 @@ const MACHINE_FOLDERS: &[&str] = &["home", "root", "Users", "work", "workspace"]
 /// Copies and generated files: their text is not ours to change.
 const FOREIGN: &[&str] = &["conformance/", "docs/requirements.md", "Cargo.lock"];
 
-pub(super) fn check(workspace: &Workspace, files: &[String]) -> Result<Vec<Finding>> {
+pub(super) fn check(workspace: &Workspace, files: &[String]) -> Result<Vec<Breach>> {
     let mut findings = Vec::new();
     for path in files.iter().filter(|path| !FOREIGN.iter().any(|foreign| path.starts_with(foreign))) {
         if let Some(text) = workspace.text(path)? {
@@ -24,20 +21,14 @@ pub(super) fn check(workspace: &Workspace, files: &[String]) -> Result<Vec<Findi
     Ok(findings)
 }
 
-fn check_text(path: &str, text: &str) -> Vec<Finding> {
+fn check_text(path: &str, text: &str) -> Vec<Breach> {
     let mut findings = Vec::new();
     for (index, line) in text.lines().enumerate() {
         if let Some(folder) = machine_folder(line) {
             let message =
                 format!("a path under `/{folder}` is of one machine: write it relative to the root");
-            findings.push(Finding::at(path, index + 1, message));
+            findings.push(Breach::at(path, index + 1, message));
         }
-    }
-    let lines = text.lines().count();
-    if path == ARCHITECTURE && lines > MAX_ARCHITECTURE_LINES {
-        let message =
-            format!("{lines} lines, {MAX_ARCHITECTURE_LINES} at most: keep the map, move the rest to docs");
-        findings.push(Finding::on(path, message));
     }
     findings
 }
@@ -73,11 +64,5 @@ mod tests {
     fn a_relative_path_and_an_address_are_fine() {
         let text = "docs/home/x and ../root/x and https://example.org/work/x and $DIR/home/x\n";
         assert_eq!(shown(&check_text("docs/guide.md", text)), "");
-    }
-
-    #[test]
-    fn the_map_stays_short() {
-        assert_eq!(shown(&check_text(ARCHITECTURE, &"line\n".repeat(300))), "");
-        assert_snapshot!(shown(&check_text(ARCHITECTURE, &"line\n".repeat(301))), @"ARCHITECTURE.md: 301 lines, 300 at most: keep the map, move the rest to docs");
     }
 }

@@ -1,0 +1,190 @@
+//! Words that only this project used for things that the field has words for, counted in comments, messages and documents.
+//!
+//! CONVENTIONS.md has the rule: subject, verb, object, with the terms of the field. A single word of this list may be
+//! right, so the limit is a rate and not zero: with less than one in two thousand words a reader no longer stumbles.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+
+use super::ratchet::RatchetCount;
+use super::{Breach, MARKDOWN, TidyReport, has_extension};
+use crate::prose::{self, Passage};
+use crate::source::{CodePart, RustFile};
+use crate::workspace::Workspace;
+
+/// One word of the dialect in this many words of prose is allowed.
+const WORDS_PER_HIT: usize = 2000;
+
+/// People and processes without a name: say caller, worker, process, operator, reader.
+const NAMELESS: &[&str] = &["whoever", "whomever", "whom", "somebody", "nobody", "anybody", "everybody"];
+
+/// Telling and going on: say returns, reports, publishes, receives, continues, resumes.
+const VAGUE_VERBS: &[&[&str]] = &[
+    &["told"],
+    &["tells"],
+    &["tell", "of"],
+    &["hears", "of"],
+    &["hear", "of"],
+    &["heard", "of"],
+    &["goes", "on", "with"],
+    &["go", "on", "with"],
+    &["comes", "to", "nothing"],
+    &["came", "to", "nothing"],
+    &["what", "came", "of"],
+    &["what", "becomes", "of"],
+    &["what", "became", "of"],
+    &["in", "the", "midst"],
+];
+
+/// A relative clause as the subject of a sentence: name the thing.
+const CLAUSE_SUBJECTS: &[&[&str]] = &[
+    &["what", "is"],
+    &["what", "was"],
+    &["what", "are"],
+    &["what", "were"],
+    &["what", "has"],
+    &["what", "had"],
+    &["what", "came"],
+    &["what", "comes"],
+    &["what", "goes"],
+    &["who", "is"],
+    &["who", "was"],
+    &["who", "has"],
+    &["who", "comes"],
+    &["who", "came"],
+];
+
+/// Copies: their text is not ours to change.
+const FOREIGN: &[&str] = &["conformance/", "docs/requirements.md"];
+
+#[derive(Default)]
+struct ProseGroup {
+    words: usize,
+    cases: Vec<Breach>,
+}
+
+pub(super) fn measure(
+    workspace: &Workspace,
+    files: &[String],
+    sources: &[RustFile],
+) -> Result<(Vec<RatchetCount>, TidyReport)> {
+    let mut groups: BTreeMap<String, ProseGroup> = BTreeMap::new();
+    for source in sources {
+        let passages = prose::of_rust(source, |line| source.part(line) != CodePart::Test);
+        groups.entry(group_of(&source.path)).or_default().add(&source.path, &passages);
+    }
+    let documents = files.iter().filter(|path| has_extension(path, MARKDOWN) && !path.contains("/tests/"));
+    for path in documents.filter(|path| !FOREIGN.iter().any(|foreign| path.starts_with(foreign))) {
+        let text = workspace.text(path)?.unwrap_or_default();
+        groups.entry(group_of(path)).or_default().add(path, &prose::of_markdown(&text));
+    }
+    Ok(judge(groups))
+}
+
+/// A crate's folder, and `docs` for the documents of the repository.
+fn group_of(path: &str) -> String {
+    let mut parts = path.split('/');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some("crates"), Some(name), _) => format!("crates/{name}"),
+        (Some(folder), Some(_), _) => folder.to_owned(),
+        _ => "docs".to_owned(),
+    }
+}
+
+fn judge(groups: BTreeMap<String, ProseGroup>) -> (Vec<RatchetCount>, TidyReport) {
+    let mut report = TidyReport::default();
+    let mut measures = Vec::new();
+    let mut all = (0, 0);
+    for (name, ProseGroup { words, cases }) in groups {
+        report.notes.push(format!("{name}: {}", rate(cases.len(), words)));
+        all = (all.0 + cases.len(), all.1 + words);
+        measures.push(RatchetCount {
+            key: format!("dialect {name}"),
+            path: name,
+            line: None,
+            subject: "the prose has".to_owned(),
+            count: cases.len(),
+            unit: "words of the private dialect",
+            limit: words / WORDS_PER_HIT,
+            advice: "write subject, verb, object with the terms of the field",
+            cases,
+        });
+    }
+    report.notes.push(format!("all prose: {}", rate(all.0, all.1)));
+    (measures, report)
+}
+
+/// Hundredths in whole numbers: a rate is compared by people only.
+fn rate(hits: usize, words: usize) -> String {
+    let hundredths = hits * 100_000 / words.max(1);
+    format!(
+        "{hits} words of the private dialect in {words} words, {}.{:02} per 1,000",
+        hundredths / 100,
+        hundredths % 100
+    )
+}
+
+impl ProseGroup {
+    fn add(&mut self, path: &str, passages: &[Passage]) {
+        for passage in passages {
+            self.words += passage.words.len();
+            for phrase in NAMELESS.iter().map(std::slice::from_ref).chain(VAGUE_VERBS.iter().copied()) {
+                self.cases.extend(passage.find(phrase).map(|word| case(path, word.line, phrase)));
+            }
+            for phrase in CLAUSE_SUBJECTS {
+                let openings = passage.find(phrase).filter(|word| word.starts_sentence);
+                self.cases.extend(openings.map(|word| case(path, word.line, phrase)));
+            }
+        }
+    }
+}
+
+fn case(path: &str, line: usize, phrase: &[&str]) -> Breach {
+    Breach::at(path, line, format!("`{}` is private dialect: name the thing that acts", phrase.join(" ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::tidy::shown;
+
+    fn check(text: &str) -> (Vec<RatchetCount>, TidyReport) {
+        let source = RustFile::new("crates/afl-store/src/queue.rs", text.to_owned());
+        let mut groups = BTreeMap::new();
+        let mut group = ProseGroup::default();
+        group.add(&source.path, &prose::of_rust(&source, |_| true));
+        groups.insert(group_of(&source.path), group);
+        judge(groups)
+    }
+
+    #[test]
+    fn the_dialect_is_found_in_comments_and_messages() {
+        let text = "// What is late waits, and nobody\n// is told. He asks what is late.\nlet a = \"whoever comes is `whom`\";\nlet b = \"whom\";\n";
+        let (measures, report) = check(text);
+        assert_snapshot!(shown(&measures[0].cases), @"
+        crates/afl-store/src/queue.rs:1: `nobody` is private dialect: name the thing that acts
+        crates/afl-store/src/queue.rs:2: `told` is private dialect: name the thing that acts
+        crates/afl-store/src/queue.rs:1: `what is` is private dialect: name the thing that acts
+        crates/afl-store/src/queue.rs:3: `whoever` is private dialect: name the thing that acts
+        ");
+        assert_snapshot!(report.notes[0], @"crates/afl-store: 4 words of the private dialect in 17 words, 235.29 per 1,000");
+    }
+
+    #[test]
+    fn one_in_two_thousand_words_is_allowed() {
+        let text = "// nobody\n".to_owned() + &"// one two three four\n".repeat(500);
+        let (measures, _) = check(&text);
+        assert_eq!((measures[0].count, measures[0].limit), (1, 1));
+    }
+
+    #[test]
+    fn documents_of_the_repository_are_one_group() {
+        assert_eq!(
+            [group_of("README.md"), group_of("docs/a.md"), group_of("crates/a/b.md")],
+            ["docs", "docs", "crates/a"]
+        );
+    }
+}
