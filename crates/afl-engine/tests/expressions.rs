@@ -7,7 +7,9 @@ use afl_engine::value::MAX_VALUES_BYTES;
 use afl_engine::value::Map;
 use afl_engine::{EvalError, Value};
 use afl_lang::limits::MAX_EXPRESSION_HEIGHT;
-use afl_lang::program::{BlockContent, CatchContent, Decl, Expr, InputSource, Statement, Statements};
+use afl_lang::program::{
+    BinaryOp, BlockContent, CatchContent, Decl, Expr, ExprKind, InputSource, Statement, Statements, UnaryOp,
+};
 use afl_lang::source::Sources;
 use afl_lang::{Validation, compile};
 
@@ -36,6 +38,23 @@ fn an_expression_written_back_means_the_same() {
         assert_eq!(outcome(&again, &fact.readable), fact.expected, "{expr}");
         assert_eq!(again.to_string(), expr.to_string());
     }
+}
+
+#[test]
+fn every_operator_stands_in_the_table() {
+    let mut binary = Vec::new();
+    let mut unary = Vec::new();
+    for expr in facts().map(|fact| compiled(fact.expression)) {
+        expr.walk(&mut |part| match part.kind {
+            ExprKind::Binary(op, _) => binary.push(op),
+            ExprKind::Unary(op, _) => unary.push(op),
+            _ => {}
+        });
+    }
+    let missing = BinaryOp::ALL.iter().find(|op| !binary.contains(op)).map(|op| op.text());
+    assert_eq!(missing, None, "no fact has this binary operator");
+    let missing = UnaryOp::ALL.iter().find(|op| op.is_compiled() && !unary.contains(op)).map(|op| op.text());
+    assert_eq!(missing, None, "no fact has this unary operator");
 }
 
 #[test]

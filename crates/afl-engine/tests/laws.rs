@@ -219,7 +219,7 @@ fn expr() -> impl Strategy<Value = Expr> {
     leaf.prop_map(plain).prop_recursive(5, 40, 3, |inner| {
         let two = (inner.clone(), inner.clone()).prop_map(|(left, right)| Box::new([left, right]));
         let many = prop::collection::vec(inner.clone(), 0..4);
-        let unary = prop::sample::select(vec![UnaryOp::Negate, UnaryOp::Not, UnaryOp::Plus]);
+        let unary = prop::sample::select(UnaryOp::ALL);
         prop_oneof![
             4 => (operator(), two.clone()).prop_map(|(op, operands)| ExprKind::Binary(op, operands)),
             2 => two.prop_map(ExprKind::Index),
@@ -233,24 +233,5 @@ fn expr() -> impl Strategy<Value = Expr> {
 }
 
 fn operator() -> impl Strategy<Value = BinaryOp> {
-    prop::sample::select(vec![
-        BinaryOp::Or,
-        BinaryOp::And,
-        BinaryOp::Equal,
-        BinaryOp::NotEqual,
-        BinaryOp::Less,
-        BinaryOp::LessEqual,
-        BinaryOp::Greater,
-        BinaryOp::GreaterEqual,
-        BinaryOp::In,
-        BinaryOp::NotIn,
-        BinaryOp::Contains,
-        BinaryOp::StartsWith,
-        BinaryOp::EndsWith,
-        BinaryOp::Add,
-        BinaryOp::Subtract,
-        BinaryOp::Multiply,
-        BinaryOp::Divide,
-        BinaryOp::Modulo,
-    ])
+    prop::sample::select(BinaryOp::ALL)
 }

@@ -13,10 +13,11 @@ mod sized;
 
 use std::panic::{self, AssertUnwindSafe};
 
-use afl_lang::Validation;
-use afl_lang::program::Emit;
+use afl_lang::operator::{BinaryOp, BinaryOperands, CONCAT, UnaryOp, UnaryOperand};
+use afl_lang::program::{BlockContent, Emit, ExprKind};
 use afl_lang::source::{FileId, Sources};
 use afl_lang::syntax::parse;
+use afl_lang::{Validation, compile};
 use fixture::Fixture;
 use generate::dice::Dice;
 use generate::{mutate, random};
@@ -45,6 +46,59 @@ fn every_construct_is_generated() {
 }
 
 #[test]
+fn every_binary_operator_is_read_checked_written_and_loaded() {
+    for &op in BinaryOp::ALL {
+        let (left, right) = match op.operands() {
+            BinaryOperands::Booleans => ("Boolean", "Boolean"),
+            BinaryOperands::Numbers | BinaryOperands::Ordered => ("Long", "Double"),
+            BinaryOperands::Strings | BinaryOperands::OneKind => ("String", "String"),
+            BinaryOperands::Summands => ("[Long]", "[Double]"),
+            BinaryOperands::ElementIn => ("Long", "[Long]"),
+            BinaryOperands::ContainerOf => ("[Long]", "Long"),
+        };
+        let kind = compiled([left, right], &format!("$.a {} $.b", op.text()));
+        assert!(matches!(kind, ExprKind::Binary(found, _) if found == op), "{op:?} is read as {kind:?}");
+    }
+}
+
+#[test]
+fn every_unary_operator_is_read_checked_written_and_loaded() {
+    for &op in UnaryOp::ALL {
+        let operand = match op.operand() {
+            UnaryOperand::Boolean => "Boolean",
+            UnaryOperand::Number => "Long",
+        };
+        let kind = compiled([operand, "Long"], &format!("{}$.a", op.text()));
+        let is_it = match kind {
+            ExprKind::Unary(found, _) => found == op,
+            _ => !op.is_compiled(),
+        };
+        assert!(is_it, "{op:?} is read as {kind:?}");
+    }
+}
+
+#[test]
+fn concatenation_is_read_checked_written_and_loaded() {
+    let kind = compiled(["Long", "String"], &format!("$.a {CONCAT} $.b {CONCAT} $.a"));
+    assert!(matches!(&kind, ExprKind::Concat(operands) if operands.len() == 3), "{kind:?}");
+}
+
+/// The expression as a program with inputs of these types has it. All that is promised of programs holds
+/// of this one, and the expression is printed as it was written.
+fn compiled(types: [&str; 2], expression: &str) -> ExprKind {
+    let [a, b] = types;
+    let text =
+        format!("workflow W(a: {a}, b: {b}) => (o: Json) andThen {{\n  yield W(o = {expression})\n}}\n");
+    laws::of_program(std::slice::from_ref(&text));
+    let program = compile(&Sources::one("a.afl", text), Validation::Require).program.expect("no errors");
+    let facet = program.facet("W").expect("it is declared");
+    let BlockContent::Steps(statements) = &facet.body[0].content else { unreachable!("a plain block") };
+    let expr = &statements.yields[0].args[0].value;
+    assert_eq!(expr.to_string(), expression.trim_start_matches('+'));
+    expr.kind.clone()
+}
+
+#[test]
 fn damaged_programs_are_answered_and_relaid_ones_formatted() {
     let random = (0..PROGRAMS).step_by(8).flat_map(|seed| random::program(&mut Dice::seeded(seed)));
     let folders = ["../../conformance", "tests/format", "tests/compile"];
@@ -69,7 +123,7 @@ fn damaged_programs_are_answered_and_relaid_ones_formatted() {
 fn damaged_documents_are_refused_or_loaded() {
     for seed in (0..PROGRAMS).step_by(8) {
         let sources = Sources::one("a.afl", random::program(&mut Dice::seeded(seed)).join("\n"));
-        let compiled = afl_lang::compile(&sources, Validation::Skip).program;
+        let compiled = compile(&sources, Validation::Skip).program;
         let Some(document) = compiled.map(|program| program.emit(Emit::WHOLE).to_vec()) else { continue };
         for damage in 0..DAMAGES {
             let damaged = mutate::bytes(&document, &mut Dice::seeded(seed << 32 | damage));
@@ -90,7 +144,7 @@ fn choices_that_run_out_give_a_program() {
 #[test]
 fn programs_of_the_bench_are_what_they_say() {
     let plain = sized::program(500);
-    let found = afl_lang::compile(&Sources::one("a.afl", plain.as_str()), Validation::Require).diagnostics;
+    let found = compile(&Sources::one("a.afl", plain.as_str()), Validation::Require).diagnostics;
     assert_eq!(found, [], "not even a warning is expected");
     laws::of_program(&[plain]);
     for shape in pathological::LEGAL {
@@ -101,7 +155,7 @@ fn programs_of_the_bench_are_what_they_say() {
         let text = (shape.text)(shape.elements.min(200));
         naming(shape.name, std::slice::from_ref(&text), || {
             laws::of_text(&text);
-            let compiled = afl_lang::compile(&Sources::one("a.afl", text.as_str()), Validation::Require);
+            let compiled = compile(&Sources::one("a.afl", text.as_str()), Validation::Require);
             assert!(compiled.program.is_none(), "it has no mistake");
         });
     }

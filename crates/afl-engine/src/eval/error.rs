@@ -1,5 +1,7 @@
 //! Why an expression has no value.
 
+use std::fmt;
+
 use afl_lang::program::{BinaryOp, Expr, shortened};
 
 use crate::value::{ArithmeticError, Kind, MAX_VALUE_DEPTH, MAX_VALUES_BYTES, Value};
@@ -10,10 +12,10 @@ use crate::value::{ArithmeticError, Kind, MAX_VALUE_DEPTH, MAX_VALUES_BYTES, Val
 pub enum EvalError {
     #[error("{problem} in `{expr}`")]
     Arithmetic { problem: ArithmeticError, expr: String },
-    #[error("`{}` takes {wanted}, not {left} and {right}, in `{expr}`", op.text())]
-    Operands { op: BinaryOp, wanted: &'static str, left: Kind, right: Kind, expr: String },
+    #[error("`{}` takes {}, not {left} and {right}, in `{expr}`", op.text(), op.operands())]
+    Operands { op: BinaryOp, left: Kind, right: Kind, expr: String },
     #[error("`{op}` takes {wanted}, but `{expr}` is {found}")]
-    Operand { op: &'static str, wanted: &'static str, found: Kind, expr: String },
+    Operand { op: &'static str, wanted: String, found: Kind, expr: String },
     #[error("a condition must be Boolean, but `{expr}` is {found}")]
     NotBoolean { expr: String, found: Kind },
     #[error("`{base}` has no `{name}`")]
@@ -36,6 +38,6 @@ pub(super) fn named(expr: &Expr) -> String {
     shortened(&expr.to_string())
 }
 
-pub(super) fn operand(op: &'static str, wanted: &'static str, expr: &Expr, found: &Value) -> EvalError {
-    EvalError::Operand { op, wanted, found: Kind::of(found), expr: named(expr) }
+pub(super) fn operand(op: &'static str, wanted: &dyn fmt::Display, expr: &Expr, found: &Value) -> EvalError {
+    EvalError::Operand { op, wanted: wanted.to_string(), found: Kind::of(found), expr: named(expr) }
 }

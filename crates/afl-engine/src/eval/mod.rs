@@ -102,15 +102,16 @@ fn unary(expr: &Expr, op: UnaryOp, inner: &Expr, scope: &dyn Scope) -> Result<Va
             in_arithmetic(expr, Number::of(number).negate().to_value())
         }
         (UnaryOp::Plus, Value::Number(_)) => Ok(value.into_owned()),
-        (UnaryOp::Not, other) => Err(operand(op.text(), "a Boolean", inner, other)),
-        (UnaryOp::Negate | UnaryOp::Plus, other) => Err(operand(op.text(), "a number", inner, other)),
+        (UnaryOp::Not | UnaryOp::Negate | UnaryOp::Plus, other) => {
+            Err(operand(op.text(), &op.operand(), inner, other))
+        }
     }
 }
 
 /// One side of `&&` or `||`.
 fn is_true(op: BinaryOp, side: &Expr, scope: &dyn Scope) -> Result<bool, EvalError> {
     let value = value_of(side, scope)?;
-    value.as_bool().ok_or_else(|| operand(op.text(), "Booleans", side, &value))
+    value.as_bool().ok_or_else(|| operand(op.text(), &op.operands(), side, &value))
 }
 
 fn in_arithmetic<T>(expr: &Expr, result: Result<T, ArithmeticError>) -> Result<T, EvalError> {

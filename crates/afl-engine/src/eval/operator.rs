@@ -11,8 +11,8 @@ use crate::value::{ArithmeticError, Kind, Number, Value, equal, order};
 /// Why two operands do not go together.
 enum Problem {
     Arithmetic(ArithmeticError),
-    /// What the operator takes instead.
-    Kinds(&'static str),
+    /// The operator does not take operands of these kinds.
+    Kinds,
 }
 
 impl From<ArithmeticError> for Problem {
@@ -31,9 +31,7 @@ pub(super) fn apply(
     let kinds = (Kind::of(&left), Kind::of(right));
     result(op, left, right).map_err(|problem| match problem {
         Problem::Arithmetic(problem) => EvalError::Arithmetic { problem, expr: named(expr) },
-        Problem::Kinds(wanted) => {
-            EvalError::Operands { op, wanted, left: kinds.0, right: kinds.1, expr: named(expr) }
-        }
+        Problem::Kinds => EvalError::Operands { op, left: kinds.0, right: kinds.1, expr: named(expr) },
     })
 }
 
@@ -73,7 +71,7 @@ fn sum(left: Cow<'_, Value>, right: &Value) -> Result<Value, Problem> {
             elements.extend_from_slice(more);
             Ok(Value::Array(elements))
         }
-        _ => Err(Problem::Kinds("two numbers, two strings or two lists")),
+        _ => Err(Problem::Kinds),
     }
 }
 
@@ -83,7 +81,7 @@ fn arithmetic(
     operation: fn(Number, Number) -> Result<Number, ArithmeticError>,
 ) -> Result<Value, Problem> {
     let (Value::Number(left), Value::Number(right)) = (left, right) else {
-        return Err(Problem::Kinds("numbers"));
+        return Err(Problem::Kinds);
     };
     Ok(operation(Number::of(left), Number::of(right))?.to_value()?)
 }
@@ -96,11 +94,11 @@ fn are_equal(left: &Value, right: &Value) -> Result<bool, Problem> {
         }
         (left, right) => left == right,
     };
-    if comparable { Ok(equal(left, right)) } else { Err(Problem::Kinds("values of one kind")) }
+    if comparable { Ok(equal(left, right)) } else { Err(Problem::Kinds) }
 }
 
 fn in_order(left: &Value, right: &Value) -> Result<Ordering, Problem> {
-    order(left, right).ok_or(Problem::Kinds("two numbers or two strings"))
+    order(left, right).ok_or(Problem::Kinds)
 }
 
 fn is_in(element: &Value, container: &Value) -> Result<bool, Problem> {
@@ -108,13 +106,13 @@ fn is_in(element: &Value, container: &Value) -> Result<bool, Problem> {
         (Value::Array(elements), element) => Ok(elements.iter().any(|other| equal(other, element))),
         (Value::Object(entries), Value::String(key)) => Ok(entries.contains_key(key)),
         (Value::String(text), Value::String(part)) => Ok(text.contains(part)),
-        _ => Err(Problem::Kinds("a list and an element, a map and a key or two strings")),
+        _ => Err(Problem::Kinds),
     }
 }
 
 fn strings(left: &Value, right: &Value, compare: fn(&str, &str) -> bool) -> Result<bool, Problem> {
     match (left, right) {
         (Value::String(text), Value::String(part)) => Ok(compare(text, part)),
-        _ => Err(Problem::Kinds("strings")),
+        _ => Err(Problem::Kinds),
     }
 }

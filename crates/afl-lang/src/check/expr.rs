@@ -6,9 +6,10 @@ use super::Checker;
 use super::ty::{Kind, Type};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
+use crate::operator::{UnaryOp, UnaryOperand};
 use crate::program::{Expr, ExprKind};
 use crate::source::Span;
-use crate::syntax::ast::{self, Ident, MapEntry, MapKey, UnaryOp};
+use crate::syntax::ast::{self, Ident, MapEntry, MapKey};
 use crate::syntax::literal;
 
 impl<'a> Checker<'a> {
@@ -131,10 +132,13 @@ impl<'a> Checker<'a> {
             return (ExprKind::Int(value), Type::Int);
         }
         let (compiled, ty) = self.expr(operand);
-        let wanted = if op == UnaryOp::Not { Kind::Boolean } else { Kind::Number };
+        let wanted = match op.operand() {
+            UnaryOperand::Boolean => Kind::Boolean,
+            UnaryOperand::Number => Kind::Number,
+        };
         if ty.kind() != wanted && ty.kind() != Kind::Any {
-            let noun = if wanted == Kind::Boolean { "a Boolean" } else { "a number" };
-            let message = format!("`{}` needs {noun}, but this is {}", op.text(), ty.show(&self.table));
+            let message =
+                format!("`{}` needs {}, but this is {}", op.text(), op.operand(), ty.show(&self.table));
             self.report(Code::BadOperand, span, message, |d| d);
             return (ExprKind::Null, Type::Broken);
         }

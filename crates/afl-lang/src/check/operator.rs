@@ -3,9 +3,10 @@
 use super::Checker;
 use super::ty::{Kind, Type};
 use crate::code::Code;
+use crate::operator::{BinaryOp, BinaryOperands, ResultType};
 use crate::program::ExprKind;
 use crate::source::Span;
-use crate::syntax::ast::{self, BinaryOp};
+use crate::syntax::ast;
 
 impl<'a> Checker<'a> {
     pub(super) fn binary(
@@ -30,79 +31,57 @@ impl<'a> Checker<'a> {
         if *left == Type::Broken || *right == Type::Broken {
             return Ok(Type::Broken);
         }
-        match op {
-            BinaryOp::Or | BinaryOp::And => {
-                self.both(op, left, right, &[Kind::Boolean], "Booleans", Type::Boolean)
+        match op.operands() {
+            BinaryOperands::Booleans => self.both(op, left, right, &[Kind::Boolean])?,
+            BinaryOperands::Numbers => self.both(op, left, right, &[Kind::Number])?,
+            BinaryOperands::Strings => self.both(op, left, right, &[Kind::Text])?,
+            BinaryOperands::Ordered => self.both(op, left, right, &[Kind::Number, Kind::Text])?,
+            BinaryOperands::Summands => {
+                self.both(op, left, right, &[Kind::Number, Kind::Text, Kind::List])?;
             }
-            BinaryOp::Equal | BinaryOp::NotEqual => self.equality(op, left, right),
-            BinaryOp::Less | BinaryOp::LessEqual | BinaryOp::Greater | BinaryOp::GreaterEqual => self.both(
-                op,
-                left,
-                right,
-                &[Kind::Number, Kind::Text],
-                "two numbers or two strings",
-                Type::Boolean,
-            ),
-            BinaryOp::StartsWith | BinaryOp::EndsWith => {
-                self.both(op, left, right, &[Kind::Text], "strings", Type::Boolean)
-            }
-            BinaryOp::In | BinaryOp::NotIn => self.containment(op, left, right),
-            BinaryOp::Contains => self.containment(op, right, left),
-            BinaryOp::Add => {
-                let kinds = [Kind::Number, Kind::Text, Kind::List];
-                let sum =
-                    self.both(op, left, right, &kinds, "two numbers, two strings or two lists", Type::Json)?;
-                Ok(self.sum(left, right).unwrap_or(sum))
-            }
-            BinaryOp::Subtract | BinaryOp::Multiply | BinaryOp::Modulo => {
-                let result = self.both(op, left, right, &[Kind::Number], "numbers", Type::Json)?;
-                Ok(self.sum(left, right).unwrap_or(result))
-            }
-            BinaryOp::Divide => self.both(op, left, right, &[Kind::Number], "numbers", Type::Double),
+            BinaryOperands::OneKind => self.equality(op, left, right)?,
+            BinaryOperands::ElementIn => self.containment(op, left, right)?,
+            BinaryOperands::ContainerOf => self.containment(op, right, left)?,
         }
+        Ok(match op.result() {
+            ResultType::Boolean => Type::Boolean,
+            ResultType::Double => Type::Double,
+            ResultType::Joined => self.joined(left, right),
+        })
     }
 
     /// Both sides of one of the kinds, and of the same one.
-    fn both(
-        &self,
-        op: BinaryOp,
-        left: &Type,
-        right: &Type,
-        kinds: &[Kind],
-        wanted: &str,
-        result: Type,
-    ) -> Result<Type, String> {
+    fn both(&self, op: BinaryOp, left: &Type, right: &Type, kinds: &[Kind]) -> Result<(), String> {
         let allowed = |kind: Kind| kind == Kind::Any || kinds.contains(&kind);
         let alike = left.kind() == right.kind() || left.kind() == Kind::Any || right.kind() == Kind::Any;
         if allowed(left.kind()) && allowed(right.kind()) && alike {
-            return Ok(result);
+            return Ok(());
         }
         let (left, right) = (left.show(&self.table), right.show(&self.table));
-        Err(format!("`{}` takes {wanted}, not {left} and {right}", op.text()))
+        Err(format!("`{}` takes {}, not {left} and {right}", op.text(), op.operands()))
     }
 
-    /// The type of a sum, where it is known.
-    fn sum(&self, left: &Type, right: &Type) -> Option<Type> {
+    fn joined(&self, left: &Type, right: &Type) -> Type {
         match (left, right) {
-            (Type::Json | Type::Either(_), _) | (_, Type::Json | Type::Either(_)) => None,
+            (Type::Json | Type::Either(_), _) | (_, Type::Json | Type::Either(_)) => Type::Json,
             (Type::List(left), Type::List(right)) => {
-                Some(Type::list((**left).clone().join((**right).clone(), &self.table)))
+                Type::list((**left).clone().join((**right).clone(), &self.table))
             }
-            _ => Some(left.clone().join(right.clone(), &self.table)),
+            _ => left.clone().join(right.clone(), &self.table),
         }
     }
 
-    fn equality(&self, op: BinaryOp, left: &Type, right: &Type) -> Result<Type, String> {
+    fn equality(&self, op: BinaryOp, left: &Type, right: &Type) -> Result<(), String> {
         let open = |kind: Kind| matches!(kind, Kind::Any | Kind::Null);
         if left.kind() == right.kind() || open(left.kind()) || open(right.kind()) {
-            return Ok(Type::Boolean);
+            return Ok(());
         }
         let (left, right) = (left.show(&self.table), right.show(&self.table));
         Err(format!("`{}` compares values of one kind; {left} and {right} are never equal", op.text()))
     }
 
     /// Whether `element` can be in `container`: of a list, a key of a map, a part of a string.
-    fn containment(&self, op: BinaryOp, element: &Type, container: &Type) -> Result<Type, String> {
+    fn containment(&self, op: BinaryOp, element: &Type, container: &Type) -> Result<(), String> {
         let fits = match container {
             Type::List(of) => element.fits(of, &self.table) || of.fits(element, &self.table),
             Type::String | Type::Record(_) | Type::Schema(_) => element.fits(&Type::String, &self.table),
@@ -110,7 +89,7 @@ impl<'a> Checker<'a> {
             _ => false,
         };
         if fits {
-            return Ok(Type::Boolean);
+            return Ok(());
         }
         let (element, container) = (element.show(&self.table), container.show(&self.table));
         Err(format!(
@@ -123,10 +102,15 @@ impl<'a> Checker<'a> {
 /// What to do about operands that do not go together.
 fn hint(op: BinaryOp, left: Kind, right: Kind) -> Option<&'static str> {
     let number_and_text = matches!((left, right), (Kind::Text, Kind::Number) | (Kind::Number, Kind::Text));
-    match op {
-        BinaryOp::Add => Some("`++` joins anything to text"),
-        BinaryOp::In | BinaryOp::NotIn | BinaryOp::Contains => None,
-        _ if number_and_text => Some("write a number without quotes; `\"\" ++ number` makes text of it"),
-        _ => None,
+    match op.operands() {
+        BinaryOperands::Summands => Some("`++` joins anything to text"),
+        BinaryOperands::ElementIn | BinaryOperands::ContainerOf => None,
+        BinaryOperands::Booleans
+        | BinaryOperands::Numbers
+        | BinaryOperands::Strings
+        | BinaryOperands::Ordered
+        | BinaryOperands::OneKind => {
+            number_and_text.then_some("write a number without quotes; `\"\" ++ number` makes text of it")
+        }
     }
 }

@@ -4,7 +4,8 @@ use super::Checker;
 use super::hint::listed;
 use super::table::{DefId, Sort};
 use crate::code::Code;
-use crate::syntax::ast::{ExprKind, Mixin, UnaryOp, Wholeness};
+use crate::operator::UnaryOp;
+use crate::syntax::ast::{ExprKind, Mixin, Wholeness};
 use crate::syntax::literal;
 
 /// What `Effect` may be told.

@@ -3,8 +3,9 @@
 use super::layout::Break;
 use super::list::{MAP, SQUARE};
 use super::printer::Printer;
+use crate::operator::{CONCAT, UnaryOp};
 use crate::source::Span;
-use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Ident, Param, TypeExpr, TypeKind, UnaryOp};
+use crate::syntax::ast::{Expr, ExprKind, Ident, Param, TypeExpr, TypeKind};
 
 impl<'t> Printer<'t> {
     pub(super) fn expr(&mut self, expr: &'t Expr<'t>) {
@@ -112,14 +113,14 @@ impl<'t> Printer<'t> {
                 self.expr(&operands[0]);
                 self.layout.indent();
                 for pair in operands.windows(2) {
-                    self.operator("++", pair[0].span.end, pair[1].span.start);
+                    self.operator(CONCAT, pair[0].span.end, pair[1].span.start);
                     self.expr(&pair[1]);
                 }
             }
             ExprKind::Binary(op, parts) => {
                 let [left, right] = parts.as_ref();
                 match &left.kind {
-                    ExprKind::Binary(before, _) if Level::of(*before) == Level::of(*op) => {
+                    ExprKind::Binary(before, _) if before.level() == op.level() => {
                         self.operands(left);
                     }
                     _ => {
@@ -188,38 +189,6 @@ impl<'t> Printer<'t> {
         }
         if ty.nullable {
             self.layout.text("?");
-        }
-    }
-}
-
-/// The precedence of an operator.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Level {
-    Or,
-    And,
-    Compare,
-    Sum,
-    Product,
-}
-
-impl Level {
-    fn of(op: BinaryOp) -> Self {
-        match op {
-            BinaryOp::Or => Self::Or,
-            BinaryOp::And => Self::And,
-            BinaryOp::Equal
-            | BinaryOp::NotEqual
-            | BinaryOp::Less
-            | BinaryOp::LessEqual
-            | BinaryOp::Greater
-            | BinaryOp::GreaterEqual
-            | BinaryOp::In
-            | BinaryOp::NotIn
-            | BinaryOp::Contains
-            | BinaryOp::StartsWith
-            | BinaryOp::EndsWith => Self::Compare,
-            BinaryOp::Add | BinaryOp::Subtract => Self::Sum,
-            BinaryOp::Multiply | BinaryOp::Divide | BinaryOp::Modulo => Self::Product,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The expressions of a program.
 
 use super::node::Location;
-pub use crate::syntax::ast::{BinaryOp, UnaryOp};
+pub use crate::operator::{BinaryOp, UnaryOp};
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct Expr {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::{BinaryOp, Expr, ExprKind, InputRef, InputSource};
+use crate::operator::{CONCAT, Precedence};
 
 /// Characters of an expression that a caption or a message has room for.
 const MAX_LENGTH: usize = 60;
@@ -27,7 +28,7 @@ impl fmt::Display for Expr {
             ExprKind::Step(step) => f.write_str(&step.path.join(".")),
             ExprKind::Array(items) => write!(f, "[{}]", Joined(items, ", ")),
             ExprKind::Map(entries) => write_map(f, entries),
-            ExprKind::Concat(operands) => Joined(operands, " ++ ").fmt(f),
+            ExprKind::Concat(operands) => Joined(operands, &format!(" {CONCAT} ")).fmt(f),
             ExprKind::Binary(op, operands) => {
                 let [left, right] = &**operands;
                 write!(
@@ -104,10 +105,10 @@ impl fmt::Display for Operand<'_> {
 
 /// Whether `a op b op c` can be written: comparisons stand alone.
 fn chains(op: BinaryOp) -> bool {
-    op <= BinaryOp::And || op >= BinaryOp::Add
+    op.level() != Precedence::Compare
 }
 
 /// Whether everyone reads `a around b op c` as `a around (b op c)`.
 fn splits(around: BinaryOp, op: BinaryOp) -> bool {
-    around <= BinaryOp::And && op > BinaryOp::And
+    around.level() <= Precedence::And && op.level() > Precedence::And
 }

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use crate::operator::{BinaryOp, UnaryOp};
 use crate::source::Span;
 
 #[derive(Debug, Default)]
@@ -400,69 +401,4 @@ pub struct MapEntry<'s> {
 pub enum MapKey<'s> {
     Name(Ident<'s>),
     String(StringLit<'s>),
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum UnaryOp {
-    Negate,
-    Plus,
-    Not,
-}
-
-impl UnaryOp {
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::Negate => "-",
-            Self::Plus => "+",
-            Self::Not => "!",
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-pub enum BinaryOp {
-    Or,
-    And,
-    Equal,
-    NotEqual,
-    Less,
-    LessEqual,
-    Greater,
-    GreaterEqual,
-    In,
-    NotIn,
-    Contains,
-    StartsWith,
-    EndsWith,
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Modulo,
-}
-
-impl BinaryOp {
-    /// As written; the keyword operators are words.
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::Or => "||",
-            Self::And => "&&",
-            Self::Equal => "==",
-            Self::NotEqual => "!=",
-            Self::Less => "<",
-            Self::LessEqual => "<=",
-            Self::Greater => ">",
-            Self::GreaterEqual => ">=",
-            Self::In => "in",
-            Self::NotIn => "not in",
-            Self::Contains => "contains",
-            Self::StartsWith => "startsWith",
-            Self::EndsWith => "endsWith",
-            Self::Add => "+",
-            Self::Subtract => "-",
-            Self::Multiply => "*",
-            Self::Divide => "/",
-            Self::Modulo => "%",
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! Text to tokens, one at a time: the parser decides when braces hold a script instead of AFL.
 
 use super::token::{Token, TokenKind, Word};
+use crate::operator::OperatorSymbol;
 use crate::source::Span;
 
 /// What word processors make of quotes; all begin with the same byte.
@@ -234,23 +235,11 @@ impl<'s> Lexer<'s> {
             (b'$', _) => (T::Dollar, 1),
             (b'?', _) => (T::Question, 1),
             (b'=', b'>') => (T::Arrow, 2),
-            (b'=', b'=') => (T::EqualEqual, 2),
-            (b'=', _) => (T::Assign, 1),
-            (b'!', b'=') => (T::NotEqual, 2),
-            (b'!', _) => (T::Bang, 1),
-            (b'<', b'=') => (T::LessEqual, 2),
-            (b'<', _) => (T::Less, 1),
-            (b'>', b'=') => (T::GreaterEqual, 2),
-            (b'>', _) => (T::Greater, 1),
-            (b'+', b'+') => (T::PlusPlus, 2),
-            (b'+', _) => (T::Plus, 1),
-            (b'-', _) => (T::Minus, 1),
-            (b'*', _) => (T::Star, 1),
-            (b'/', _) => (T::Slash, 1),
-            (b'%', _) => (T::Percent, 1),
-            (b'&', b'&') => (T::AndAnd, 2),
-            (b'|', b'|') => (T::OrOr, 2),
-            _ => return self.unknown(),
+            _ => match OperatorSymbol::at_start_of(&self.text[self.at..]) {
+                Some((symbol, length)) => (T::Operator(symbol), length),
+                None if first == b'=' => (T::Assign, 1),
+                None => return self.unknown(),
+            },
         };
         self.at += length;
         kind

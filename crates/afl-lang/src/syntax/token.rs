@@ -1,5 +1,6 @@
 //! The kinds of tokens, and what messages call them.
 
+use crate::operator::{BinaryOp, OperatorSymbol, UnaryOp};
 use crate::source::Span;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,26 +35,19 @@ pub enum TokenKind {
     Question,
     Arrow,
     Assign,
-    EqualEqual,
-    NotEqual,
-    Less,
-    LessEqual,
-    Greater,
-    GreaterEqual,
-    Plus,
-    PlusPlus,
-    Minus,
-    Star,
-    Slash,
-    Percent,
-    Bang,
-    AndAnd,
-    OrOr,
+    /// An operator in symbols; those in words are an `Ident` until the parser expects one.
+    Operator(OperatorSymbol),
     Unknown,
     Eof,
 }
 
 impl TokenKind {
+    pub(super) const MINUS: Self = Self::Operator(OperatorSymbol::Binary(BinaryOp::Subtract));
+    pub(super) const LESS: Self = Self::Operator(OperatorSymbol::Binary(BinaryOp::Less));
+    pub(super) const GREATER: Self = Self::Operator(OperatorSymbol::Binary(BinaryOp::Greater));
+    pub(super) const CONCAT: Self = Self::Operator(OperatorSymbol::Concat);
+    pub(super) const NOT: Self = Self::Operator(OperatorSymbol::Unary(UnaryOp::Not));
+
     /// How a message names a token that it expects.
     pub(super) fn expected(self) -> &'static str {
         match self {
@@ -117,9 +111,6 @@ words! {
     Log = "log",
     Assert = "assert",
     Not = "not",
-    Contains = "contains",
-    StartsWith = "startsWith",
-    EndsWith = "endsWith",
     True = "true",
     False = "false",
     Null = "null",

@@ -267,9 +267,8 @@ fn expr(scope: &Scope) -> BoxedStrategy<Expr> {
 
 fn compound(inner: BoxedStrategy<Expr>) -> impl Strategy<Value = ExprKind> {
     let pair = (inner.clone(), inner.clone()).prop_map(|(a, b)| Box::new([a, b]));
-    let binary =
-        prop::sample::select(vec![BinaryOp::Or, BinaryOp::NotIn, BinaryOp::Add, BinaryOp::StartsWith]);
-    let unary = prop::sample::select(vec![UnaryOp::Negate, UnaryOp::Not]);
+    let binary = prop::sample::select(BinaryOp::ALL);
+    let unary = prop::sample::select(UnaryOp::ALL).prop_filter("not compiled", |op| op.is_compiled());
     prop_oneof![
         vec(inner.clone(), 0..3).prop_map(ExprKind::Array),
         vec((text(), inner.clone()), 0..3).prop_map(ExprKind::Map),

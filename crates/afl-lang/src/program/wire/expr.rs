@@ -172,43 +172,20 @@ const KINDS: [(&str, Describe); 13] = [
     }),
 ];
 
-const BINARY_OPS: [BinaryOp; 18] = [
-    BinaryOp::Or,
-    BinaryOp::And,
-    BinaryOp::Equal,
-    BinaryOp::NotEqual,
-    BinaryOp::Less,
-    BinaryOp::LessEqual,
-    BinaryOp::Greater,
-    BinaryOp::GreaterEqual,
-    BinaryOp::In,
-    BinaryOp::NotIn,
-    BinaryOp::Contains,
-    BinaryOp::StartsWith,
-    BinaryOp::EndsWith,
-    BinaryOp::Add,
-    BinaryOp::Subtract,
-    BinaryOp::Multiply,
-    BinaryOp::Divide,
-    BinaryOp::Modulo,
-];
-
 impl Wire for BinaryOp {
     fn write(&self, out: &mut Writer<'_>) {
         out.text(self.text());
     }
 
     fn read(json: Json<'_>) -> Result<Self, Malformed> {
-        read_choice(json, "binary operator", &BINARY_OPS, Self::text)
+        read_choice(json, "binary operator", Self::from_text)
     }
 
     fn schema(_: &mut Definitions) -> Value {
-        json!({"enum": BINARY_OPS.map(Self::text)})
+        let texts: Vec<_> = Self::ALL.iter().map(|op| op.text()).collect();
+        json!({"enum": texts})
     }
 }
-
-/// A plus sign means nothing and is not in a program.
-const UNARY_OPS: [UnaryOp; 2] = [UnaryOp::Negate, UnaryOp::Not];
 
 impl Wire for UnaryOp {
     fn write(&self, out: &mut Writer<'_>) {
@@ -216,11 +193,13 @@ impl Wire for UnaryOp {
     }
 
     fn read(json: Json<'_>) -> Result<Self, Malformed> {
-        read_choice(json, "unary operator", &UNARY_OPS, Self::text)
+        read_choice(json, "unary operator", |text| Self::from_text(text).filter(|op| op.is_compiled()))
     }
 
     fn schema(_: &mut Definitions) -> Value {
-        json!({"enum": UNARY_OPS.map(Self::text)})
+        let compiled = Self::ALL.iter().filter(|op| op.is_compiled());
+        let texts: Vec<_> = compiled.map(|op| op.text()).collect();
+        json!({"enum": texts})
     }
 }
 
@@ -242,7 +221,9 @@ impl Wire for InputSource {
     }
 
     fn read(json: Json<'_>) -> Result<Self, Malformed> {
-        read_choice(json, "source of an input", &INPUT_SOURCES, Self::text)
+        read_choice(json, "source of an input", |text| {
+            INPUT_SOURCES.into_iter().find(|source| source.text() == text)
+        })
     }
 
     fn schema(_: &mut Definitions) -> Value {
@@ -258,14 +239,7 @@ impl Wire for InputSource {
     }
 }
 
-/// The one of `choices` whose text this is.
-fn read_choice<T: Copy>(
-    json: Json<'_>,
-    what: &str,
-    choices: &[T],
-    text_of: fn(T) -> &'static str,
-) -> Result<T, Malformed> {
+fn read_choice<T>(json: Json<'_>, what: &str, from_text: fn(&str) -> Option<T>) -> Result<T, Malformed> {
     let text = json.text()?;
-    let choice = choices.iter().copied().find(|choice| text_of(*choice) == text);
-    choice.ok_or_else(|| Malformed::new(format!("`{text}` is not a {what}")))
+    from_text(&text).ok_or_else(|| Malformed::new(format!("`{text}` is not a {what}")))
 }

@@ -147,8 +147,8 @@ impl<'s> Parser<'s> {
             TokenKind::Ident => matches!(self.word(0), Word::True | Word::False | Word::Null),
             TokenKind::LBrace
             | TokenKind::HashBrace
-            | TokenKind::Minus
-            | TokenKind::Bang
+            | TokenKind::MINUS
+            | TokenKind::NOT
             | TokenKind::OpenString
             | TokenKind::Misquoted
             | TokenKind::TextBlock

@@ -194,7 +194,7 @@ impl<'s> Parser<'s> {
             || self.word(1) == Word::Underscore
                 && matches!(
                     self.ahead[2].kind,
-                    TokenKind::Arrow | TokenKind::Colon | TokenKind::Minus | TokenKind::LBrace
+                    TokenKind::Arrow | TokenKind::Colon | TokenKind::MINUS | TokenKind::LBrace
                 );
         let word = self.bump().span;
         let mut condition = if otherwise {

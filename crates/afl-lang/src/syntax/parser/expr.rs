@@ -3,38 +3,24 @@
 use super::Parser;
 use crate::code::Code;
 use crate::limits::MAX_EXPRESSION_HEIGHT;
+use crate::operator::{BinaryOp, OperatorSymbol, Precedence, UnaryOp};
 use crate::source::Span;
-use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Ident, MapEntry, MapKey, UnaryOp};
+use crate::syntax::ast::{Expr, ExprKind, Ident, MapEntry, MapKey};
 use crate::syntax::token::{TokenKind, Word};
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Level {
-    Or,
-    And,
-    Compare,
-    Concat,
-    Sum,
-    Product,
-    Unary,
-}
-
-impl Level {
-    fn next(self) -> Self {
-        match self {
-            Self::Or => Self::And,
-            Self::And => Self::Compare,
-            Self::Compare => Self::Concat,
-            Self::Concat => Self::Sum,
-            Self::Sum => Self::Product,
-            Self::Product | Self::Unary => Self::Unary,
-        }
-    }
-}
 
 #[derive(Clone, Copy)]
 enum Operator {
     Concat,
     Binary(BinaryOp),
+}
+
+impl Operator {
+    fn level(self) -> Precedence {
+        match self {
+            Self::Concat => Precedence::Concat,
+            Self::Binary(op) => op.level(),
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -45,14 +31,14 @@ enum Chain {
 
 impl<'s> Parser<'s> {
     pub(super) fn expr(&mut self) -> Expr<'s> {
-        self.binary(Level::Or)
+        self.binary(Precedence::Or)
     }
 
-    fn binary(&mut self, lowest: Level) -> Expr<'s> {
+    fn binary(&mut self, lowest: Precedence) -> Expr<'s> {
         let mut left = self.unary();
         let mut height = self.height;
-        while let Some((operator, level)) = self.operator() {
-            if level < lowest {
+        while let Some(operator) = self.operator() {
+            if operator.level() < lowest {
                 break;
             }
             self.bump_operator(operator);
@@ -63,10 +49,10 @@ impl<'s> Parser<'s> {
                     joined
                 }
                 Operator::Binary(op) => {
-                    let right = self.binary(level.next());
+                    let right = self.binary(op.level().next());
                     height = height.max(self.height) + 1;
                     let span = left.span.to(right.span);
-                    let kind = match self.check_chain(op, level) {
+                    let kind = match self.check_chain(op) {
                         Chain::Legal => ExprKind::Binary(op, Box::new([left, right])),
                         Chain::Reported => ExprKind::Broken,
                     };
@@ -85,9 +71,9 @@ impl<'s> Parser<'s> {
         let mut operands = vec![first];
         let mut height = self.height;
         loop {
-            operands.push(self.binary(Level::Sum));
+            operands.push(self.binary(Precedence::Sum));
             height = height.max(self.height);
-            if !self.at(TokenKind::PlusPlus) {
+            if !self.at(TokenKind::CONCAT) {
                 break;
             }
             self.bump();
@@ -96,60 +82,50 @@ impl<'s> Parser<'s> {
         Expr { kind: ExprKind::Concat(operands), span: self.since(start) }
     }
 
-    fn operator(&self) -> Option<(Operator, Level)> {
-        let (op, level) = match self.kind() {
-            TokenKind::PlusPlus => return Some((Operator::Concat, Level::Concat)),
-            TokenKind::OrOr => (BinaryOp::Or, Level::Or),
-            TokenKind::AndAnd => (BinaryOp::And, Level::And),
-            TokenKind::EqualEqual => (BinaryOp::Equal, Level::Compare),
-            TokenKind::NotEqual => (BinaryOp::NotEqual, Level::Compare),
-            TokenKind::Less => (BinaryOp::Less, Level::Compare),
-            TokenKind::LessEqual => (BinaryOp::LessEqual, Level::Compare),
-            TokenKind::Greater => (BinaryOp::Greater, Level::Compare),
-            TokenKind::GreaterEqual => (BinaryOp::GreaterEqual, Level::Compare),
-            TokenKind::Plus => (BinaryOp::Add, Level::Sum),
-            TokenKind::Minus if !self.at_thin_arrow() => (BinaryOp::Subtract, Level::Sum),
-            TokenKind::Star => (BinaryOp::Multiply, Level::Product),
-            TokenKind::Slash => (BinaryOp::Divide, Level::Product),
-            TokenKind::Percent => (BinaryOp::Modulo, Level::Product),
+    /// The operator here, if there is one.
+    fn operator(&self) -> Option<Operator> {
+        match self.kind() {
+            TokenKind::MINUS if self.at_thin_arrow() => None,
+            TokenKind::Operator(OperatorSymbol::Binary(op)) => Some(Operator::Binary(op)),
+            TokenKind::Operator(OperatorSymbol::Concat) => Some(Operator::Concat),
             // A word is an operator only where no name can stand: a name is followed by `=` or `:`.
             TokenKind::Ident if !matches!(self.ahead[1].kind, TokenKind::Assign | TokenKind::Colon) => {
-                self.word_operator()?
+                self.word_operator().map(Operator::Binary)
             }
-            _ => return None,
-        };
-        Some((Operator::Binary(op), level))
+            _ => None,
+        }
     }
 
-    fn word_operator(&self) -> Option<(BinaryOp, Level)> {
-        Some(match self.word(0) {
-            Word::In => (BinaryOp::In, Level::Compare),
-            Word::Not if self.word(1) == Word::In => (BinaryOp::NotIn, Level::Compare),
-            Word::Contains => (BinaryOp::Contains, Level::Compare),
-            Word::StartsWith => (BinaryOp::StartsWith, Level::Compare),
-            Word::EndsWith => (BinaryOp::EndsWith, Level::Compare),
-            Word::And if !self.on_new_line() => (BinaryOp::And, Level::And),
-            Word::Or if !self.on_new_line() => (BinaryOp::Or, Level::Or),
-            _ => return None,
-        })
+    fn word_operator(&self) -> Option<BinaryOp> {
+        match self.word(0) {
+            Word::Not => BinaryOp::from_text(&format!("not {}", self.spelling(1))),
+            Word::And if !self.on_new_line() => Some(BinaryOp::And),
+            Word::Or if !self.on_new_line() => Some(BinaryOp::Or),
+            _ => BinaryOp::from_text(self.spelling(0)),
+        }
     }
 
     fn bump_operator(&mut self, operator: Operator) {
         if let (Word::And | Word::Or, Operator::Binary(op)) = (self.word(0), operator) {
             self.expected_here(&format!("`{}`", op.text()), |d| d);
         }
-        if let Operator::Binary(BinaryOp::NotIn) = operator {
+        // Of `not in`, the first word.
+        if self.word(0) == Word::Not {
             self.bump();
         }
         self.bump();
     }
 
     /// Comparisons do not associate: `a < b < c` is a mistake.
-    fn check_chain(&mut self, first: BinaryOp, level: Level) -> Chain {
-        if level != Level::Compare {
+    fn check_chain(&mut self, first: BinaryOp) -> Chain {
+        let is_comparison = |op: &BinaryOp| op.level() == Precedence::Compare;
+        if !is_comparison(&first) {
             return Chain::Legal;
         }
-        let Some((Operator::Binary(second), Level::Compare)) = self.operator() else { return Chain::Legal };
+        let second = match self.operator() {
+            Some(Operator::Binary(second)) if is_comparison(&second) => second,
+            _ => return Chain::Legal,
+        };
         let message = format!("`{}` and `{}` cannot be chained", first.text(), second.text());
         self.syntax_error(Code::ComparisonChain, message, |d| {
             d.help("compare twice and join with `&&`, or use parentheses")
@@ -176,9 +152,10 @@ impl<'s> Parser<'s> {
 
     fn unary(&mut self) -> Expr<'s> {
         let op = match self.kind() {
-            TokenKind::Minus => UnaryOp::Negate,
-            TokenKind::Plus => UnaryOp::Plus,
-            TokenKind::Bang => UnaryOp::Not,
+            TokenKind::Operator(symbol) => match UnaryOp::from_text(symbol.text()) {
+                Some(op) => op,
+                None => return self.postfix(),
+            },
             TokenKind::Ident if self.word(0) == Word::Not && self.is_foreign_not() => {
                 self.expected_here("`!`", |d| d);
                 UnaryOp::Not

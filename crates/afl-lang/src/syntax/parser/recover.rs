@@ -59,8 +59,8 @@ impl Parser<'_> {
     }
 
     pub(super) fn at_thin_arrow(&self) -> bool {
-        self.at(TokenKind::Minus)
-            && self.ahead[1].kind == TokenKind::Greater
+        self.at(TokenKind::MINUS)
+            && self.ahead[1].kind == TokenKind::GREATER
             && self.ahead[1].span.start == self.span().end
     }
 

@@ -192,10 +192,10 @@ impl<'s> Parser<'s> {
     /// Reports the list types of other languages, `List<T>` and `T[]`.
     fn foreign_type(&mut self, kind: TypeKind<'s>) -> TypeKind<'s> {
         match (self.kind(), self.ahead[1].kind) {
-            (TokenKind::Less, _) => {
+            (TokenKind::LESS, _) => {
                 let help = "write a list as `[Type]`, a map or anything else as `Json`";
                 self.syntax_error(Code::Expected, "types take no parameters", |d| d.help(help));
-                while !matches!(self.bump().kind, TokenKind::Greater | TokenKind::Eof) {}
+                while !matches!(self.bump().kind, TokenKind::GREATER | TokenKind::Eof) {}
                 TypeKind::Broken
             }
             (TokenKind::LBracket, TokenKind::RBracket) => {
