@@ -1,11 +1,11 @@
 //! The registrations that a store keeps, for all agents of it (document 000 §8).
 
-use afl_runtime::collection::{Collection, Item};
+use afl_runtime::collection::{Collection, CollectionItem};
 use afl_runtime::{Durability, Service};
 
 use crate::registration::{Problem, Registration};
 
-impl Item for Registration {
+impl CollectionItem for Registration {
     const COLLECTION: &'static str = "handler_registrations";
 
     fn rank(&self) -> i64 {

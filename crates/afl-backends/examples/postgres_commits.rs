@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use afl_backends::postgres::{CONNECTIONS, Postgres};
-use afl_store::backend::{Backend, Batch, Beside, Change, Choice, Durability, Expect, Ranks, Take, Write};
-use afl_store::record::{Content, Key, Place, Seal, Tenant};
+use afl_store::backend::{
+    AlsoRead, Backend, Batch, Change, Decision, Durability, Expect, Ranks, Take, Write,
+};
+use afl_store::record::{Content, Key, QueuePosition, Seal, Tenant};
 use afl_testbed::postgres::{Server, URL_VARIABLE};
 use tokio::task::JoinSet;
 use tokio_postgres::{Client, NoTls};
@@ -130,10 +132,10 @@ async fn takes(store: &Arc<Postgres>) -> Outcome<(usize, Duration)> {
                     ranks: Ranks::All,
                     after: None,
                     limit: 1,
-                    ceiling: None,
+                    max_in_bucket: None,
                     durability: Durability::Relaxed,
-                    mover: Arc::new(|_, _| Choice::Move(content(Some("running")))),
-                    beside: Beside::Nothing,
+                    decide: Arc::new(|_, _| Decision::Move(content(Some("running")))),
+                    also_read: AlsoRead::Nothing,
                 };
                 taken += store.take(take).await?.moved.len();
             }
@@ -148,7 +150,7 @@ fn key(id: String) -> Outcome<Key> {
 }
 
 fn content(bucket: Option<&str>) -> Content {
-    let place = bucket.map(|bucket| Place { bucket: bucket.to_owned(), rank: 0 });
+    let place = bucket.map(|bucket| QueuePosition { bucket: bucket.to_owned(), rank: 0 });
     Content { place, body: BODY.into(), seal: Seal::default() }
 }
 

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use afl_backends::sqlite::{Options, Sqlite};
 use afl_store::backend::{
-    Backend, Batch, Beside, Change, Choice, Durability, Expect, Ranks, StoreError, Take, Write,
+    AlsoRead, Backend, Batch, Change, Decision, Durability, Expect, Ranks, StoreError, Take, Write,
 };
-use afl_store::record::{Content, Key, Place, Seal, Tenant};
+use afl_store::record::{Content, Key, QueuePosition, Seal, Tenant};
 
 const BODY_BYTES: usize = 400;
 
@@ -81,7 +81,7 @@ async fn writers(
         let (store, scope) = (store.clone(), format!("{scope}/{writer}"));
         tasks.spawn(async move {
             for index in 0..each {
-                let write = insert(&scope, index, Some(Place { bucket: scope.clone(), rank: 0 }));
+                let write = insert(&scope, index, Some(QueuePosition { bucket: scope.clone(), rank: 0 }));
                 store.commit(Batch::new(vec![write], durability)).await?;
             }
             Ok::<(), StoreError>(())
@@ -140,19 +140,19 @@ fn take(bucket: &str) -> Take {
         ranks: Ranks::All,
         after: None,
         limit: 1,
-        ceiling: None,
+        max_in_bucket: None,
         durability: Durability::Relaxed,
-        mover: Arc::new(|record, now| {
-            Choice::Move(Content {
-                place: Some(Place { bucket: "running".to_owned(), rank: now.0 }),
+        decide: Arc::new(|record, now| {
+            Decision::Move(Content {
+                place: Some(QueuePosition { bucket: "running".to_owned(), rank: now.0 }),
                 ..record.content.clone()
             })
         }),
-        beside: Beside::Nothing,
+        also_read: AlsoRead::Nothing,
     }
 }
 
-fn insert(scope: &str, index: u32, place: Option<Place>) -> Write {
+fn insert(scope: &str, index: u32, place: Option<QueuePosition>) -> Write {
     let body = format!("{{\"text\":\"{}\"}}", "x".repeat(BODY_BYTES - 11)).into_bytes();
     let content = Content { place, body, seal: Seal::default() };
     Write { key: key(scope, index), expect: Expect::Absent, change: Change::Put(content) }

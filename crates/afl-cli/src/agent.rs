@@ -8,7 +8,7 @@ use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 use afl_lang::program::Qualified;
 use afl_runtime::{Arrival, Service};
-use afl_store::queue::{Asked, Claim, Names, Refusal, Request, Settled};
+use afl_store::queue::{Asked, Claim, ClaimRequest, FacetFilter, Refusal, SettleResult};
 
 use tokio::task::JoinSet;
 
@@ -141,11 +141,11 @@ async fn attempt(service: &Service, task: &Task, handler: &Handler) -> Result<At
         }
     }
     // A mock stands for whoever the task wants.
-    let request = Request {
+    let request = ClaimRequest {
         capabilities: task.policy.needs.clone(),
         server: task.desired_server.as_deref().map(str::to_owned),
         lease: LEASE,
-        ..Request::new(Names::All, OWNER)
+        ..ClaimRequest::new(FacetFilter::All, OWNER)
     };
     let asked = service.claim_step(&task.workflow_id, &task.step_id, &request).await?;
     match (asked, task.not_before) {
@@ -167,15 +167,15 @@ async fn settle(service: &Service, claim: &Claim, handler: &Handler) -> Result<A
         settled = tell(service, claim, &answer).await;
     }
     match settled {
-        Ok(Settled::Arrived(event)) => {
+        Ok(SettleResult::Arrived(event)) => {
             let step = claim.ticket.step.clone();
             Ok(Attempt::Arrived(Box::new(Arrival { step, event: Some(*event) })))
         }
-        Ok(Settled::Again { not_before }) => {
+        Ok(SettleResult::Again { not_before }) => {
             Ok(Attempt::Again { at: not_before, error: answer.err().unwrap_or_default() })
         }
         // Somebody canceled the run or answered for us: the next look at the run tells.
-        Ok(Settled::Repeated) | Err(Refusal::LeaseLost { .. } | Refusal::Canceled { .. }) => {
+        Ok(SettleResult::Repeated) | Err(Refusal::LeaseLost { .. } | Refusal::Canceled { .. }) => {
             Ok(Attempt::NotOurs)
         }
         Err(refusal) => Err(refusal.into()),
@@ -186,7 +186,7 @@ async fn tell(
     service: &Service,
     claim: &Claim,
     answer: &Result<Map<String, Value>, String>,
-) -> Result<Settled, Refusal> {
+) -> Result<SettleResult, Refusal> {
     match answer {
         Ok(result) => service.complete(&claim.ticket, result).await,
         Err(message) => {

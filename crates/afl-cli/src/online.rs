@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use afl_agents::worker::SCRIPT_TASK;
 use afl_engine::task::DEFAULT_TASK_LIST;
-use afl_runtime::agent::{Matched, matched};
+use afl_runtime::agent::{HandlerMatch, match_handler};
 use afl_runtime::server::{Server, ServerStatus};
 use afl_runtime::{On, Service, Why};
 
@@ -51,9 +51,9 @@ impl Online {
         };
         let can = |server: &Server| {
             let offers = server.handlers.iter().map(|name| (name.as_str(), ()));
-            let has = match matched(offers, facet) {
-                Matched::Exact(()) | Matched::Short(()) => true,
-                Matched::Ambiguous { .. } | Matched::Nobody => false,
+            let has = match match_handler(offers, facet) {
+                HandlerMatch::Exact(()) | HandlerMatch::Short(()) => true,
+                HandlerMatch::Ambiguous { .. } | HandlerMatch::Missing => false,
             };
             // Scripts need no handler.
             facet == SCRIPT_TASK || has

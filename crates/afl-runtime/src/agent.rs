@@ -10,8 +10,8 @@ pub use afl_engine::task::{DEFAULT_TASK_LIST, UNCERTAIN};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 pub use afl_store::queue::{
-    Asked, Claim, Continued, LogLevel, LogLine, LogPage, LogStream, Matched, Names, Refusal, Request,
-    Settled, Swept, Ticket, matched,
+    Asked, Claim, ClaimRequest, ContinueResult, FacetFilter, HandlerMatch, LogLevel, LogLine, LogPage,
+    LogStream, Refusal, SettleResult, SweepReport, Ticket, match_handler,
 };
 
 use crate::drive::{Arrival, Work};
@@ -21,7 +21,7 @@ use crate::service::Service;
 
 impl Service {
     /// Hands out up to `max` tasks, the most urgent first.
-    pub async fn claim(&self, request: &Request) -> Result<Vec<Claim>, Error> {
+    pub async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claim>, Error> {
         let claims = self.queue.claim(request).await?;
         if !claims.is_empty() {
             self.wake(Wake::Claimed);
@@ -40,14 +40,18 @@ impl Service {
     }
 
     /// The work is done: one durable commit. Telling it twice does no harm.
-    pub async fn complete(&self, ticket: &Ticket, result: &Map<String, Value>) -> Result<Settled, Refusal> {
+    pub async fn complete(
+        &self,
+        ticket: &Ticket,
+        result: &Map<String, Value>,
+    ) -> Result<SettleResult, Refusal> {
         let settled = self.queue.complete(ticket, result).await?;
         self.arrive(&ticket.run, &settled);
         Ok(settled)
     }
 
     /// The attempt failed: one durable commit. The declared retries decide what follows.
-    pub async fn fail(&self, ticket: &Ticket, error: &EventError) -> Result<Settled, Refusal> {
+    pub async fn fail(&self, ticket: &Ticket, error: &EventError) -> Result<SettleResult, Refusal> {
         let settled = self.queue.fail(ticket, error).await?;
         self.arrive(&ticket.run, &settled);
         Ok(settled)
@@ -75,12 +79,12 @@ impl Service {
     }
 
     /// Gives a task back undone.
-    pub async fn release(&self, ticket: &Ticket) -> Result<Settled, Refusal> {
+    pub async fn release(&self, ticket: &Ticket) -> Result<SettleResult, Refusal> {
         self.queue.release(ticket).await
     }
 
     /// Gives a task back undone; nobody gets it before this time.
-    pub async fn put_off(&self, ticket: &Ticket, until: Millis) -> Result<Settled, Refusal> {
+    pub async fn put_off(&self, ticket: &Ticket, until: Millis) -> Result<SettleResult, Refusal> {
         self.queue.put_off(ticket, until).await
     }
 
@@ -90,7 +94,7 @@ impl Service {
         run: &RunId,
         step: &StepId,
         result: &Map<String, Value>,
-    ) -> Result<Continued, Refusal> {
+    ) -> Result<ContinueResult, Refusal> {
         let continued = self.queue.continue_step(run, step, result, &self.actor).await?;
         self.arrive_continued(run, &continued);
         Ok(continued)
@@ -102,7 +106,7 @@ impl Service {
         run: &RunId,
         step: &StepId,
         error: &EventError,
-    ) -> Result<Continued, Refusal> {
+    ) -> Result<ContinueResult, Refusal> {
         let continued = self.queue.fail_step(run, step, error, &self.actor).await?;
         self.arrive_continued(run, &continued);
         Ok(continued)
@@ -133,7 +137,7 @@ impl Service {
     }
 
     /// One round of the janitor: silent holders, due retries, tasks that were put aside. Safe for many at once.
-    pub async fn sweep_once(&self) -> Result<Swept, Error> {
+    pub async fn sweep_once(&self) -> Result<SweepReport, Error> {
         let swept = self.queue.sweep_once().await?;
         for (run, step) in &swept.arrived {
             let arrivals = vec![Arrival { step: step.clone(), event: None }];
@@ -142,22 +146,22 @@ impl Service {
         Ok(swept)
     }
 
-    pub(crate) fn arrive_continued(&self, run: &RunId, continued: &Continued) {
+    pub(crate) fn arrive_continued(&self, run: &RunId, continued: &ContinueResult) {
         match continued {
-            Continued::Now(settled) => self.arrive(run, settled),
-            Continued::Before => {}
+            ContinueResult::Now(settled) => self.arrive(run, settled),
+            ContinueResult::Before => {}
         }
     }
 
-    fn arrive(&self, run: &RunId, settled: &Settled) {
+    fn arrive(&self, run: &RunId, settled: &SettleResult) {
         match settled {
             // Nobody waits for the outcome of a system task.
-            Settled::Arrived(_) if !run.is_run() => {}
-            Settled::Arrived(event) => {
+            SettleResult::Arrived(_) if !run.is_run() => {}
+            SettleResult::Arrived(event) => {
                 let arrival = Arrival { step: event.item.step_id.clone(), event: Some((**event).clone()) };
                 self.wake(Wake::Arrived(Work { run: run.clone(), arrivals: vec![arrival] }));
             }
-            Settled::Again { .. } | Settled::Repeated => {}
+            SettleResult::Again { .. } | SettleResult::Repeated => {}
         }
     }
 }

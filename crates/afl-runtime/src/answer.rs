@@ -9,7 +9,7 @@ use afl_engine::state::State;
 use afl_engine::task::Task;
 use afl_engine::value::{Map, Value, check_size};
 use afl_store::backend::Durability;
-use afl_store::queue::{Continued, Refusal};
+use afl_store::queue::{ContinueResult, Refusal};
 
 use crate::drive::{Arrival, Work};
 use crate::error::Error;
@@ -110,8 +110,8 @@ impl Service {
         };
         self.arrive_continued(run, &continued);
         match continued {
-            Continued::Now(_) => Ok(Try::Ended(Answered::Now)),
-            Continued::Before => {
+            ContinueResult::Now(_) => Ok(Try::Ended(Answered::Now)),
+            ContinueResult::Before => {
                 let arrivals = vec![Arrival { step: step.clone(), event: None }];
                 self.drive_once(&Work { run: run.clone(), arrivals }).await?;
                 self.refuse_beside(run, step).await

@@ -1,14 +1,19 @@
 //! For agents that serve one run and must leave the tasks of others alone.
 
 use afl_engine::id::{RunId, StepId};
-use afl_store::queue::{Asked, Request};
+use afl_store::queue::{Asked, ClaimRequest};
 
 use crate::error::Error;
 use crate::service::Service;
 
 impl Service {
     /// Hands out the task of one step, if it may be handed out now to who asks.
-    pub async fn claim_step(&self, run: &RunId, step: &StepId, request: &Request) -> Result<Asked, Error> {
+    pub async fn claim_step(
+        &self,
+        run: &RunId,
+        step: &StepId,
+        request: &ClaimRequest,
+    ) -> Result<Asked, Error> {
         Ok(self.queue.claim_step(run, step, request).await?)
     }
 }

@@ -15,7 +15,7 @@ use afl_engine::run::{Control, Run, RunStatus};
 use afl_engine::step::Step;
 use afl_engine::time::Millis;
 use afl_store::backend::Durability;
-use afl_store::store::{self, Defect, Found, blob_record, run_record, step_record};
+use afl_store::store::{self, ByStep, Defect, blob_record, run_record, step_record};
 
 use crate::error::Error;
 use crate::evaluator::Evaluator;
@@ -260,7 +260,7 @@ fn advance(evaluation: &mut Evaluation, now: Millis) -> Result<Advance, Error> {
 }
 
 /// The record of a step that must be there, because one within it is.
-fn lost_parent(steps: &Found<Step>) -> Option<String> {
+fn lost_parent(steps: &ByStep<Step>) -> Option<String> {
     let absent: BTreeSet<&StepId> =
         steps.iter().filter(|(_, step)| step.is_none()).map(|(id, _)| id).collect();
     let found = steps.iter().filter(|(_, step)| step.is_some() && !absent.is_empty());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use afl_engine::id::{RunId, StepId};
 use afl_lang::suggest::closest;
-use afl_store::store::Shelf;
+use afl_store::store::RunState;
 
 use crate::error::Error;
 use crate::query::RunQuery;
@@ -26,7 +26,7 @@ impl Service {
         let mut seen: Vec<RunId> = Vec::new();
         let mut after = None;
         while seen.len() < LOOKED_THROUGH {
-            let page = self.store.runs(&Shelf::ALL, after.as_ref(), PAGE).await?;
+            let page = self.store.runs(&RunState::ALL, after.as_ref(), PAGE).await?;
             seen.extend(page.runs.into_iter().map(|run| run.item.id));
             match page.next {
                 Some(next) => after = Some(next),

@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
     use crate::StartRequest;
-    use crate::agent::{Claim, Names, Request};
+    use crate::agent::{Claim, ClaimRequest, FacetFilter};
 
     const LEASE: Millis = Millis(60_000);
 
@@ -172,7 +172,7 @@ mod tests {
             let program = crate::compile("w.afl", text).expect("it compiles");
             let hash = service.publish(&program).await.expect("it is stored");
             service.start(StartRequest::new(hash)).await.expect("it starts");
-            let request = Request { lease: LEASE, ..Request::new(Names::All, "gone") };
+            let request = ClaimRequest { lease: LEASE, ..ClaimRequest::new(FacetFilter::All, "gone") };
             let claim = service.claim(&request).await.expect("the store answers").remove(0);
             self.clock.advance(LEASE.plus(Millis(1)));
             claim
@@ -180,7 +180,7 @@ mod tests {
     }
 
     async fn is_free(service: &Service) -> bool {
-        let request = Request::new(Names::All, "next");
+        let request = ClaimRequest::new(FacetFilter::All, "next");
         !service.claim(&request).await.expect("the store answers").is_empty()
     }
 

@@ -7,7 +7,7 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use afl_runtime::agent::{Names, Request};
+//! use afl_runtime::agent::{ClaimRequest, FacetFilter};
 //! use afl_runtime::{Service, StartRequest, compile};
 //! use afl_store::clock::Clock;
 //! use afl_store::memory::Memory;
@@ -36,7 +36,7 @@
 //! let started = service.start(request).await?;
 //!
 //! // An agent in this process: claims a task, does the work, and settles it in one durable commit.
-//! let claims = service.claim(&Request::new(Names::All, "greeter")).await?;
+//! let claims = service.claim(&ClaimRequest::new(FacetFilter::All, "greeter")).await?;
 //! for claim in claims {
 //!     let text = claim.payload["text"].as_str().unwrap_or_default().replace("Hello", "Bonjour");
 //!     let result = json!({ "text": text }).as_object().cloned().unwrap_or_default();

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use afl_engine::id::RunId;
-use afl_store::backend::Mark;
-use afl_store::store::Shelf;
+use afl_store::backend::BucketCursor;
+use afl_store::store::RunState;
 
 use crate::drive::{Arrival, Work};
 use crate::error::Error;
@@ -23,27 +23,27 @@ pub enum Where {
     /// At everything, as after a crash.
     Everywhere,
     /// At outcomes that came since a look before.
-    Since(Mark),
+    Since(BucketCursor),
 }
 
 /// What a look found, and where the next one may begin.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     pub work: Vec<FoundWork>,
-    pub last: Option<Mark>,
+    pub last: Option<BucketCursor>,
 }
 
 #[derive(Clone, Debug)]
 pub struct FoundWork {
     pub work: Work,
     /// Where the first of its arrivals is, for whoever does not take it up now.
-    pub first: Option<Mark>,
+    pub first: Option<BucketCursor>,
 }
 
 impl Service {
     /// All work there is. Runs that an operator holds are found too, and left alone when they are driven.
     pub async fn look(&self, at: &Where) -> Result<Found, Error> {
-        let mut runs: BTreeMap<RunId, (Vec<Arrival>, Option<Mark>)> = BTreeMap::new();
+        let mut runs: BTreeMap<RunId, (Vec<Arrival>, Option<BucketCursor>)> = BTreeMap::new();
         let (mut after, everywhere) = match at {
             Where::Everywhere => (None, true),
             Where::Since(mark) => (Some(before(mark)), false),
@@ -64,7 +64,7 @@ impl Service {
             after.clone_from(&last);
         }
         if everywhere {
-            for shelf in [Shelf::Running, Shelf::Canceling] {
+            for shelf in [RunState::Running, RunState::Canceling] {
                 for run in self.all_on(shelf).await? {
                     runs.entry(run).or_default();
                 }
@@ -74,7 +74,7 @@ impl Service {
         Ok(Found { work: runs.into_iter().map(found).collect(), last })
     }
 
-    async fn all_on(&self, from: Shelf) -> Result<Vec<RunId>, Error> {
+    async fn all_on(&self, from: RunState) -> Result<Vec<RunId>, Error> {
         let mut runs = Vec::new();
         let mut after = None;
         for _ in 0..LOOK / PAGE {
@@ -92,6 +92,6 @@ impl Service {
     }
 }
 
-fn before(mark: &Mark) -> Mark {
-    Mark { rank: mark.rank.saturating_sub(OVERLAP_MS), scope: "".into(), id: String::new() }
+fn before(mark: &BucketCursor) -> BucketCursor {
+    BucketCursor { rank: mark.rank.saturating_sub(OVERLAP_MS), scope: "".into(), id: String::new() }
 }

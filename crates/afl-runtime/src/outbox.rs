@@ -6,8 +6,8 @@ use afl_lang::suggest::closest;
 use afl_store::backend::Durability;
 use afl_store::notification::Notification;
 pub use afl_store::outbox::{
-    BadChannel, BadUrl, Channel, Delivery, GIVEN_UP_AFTER, Hope, Letter, MAX_CHANNELS, Message, Outbox, Page,
-    Row, Standing, Target, Topic, plain_url,
+    BadChannel, BadUrl, Channel, ChannelStatus, ChannelTarget, Delivery, DeliveryFailure, Envelope,
+    GIVEN_UP_AFTER, MAX_CHANNELS, Message, Outbox, OutboxPage, OutboxRow, Topic, plain_url,
 };
 use afl_store::store::{Stored, bucket};
 use afl_store::watch::Watch;
@@ -76,8 +76,8 @@ impl Service {
     /// Removes a channel without the messages that wait for it; refused while there are any.
     pub async fn close_channel(&self, name: &str) -> Result<(), Error> {
         let channel = self.channel(name).await?;
-        let standing = self.outbox().standing(name, usize::MAX).await?;
-        let left = standing.waiting + standing.dead;
+        let status = self.outbox().status(name, usize::MAX).await?;
+        let left = status.waiting + status.dead;
         if left > 0 {
             return Err(Error::ChannelHolds { name: name.to_owned(), left });
         }
@@ -95,11 +95,11 @@ impl Service {
 
     /// `EventDispatcher.poll_completed` of document 002: up to `max` messages of a feed, the oldest first. They come
     /// again until they are acknowledged.
-    pub async fn feed(&self, name: &str, max: usize) -> Result<Vec<Letter>, Error> {
+    pub async fn feed(&self, name: &str, max: usize) -> Result<Vec<Envelope>, Error> {
         let channel = self.channel(name).await?.item;
         match channel.to {
-            Target::Feed => {}
-            Target::Url(_) => return Err(Error::NotAFeed { name: name.to_owned() }),
+            ChannelTarget::Feed => {}
+            ChannelTarget::Url(_) => return Err(Error::NotAFeed { name: name.to_owned() }),
         }
         let outbox = self.outbox();
         let now = self.store.now().await?;
@@ -115,10 +115,10 @@ impl Service {
                     outbox.discard(row).await?;
                     continue;
                 }
-                match outbox.letter(&row).await {
+                match outbox.envelope(&row).await {
                     Ok(letter) => letters.push(letter),
                     Err(error) if error.is_damage() => {
-                        outbox.failed(row, &error.to_string(), Hope::None).await?;
+                        outbox.failed(row, &error.to_string(), DeliveryFailure::Permanent).await?;
                     }
                     Err(error) => return Err(error.into()),
                 }
@@ -195,7 +195,7 @@ impl Service {
     ) -> Result<(), Error> {
         if self.collection::<Notification>().get(&id).await?.is_none() {
             // There is none when nobody has tried to deliver anything.
-            let error = self.outbox().standing(name, 1).await?.last_error.unwrap_or_default();
+            let error = self.outbox().status(name, 1).await?.last_error.unwrap_or_default();
             self.tell_once(vec![Notice { id, notification: notification(name, &error, now) }]).await?;
         }
         Ok(())

@@ -67,7 +67,7 @@ impl Service {
         let version = hash.to_string();
         if !self.plans.are_stored(&version) {
             let json = String::from_utf8(program.emit(Emit::WHOLE).to_vec()).expect("JSON is UTF-8");
-            self.store.publish(store::Program { hash: version, json }).await?;
+            self.store.publish(store::ProgramRecord { hash: version, json }).await?;
             self.plans.keep(Arc::new(Plan::new(program)), InStore::Yes);
         }
         Ok(hash)

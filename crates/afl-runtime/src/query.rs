@@ -12,8 +12,8 @@ use afl_engine::step::{Step, Transmission};
 use afl_engine::task::Task;
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
-use afl_store::backend::Mark;
-use afl_store::store::Shelf;
+use afl_store::backend::BucketCursor;
+use afl_store::store::RunState;
 use serde::Serialize;
 
 use crate::error::Error;
@@ -26,13 +26,13 @@ const PAGE: usize = 500;
 /// Which runs to list, newest first.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RunQuery {
-    pub state: Option<Shelf>,
+    pub state: Option<RunState>,
     /// The whole or the short name.
     pub workflow: Option<String>,
     pub since: Option<Millis>,
     /// All of these.
     pub labels: Vec<(String, String)>,
-    pub after: Option<Mark>,
+    pub after: Option<BucketCursor>,
     pub limit: usize,
 }
 
@@ -42,7 +42,7 @@ pub struct RunList {
     /// Why some runs cannot be shown; each text names its run.
     pub unreadable: Vec<String>,
     /// To be given as `after` for the next page.
-    pub next: Option<Mark>,
+    pub next: Option<BucketCursor>,
 }
 
 /// A step with what belongs to it.
@@ -96,7 +96,7 @@ impl Service {
     }
 
     pub async fn runs(&self, query: &RunQuery) -> Result<RunList, Error> {
-        let shelves = query.state.as_ref().map_or(&Shelf::ALL[..], std::slice::from_ref);
+        let shelves = query.state.as_ref().map_or(&RunState::ALL[..], std::slice::from_ref);
         let mut list = RunList { next: query.after.clone(), ..RunList::default() };
         let mut looked_at = 0;
         while list.runs.len() < query.limit && looked_at < LOOKED_AT {
@@ -120,7 +120,8 @@ impl Service {
         if list.runs.len() == query.limit
             && let Some(last) = list.runs.last()
         {
-            list.next = Some(Mark { rank: last.created.0, scope: last.id.0.clone(), id: "run".to_owned() });
+            list.next =
+                Some(BucketCursor { rank: last.created.0, scope: last.id.0.clone(), id: "run".to_owned() });
         }
         Ok(list)
     }
@@ -225,7 +226,7 @@ impl RunQuery {
     fn admits(&self, run: &Run) -> bool {
         let is_named =
             |name: &String| *run.workflow == **name || run.workflow.rsplit('.').next() == Some(name);
-        self.state.is_none_or(|state| Shelf::of(run) == state)
+        self.state.is_none_or(|state| RunState::of(run) == state)
             && self.workflow.as_ref().is_none_or(is_named)
             && self.labels.iter().all(|(name, value)| run.labels.get(name) == Some(value))
     }

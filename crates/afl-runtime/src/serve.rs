@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use afl_engine::id::RunId;
-use afl_store::backend::{Era, Mark};
+use afl_store::backend::{BucketCursor, Era};
 use afl_store::store::bucket;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{self, JoinSet};
@@ -144,7 +144,7 @@ struct Driver {
     /// Which run a job drives, should it panic.
     driving: HashMap<task::Id, RunId>,
     /// Where the last look ended.
-    last: Option<Mark>,
+    last: Option<BucketCursor>,
     looked: Instant,
     /// One look at a time: what is wanted meanwhile waits for its end.
     is_looking: bool,

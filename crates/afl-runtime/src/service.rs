@@ -7,7 +7,7 @@ use afl_engine::evaluation::{Budget, Options};
 use afl_engine::history::Actor;
 use afl_engine::trace::Tracing;
 use afl_store::backend::Backend;
-use afl_store::collection::{Collection, Item};
+use afl_store::collection::{Collection, CollectionItem};
 use afl_store::entropy::Entropy;
 use afl_store::lock::Locks;
 use afl_store::queue::Queue;
@@ -97,7 +97,7 @@ impl Service {
     }
 
     /// What is kept beside the runs, such as servers and handlers.
-    pub fn collection<T: Item>(&self) -> Collection<T> {
+    pub fn collection<T: CollectionItem>(&self) -> Collection<T> {
         Collection::new(self.store.clone())
     }
 

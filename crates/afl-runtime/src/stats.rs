@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use afl_engine::id::RunId;
 use afl_engine::time::Millis;
-use afl_store::store::{Shelf, bucket};
+use afl_store::store::{RunState, bucket};
 use serde::Serialize;
 
 use crate::doctor::{Finding, Remedy, Repair, shared_record};
@@ -64,7 +64,7 @@ impl Service {
         let mut stats =
             Stats { arrived: self.store.count(bucket::ARRIVED, COUNTED).await?, ..Stats::default() };
         stats.retries = self.store.count(bucket::TIMERS, COUNTED).await?;
-        for shelf in Shelf::ALL {
+        for shelf in RunState::ALL {
             stats.runs.insert(shelf.name(), self.store.count(&shelf.bucket(), COUNTED).await?);
         }
         stats.pending = self.counts(bucket::TASKS, COUNTED).await?;
@@ -112,7 +112,7 @@ impl Service {
         let channels = outbox.names().await?;
         self.collect_system_tasks(ended_before, &channels).await?;
         let mut old = Vec::new();
-        for shelf in [Shelf::Completed, Shelf::Failed, Shelf::Canceled] {
+        for shelf in [RunState::Completed, RunState::Failed, RunState::Canceled] {
             let mut after = None;
             loop {
                 let page = self.store.runs(&[shelf], after.as_ref(), PAGE).await?;

@@ -9,7 +9,7 @@ use afl_engine::task::{DEFAULT_TASK_LIST, Task, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 use afl_engine::wire_enum;
-use afl_store::queue::{Order, Refusal};
+use afl_store::queue::{Refusal, SystemTaskRequest};
 use afl_store::store::{Stored, bucket};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -273,12 +273,18 @@ fn id(task: SystemTask, own: &RunId) -> RunId {
     RunId(format!("{}{sort}/{own}", RunId::NO_RUN).into())
 }
 
-fn order(task: SystemTask, own: &RunId, path: String, payload: &impl Serialize) -> Order {
+fn order(task: SystemTask, own: &RunId, path: String, payload: &impl Serialize) -> SystemTaskRequest {
     let payload = match serde_json::to_value(payload).expect("a request has a JSON form") {
         Value::Object(payload) => payload,
         other => unreachable!("{other} is no object"),
     };
-    Order { id: id(task, own), name: task.name().into(), path, list: DEFAULT_TASK_LIST.into(), payload }
+    SystemTaskRequest {
+        id: id(task, own),
+        name: task.name().into(),
+        path,
+        list: DEFAULT_TASK_LIST.into(),
+        payload,
+    }
 }
 
 fn read<T: for<'a> Deserialize<'a>>(payload: Map<String, Value>) -> Result<T, Error> {

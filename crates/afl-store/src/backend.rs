@@ -38,14 +38,14 @@ pub trait Backend: Send + Sync + fmt::Debug {
 
     /// Moves records of a bucket, in one atomic step with choosing them, and returns them as they are then. The
     /// mover may be called again for the same record and must not call the store.
-    async fn take(&self, take: Take) -> Result<Taken, StoreError>;
+    async fn take(&self, take: Take) -> Result<TakeResult, StoreError>;
 
     /// Wakes whoever waits on it after records came into a bucket with this prefix. It may wake for nothing.
     fn watch(&self, tenant: &Tenant, prefix: &str) -> Watch;
 
     /// What is wrong with how the store keeps all its records, such as an index that lacks one, as far as it can tell by
     /// itself: each with what to do.
-    async fn flaws(&self) -> Result<Vec<String>, StoreError> {
+    async fn check_integrity(&self) -> Result<Vec<String>, StoreError> {
         Ok(Vec::new())
     }
 }
@@ -91,7 +91,14 @@ pub enum Scan {
     /// The records of a scope whose ids begin with `prefix` and come after `after`, in order of id.
     Scope { tenant: Tenant, scope: Arc<str>, prefix: String, after: Option<String>, limit: usize },
     /// The records of a bucket after `after`, in the given order of rank, scope and id.
-    Bucket { tenant: Tenant, bucket: String, ranks: Ranks, order: Order, after: Option<Mark>, limit: usize },
+    Bucket {
+        tenant: Tenant,
+        bucket: String,
+        ranks: Ranks,
+        order: ScanOrder,
+        after: Option<BucketCursor>,
+        limit: usize,
+    },
 }
 
 /// Which ranks a scan or a take admits.
@@ -119,20 +126,20 @@ pub struct Head {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Order {
+pub enum ScanOrder {
     Ascending,
     Descending,
 }
 
 /// Where a record stands in its bucket.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Mark {
+pub struct BucketCursor {
     pub rank: i64,
     pub scope: Arc<str>,
     pub id: String,
 }
 
-impl Mark {
+impl BucketCursor {
     /// Before all records of this rank.
     pub fn before(rank: i64) -> Self {
         Self { rank, scope: "".into(), id: String::new() }
@@ -218,21 +225,21 @@ pub struct Take {
     pub bucket: String,
     pub ranks: Ranks,
     /// Only what comes after it is looked at.
-    pub after: Option<Mark>,
+    pub after: Option<BucketCursor>,
     pub limit: usize,
-    pub ceiling: Option<Ceiling>,
+    pub max_in_bucket: Option<MaxInBucket>,
     pub durability: Durability,
     /// What becomes of a record, by the store's clock.
-    pub mover: Mover,
+    pub decide: Decide,
     /// What to read in the same go.
-    pub beside: Beside,
+    pub also_read: AlsoRead,
 }
 
-pub type Mover = Arc<dyn Fn(&Record, Millis) -> Choice + Send + Sync>;
+pub type Decide = Arc<dyn Fn(&Record, Millis) -> Decision + Send + Sync>;
 
 /// What a mover makes of a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Choice {
+pub enum Decision {
     Move(Content),
     /// It stays as it is, and the next one is looked at.
     Leave,
@@ -240,7 +247,7 @@ pub enum Choice {
     Stop,
 }
 
-impl From<Option<Content>> for Choice {
+impl From<Option<Content>> for Decision {
     fn from(content: Option<Content>) -> Self {
         content.map_or(Self::Leave, Self::Move)
     }
@@ -248,14 +255,14 @@ impl From<Option<Content>> for Choice {
 
 /// Which records are wanted together with those that were moved.
 #[derive(Clone)]
-pub enum Beside {
+pub enum AlsoRead {
     Nothing,
-    Keys(KeysBeside),
+    Keys(KeysToRead),
 }
 
-pub type KeysBeside = Arc<dyn Fn(&[Record]) -> Vec<Key> + Send + Sync>;
+pub type KeysToRead = Arc<dyn Fn(&[Record]) -> Vec<Key> + Send + Sync>;
 
-impl fmt::Debug for Beside {
+impl fmt::Debug for AlsoRead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Nothing => "Nothing",
@@ -264,7 +271,7 @@ impl fmt::Debug for Beside {
     }
 }
 
-impl Beside {
+impl AlsoRead {
     /// For the records that a take moved.
     pub fn keys(&self, moved: &[Record]) -> Vec<Key> {
         match self {
@@ -276,16 +283,16 @@ impl Beside {
 
 /// What a take moved, and what was wanted beside it, in the order of its keys, as it is then.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Taken {
+pub struct TakeResult {
     pub moved: Vec<Record>,
-    pub beside: Vec<Option<Record>>,
+    pub also_read: Vec<Option<Record>>,
     /// The last record that was looked at, when the take gave up: another take may go on behind it.
-    pub gave_up_at: Option<Mark>,
+    pub gave_up_at: Option<BucketCursor>,
 }
 
 /// No more is taken than the bucket lacks to `max` records, even with many takers at once.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Ceiling {
+pub struct MaxInBucket {
     pub bucket: String,
     pub max: usize,
 }

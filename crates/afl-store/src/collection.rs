@@ -6,13 +6,13 @@ use std::marker::PhantomData;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::backend::{Change, Durability, Expect, Mark, Order, Ranks, Scan, StoreError, Write};
-use crate::record::{Key, Place, Record};
+use crate::backend::{BucketCursor, Change, Durability, Expect, Ranks, Scan, ScanOrder, StoreError, Write};
+use crate::record::{Key, QueuePosition, Record};
 use crate::store::{Defect, Error, Store, Stored, opened, sealed};
 use crate::watch::Watch;
 
 /// What a collection holds.
-pub trait Item: Serialize + DeserializeOwned {
+pub trait CollectionItem: Serialize + DeserializeOwned {
     /// Its name, and that of the bucket that holds it in order of rank.
     const COLLECTION: &'static str;
 
@@ -32,7 +32,7 @@ pub struct ItemPage<T> {
     pub items: Vec<(String, Stored<T>)>,
     /// Those that cannot be read; the errors name them.
     pub unreadable: Vec<Error>,
-    pub next: Option<Mark>,
+    pub next: Option<BucketCursor>,
 }
 
 impl<T> Clone for Collection<T> {
@@ -47,7 +47,7 @@ const PAGE: usize = 500;
 /// How often a removal that met another one tries again.
 const TRIES: usize = 16;
 
-impl<T: Item> Collection<T> {
+impl<T: CollectionItem> Collection<T> {
     pub fn new(store: Store) -> Self {
         Self { store, of: PhantomData }
     }
@@ -89,17 +89,17 @@ impl<T: Item> Collection<T> {
     }
 
     /// Those of the lowest ranks, up to this one.
-    pub async fn up_to(&self, rank: i64, after: Option<&Mark>) -> Result<ItemPage<T>, Error> {
+    pub async fn up_to(&self, rank: i64, after: Option<&BucketCursor>) -> Result<ItemPage<T>, Error> {
         let scan = Scan::Bucket {
             tenant: self.store.tenant().clone(),
             bucket: T::COLLECTION.to_owned(),
             ranks: Ranks::UpTo(rank),
-            order: Order::Ascending,
+            order: ScanOrder::Ascending,
             after: after.cloned(),
             limit: PAGE,
         };
         let records = self.store.backend().scan(&scan).await?;
-        let next = records.last().filter(|_| records.len() == PAGE).map(Mark::of);
+        let next = records.last().filter(|_| records.len() == PAGE).map(BucketCursor::of);
         let mut page = ItemPage { items: Vec::new(), unreadable: Vec::new(), next };
         for record in records.iter().filter(|record| record.key.id != REMOVED) {
             match decode(record) {
@@ -120,7 +120,7 @@ impl<T: Item> Collection<T> {
     /// The newest first, by their ranks, without those that are damaged.
     pub async fn newest(&self, limit: usize) -> Result<Vec<(String, Stored<T>)>, Error> {
         // One more, should the mark of a removal be among them.
-        let scan = self.store.bucket_scan(T::COLLECTION.to_owned(), Order::Descending, None, limit + 1);
+        let scan = self.store.bucket_scan(T::COLLECTION.to_owned(), ScanOrder::Descending, None, limit + 1);
         let page = self.store.backend().scan(&scan).await?;
         let named = page.iter().filter(|record| record.key.id != REMOVED).take(limit);
         Ok(named.filter_map(readable).collect())
@@ -206,17 +206,17 @@ impl<T: Item> Collection<T> {
         self.store.shared_key(&Self::scope(), name)
     }
 
-    fn place(rank: i64) -> Place {
-        Place { bucket: T::COLLECTION.to_owned(), rank }
+    fn place(rank: i64) -> QueuePosition {
+        QueuePosition { bucket: T::COLLECTION.to_owned(), rank }
     }
 }
 
 /// Nothing for one that is damaged: the doctor tells of it.
-fn readable<T: Item>(record: &Record) -> Option<(String, Stored<T>)> {
+fn readable<T: CollectionItem>(record: &Record) -> Option<(String, Stored<T>)> {
     Some((record.key.id.clone(), decode(record).ok()?))
 }
 
-fn decode<T: Item>(record: &Record) -> Result<Stored<T>, Error> {
+fn decode<T: CollectionItem>(record: &Record) -> Result<Stored<T>, Error> {
     let wrong = |error: serde_json::Error| Error::unreadable(&record.key, Defect::Body(error.to_string()));
     let item = serde_json::from_slice(opened(record)?).map_err(wrong)?;
     Ok(Stored { item, version: record.version })

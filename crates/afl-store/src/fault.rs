@@ -10,9 +10,9 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use afl_engine::time::Millis;
 use async_trait::async_trait;
 
-use crate::backend::{Backend, Batch, Durability, Era, Head, Limits, Scan, StoreError, Take, Taken};
+use crate::backend::{Backend, Batch, Durability, Era, Head, Limits, Scan, StoreError, Take, TakeResult};
 use crate::record::{Key, Record, Tenant};
-use crate::seed::Seeded;
+use crate::seed::SeededRng;
 use crate::watch::Watch;
 
 /// What happens to one call. A fault that makes no sense for a call lets it through.
@@ -24,7 +24,7 @@ pub enum Fault {
     /// Unavailable, although it was done.
     ErrorAfter,
     /// Waits for the pause given to [`Faulty::pausing`].
-    Delay(Moment),
+    Delay(FaultMoment),
     /// This call and those after it are unavailable, so many in all.
     Disconnect {
         calls: u64,
@@ -36,20 +36,20 @@ pub enum Fault {
     /// A scan answers what the same scan answered the last time.
     StaleScan,
     /// This process ends at once, as by `kill -9`.
-    Abort(Moment),
+    Abort(FaultMoment),
     /// As [`Fault::Abort`] for a test that goes on itself: this and every later call is unavailable.
-    Gone(Moment),
+    Gone(FaultMoment),
 }
 
 /// With regard to the work of the call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Moment {
+pub enum FaultMoment {
     Before,
     After,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verb {
+pub enum BackendVerb {
     Now,
     Get,
     Scan,
@@ -59,7 +59,7 @@ pub enum Verb {
     Take,
 }
 
-impl Verb {
+impl BackendVerb {
     fn writes(self) -> bool {
         match self {
             Self::Commit | Self::Take => true,
@@ -70,8 +70,8 @@ impl Verb {
 
 /// A call about to be made, as a plan sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Call {
-    pub verb: Verb,
+pub struct BackendCall {
+    pub verb: BackendVerb,
     /// Which call it is, from one.
     pub number: u64,
     /// Which commit or take it is, from one; none for a call that only reads.
@@ -80,33 +80,33 @@ pub struct Call {
 
 /// What was asked of the store. A test enumerates its crash points from one to `writes()`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counts {
+pub struct CallCounts {
     pub calls: u64,
     pub relaxed_commits: u64,
     pub durable_commits: u64,
     pub takes: u64,
 }
 
-impl Counts {
+impl CallCounts {
     pub fn writes(&self) -> u64 {
         self.relaxed_commits + self.durable_commits + self.takes
     }
 }
 
 /// A fault for the commit or take of this number, from one; all else goes well.
-pub fn at_write(write: u64, fault: Fault) -> impl FnMut(Call) -> Fault + Send {
+pub fn at_write(write: u64, fault: Fault) -> impl FnMut(BackendCall) -> Fault + Send {
     move |call| if call.write == Some(write) { fault } else { Fault::None }
 }
 
 /// Faults by the number of the call, from one; all else goes well.
-pub fn script(faults: impl IntoIterator<Item = (u64, Fault)>) -> impl FnMut(Call) -> Fault + Send {
+pub fn script(faults: impl IntoIterator<Item = (u64, Fault)>) -> impl FnMut(BackendCall) -> Fault + Send {
     let faults: BTreeMap<u64, Fault> = faults.into_iter().collect();
     move |call| faults.get(&call.number).copied().unwrap_or(Fault::None)
 }
 
 /// One of `faults` at random for so many calls of a thousand.
-pub fn seeded(seed: u64, per_thousand: usize, faults: Vec<Fault>) -> impl FnMut(Call) -> Fault + Send {
-    let mut seeded = Seeded::new(seed);
+pub fn seeded(seed: u64, per_thousand: usize, faults: Vec<Fault>) -> impl FnMut(BackendCall) -> Fault + Send {
+    let mut seeded = SeededRng::new(seed);
     move |_| if seeded.below(1_000) < per_thousand { *seeded.pick(&faults) } else { Fault::None }
 }
 
@@ -116,14 +116,14 @@ pub struct Faulty {
     pause: Pause,
     /// Held while a plan is asked, never across an await.
     #[expect(clippy::disallowed_types, reason = "the simulation has no task that could own the state")]
-    state: Mutex<State>,
+    state: Mutex<FaultState>,
 }
 
 pub type Pause = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
-struct State {
-    plan: Box<dyn FnMut(Call) -> Fault + Send>,
-    counts: Counts,
+struct FaultState {
+    plan: Box<dyn FnMut(BackendCall) -> Fault + Send>,
+    counts: CallCounts,
     /// So many calls from now on are unavailable.
     disconnected: u64,
     /// The latest answers, for stale ones.
@@ -134,9 +134,9 @@ struct State {
 const ANSWERS: usize = 64;
 
 impl Faulty {
-    pub fn new(inner: Arc<dyn Backend>, plan: impl FnMut(Call) -> Fault + Send + 'static) -> Self {
+    pub fn new(inner: Arc<dyn Backend>, plan: impl FnMut(BackendCall) -> Fault + Send + 'static) -> Self {
         let plan = Box::new(plan);
-        let state = State { plan, counts: Counts::default(), disconnected: 0, answers: Vec::new() };
+        let state = FaultState { plan, counts: CallCounts::default(), disconnected: 0, answers: Vec::new() };
         let limits = inner.limits();
         Self { inner, limits, pause: Arc::new(|| Box::pin(std::future::ready(()))), state: state.into() }
     }
@@ -153,16 +153,16 @@ impl Faulty {
         Self { pause, ..self }
     }
 
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> CallCounts {
         self.lock().counts
     }
 
     /// The faults from now on; the counts and a disconnection stay.
-    pub fn plan(&self, plan: impl FnMut(Call) -> Fault + Send + 'static) {
+    pub fn plan(&self, plan: impl FnMut(BackendCall) -> Fault + Send + 'static) {
         self.lock().plan = Box::new(plan);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, FaultState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -171,20 +171,22 @@ impl Faulty {
         fault: Fault,
         work: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, StoreError> {
-        self.suffer(fault, Moment::Before).await?;
+        self.suffer(fault, FaultMoment::Before).await?;
         let answer = work.await?;
-        self.suffer(fault, Moment::After).await?;
+        self.suffer(fault, FaultMoment::After).await?;
         Ok(answer)
     }
 
-    async fn suffer(&self, fault: Fault, moment: Moment) -> Result<(), StoreError> {
+    async fn suffer(&self, fault: Fault, moment: FaultMoment) -> Result<(), StoreError> {
         match (fault, moment) {
-            (Fault::ErrorBefore, Moment::Before) | (Fault::ErrorAfter, Moment::After) => Err(unavailable()),
+            (Fault::ErrorBefore, FaultMoment::Before) | (Fault::ErrorAfter, FaultMoment::After) => {
+                Err(unavailable())
+            }
             (Fault::Delay(at), _) if at == moment => {
                 (self.pause)().await;
                 Ok(())
             }
-            (Fault::Disconnect { calls }, Moment::Before) => {
+            (Fault::Disconnect { calls }, FaultMoment::Before) => {
                 self.lock().disconnected = calls.saturating_sub(1);
                 Err(unavailable())
             }
@@ -197,7 +199,7 @@ impl Faulty {
         }
     }
 
-    fn begin(&self, verb: Verb, count: impl FnOnce(&mut Counts)) -> Result<Fault, StoreError> {
+    fn begin(&self, verb: BackendVerb, count: impl FnOnce(&mut CallCounts)) -> Result<Fault, StoreError> {
         let mut state = self.lock();
         state.counts.calls += 1;
         count(&mut state.counts);
@@ -206,14 +208,14 @@ impl Faulty {
             return Err(unavailable());
         }
         let write = verb.writes().then(|| state.counts.writes());
-        let call = Call { verb, number: state.counts.calls, write };
+        let call = BackendCall { verb, number: state.counts.calls, write };
         match (state.plan)(call) {
             Fault::Full if verb.writes() => Err(StoreError::Full),
             fault => Ok(fault),
         }
     }
 
-    fn begin_read(&self, verb: Verb) -> Result<Fault, StoreError> {
+    fn begin_read(&self, verb: BackendVerb) -> Result<Fault, StoreError> {
         self.begin(verb, |_| ())
     }
 }
@@ -236,15 +238,15 @@ impl Backend for Faulty {
     }
 
     async fn now(&self) -> Result<Millis, StoreError> {
-        self.call(self.begin_read(Verb::Now)?, self.inner.now()).await
+        self.call(self.begin_read(BackendVerb::Now)?, self.inner.now()).await
     }
 
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
-        self.call(self.begin_read(Verb::Get)?, self.inner.get(keys)).await
+        self.call(self.begin_read(BackendVerb::Get)?, self.inner.get(keys)).await
     }
 
     async fn scan(&self, scan: &Scan) -> Result<Vec<Record>, StoreError> {
-        let fault = self.begin_read(Verb::Scan)?;
+        let fault = self.begin_read(BackendVerb::Scan)?;
         if fault == Fault::StaleScan
             && let Some((_, answer)) = self.lock().answers.iter().find(|(asked, _)| asked == scan)
         {
@@ -261,15 +263,15 @@ impl Backend for Faulty {
     }
 
     async fn heads(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<Head>, StoreError> {
-        self.call(self.begin_read(Verb::Heads)?, self.inner.heads(tenant, prefix)).await
+        self.call(self.begin_read(BackendVerb::Heads)?, self.inner.heads(tenant, prefix)).await
     }
 
     async fn scopes(&self, tenant: &Tenant, after: &str, limit: usize) -> Result<Vec<String>, StoreError> {
-        self.call(self.begin_read(Verb::Scopes)?, self.inner.scopes(tenant, after, limit)).await
+        self.call(self.begin_read(BackendVerb::Scopes)?, self.inner.scopes(tenant, after, limit)).await
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
-        let fault = self.begin(Verb::Commit, |counts| match batch.durability {
+        let fault = self.begin(BackendVerb::Commit, |counts| match batch.durability {
             Durability::Relaxed => counts.relaxed_commits += 1,
             Durability::Durable => counts.durable_commits += 1,
         })?;
@@ -282,8 +284,8 @@ impl Backend for Faulty {
         }
     }
 
-    async fn take(&self, take: Take) -> Result<Taken, StoreError> {
-        let fault = self.begin(Verb::Take, |counts| counts.takes += 1)?;
+    async fn take(&self, take: Take) -> Result<TakeResult, StoreError> {
+        let fault = self.begin(BackendVerb::Take, |counts| counts.takes += 1)?;
         self.call(fault, self.inner.take(take)).await
     }
 
@@ -291,8 +293,8 @@ impl Backend for Faulty {
         self.inner.watch(tenant, prefix)
     }
 
-    async fn flaws(&self) -> Result<Vec<String>, StoreError> {
-        self.inner.flaws().await
+    async fn check_integrity(&self) -> Result<Vec<String>, StoreError> {
+        self.inner.check_integrity().await
     }
 }
 
@@ -312,7 +314,7 @@ mod tests {
 
     crate::conformance!(faultless, Arc::new(faulty(|_| Fault::None)));
 
-    fn faulty(plan: impl FnMut(Call) -> Fault + Send + 'static) -> Faulty {
+    fn faulty(plan: impl FnMut(BackendCall) -> Fault + Send + 'static) -> Faulty {
         Faulty::new(Arc::new(Memory::new(Clock::System)), plan)
     }
 
@@ -340,7 +342,7 @@ mod tests {
     async fn a_fault_strikes_the_write_it_is_planned_for() {
         for (fault, expected) in [
             (Fault::None, vec!["1", "2", "3"]),
-            (Fault::Delay(Moment::Before), vec!["1", "2", "3"]),
+            (Fault::Delay(FaultMoment::Before), vec!["1", "2", "3"]),
             (Fault::ErrorBefore, vec!["1", "3"]),
             (Fault::ErrorAfter, vec!["1", "2", "3"]),
             (Fault::Conflict, vec!["1", "3"]),
@@ -370,7 +372,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_is_gone_does_nothing_more() {
-        for (moment, expected) in [(Moment::Before, vec!["1"]), (Moment::After, vec!["1", "2"])] {
+        for (moment, expected) in [(FaultMoment::Before, vec!["1"]), (FaultMoment::After, vec!["1", "2"])] {
             let memory = Arc::new(Memory::new(Clock::System));
             let store = Faulty::new(memory.clone(), at_write(2, Fault::Gone(moment)));
             insert(&store, "1").await.unwrap();
@@ -396,7 +398,7 @@ mod tests {
     async fn a_seed_gives_the_same_faults() {
         let faults = || {
             let mut plan = seeded(7, 500, vec![Fault::ErrorBefore, Fault::ErrorAfter]);
-            let call = |number| Call { verb: Verb::Get, number, write: None };
+            let call = |number| BackendCall { verb: BackendVerb::Get, number, write: None };
             (1..50).map(|number| plan(call(number))).collect::<Vec<_>>()
         };
         assert_eq!(faults(), faults());

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::backend::Durability;
-use crate::collection::{Collection, Item};
+use crate::collection::{Collection, CollectionItem};
 use crate::store::{Error, Store, Stored};
 
 /// A lock that somebody holds or held.
@@ -22,7 +22,7 @@ pub struct Lock {
     pub meta: Value,
 }
 
-impl Item for Lock {
+impl CollectionItem for Lock {
     const COLLECTION: &'static str = "locks";
 
     fn rank(&self) -> i64 {

@@ -10,11 +10,11 @@ use afl_engine::time::Millis;
 use async_trait::async_trait;
 
 use crate::backend::{
-    Backend, Batch, Change, Choice, Durability, Era, Expect, Head, Limits, Mark, Order, Ranks, Scan,
-    StoreError, TAKE_LOOKS, Take, Taken,
+    Backend, Batch, BucketCursor, Change, Decision, Durability, Era, Expect, Head, Limits, Ranks, Scan,
+    ScanOrder, StoreError, TAKE_LOOKS, Take, TakeResult,
 };
 use crate::clock::Clock;
-use crate::record::{Content, Key, Place, Record, Tenant};
+use crate::record::{Content, Key, QueuePosition, Record, Tenant};
 use crate::watch::{Watch, Watchers};
 
 /// Needs no runtime, and does the same for the same calls.
@@ -25,7 +25,7 @@ pub struct Memory {
     watchers: Watchers,
     /// Held while a call looks or writes, never across an await.
     #[expect(clippy::disallowed_types, reason = "the simulation has no task that could own the state")]
-    state: Mutex<State>,
+    state: Mutex<MemoryState>,
 }
 
 /// Those of SQLite, so that what fits here fits there.
@@ -33,7 +33,7 @@ pub const LIMITS: Limits = Limits { batch_writes: 10_000, batch_bytes: 64 << 20,
 
 impl Memory {
     pub fn new(clock: Clock) -> Self {
-        Self { clock, limits: LIMITS, watchers: Watchers::default(), state: State::default().into() }
+        Self { clock, limits: LIMITS, watchers: Watchers::default(), state: MemoryState::default().into() }
     }
 
     #[must_use]
@@ -63,7 +63,7 @@ impl Memory {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, MemoryState> {
         // The state is changed only after all that can panic: limits, expectations and the mover.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -74,7 +74,7 @@ impl Memory {
     }
 
     /// All that a commit or a take found fit to write.
-    fn write(&self, state: &mut State, writes: Vec<Setting>, durability: Durability) {
+    fn write(&self, state: &mut MemoryState, writes: Vec<Setting>, durability: Durability) {
         state.revision += u64::from(!writes.is_empty());
         let mut undo = Vec::with_capacity(writes.len());
         let mut places = Vec::new();
@@ -124,7 +124,7 @@ impl Backend for Memory {
         let state = self.lock();
         let Some(buckets) = state.buckets.get(tenant) else { return Ok(Vec::new()) };
         let from = buckets.range::<str, _>((Bound::Included(prefix), Bound::Unbounded));
-        let head = |(bucket, marks): (&String, &BTreeSet<Mark>)| {
+        let head = |(bucket, marks): (&String, &BTreeSet<BucketCursor>)| {
             Some(Head { bucket: bucket.clone(), rank: marks.first()?.rank })
         };
         Ok(from.take_while(|(bucket, _)| bucket.starts_with(prefix)).filter_map(head).collect())
@@ -148,7 +148,7 @@ impl Backend for Memory {
             let version = state.expected(&write.key, write.expect)?;
             match write.change {
                 Change::Put(content) => {
-                    writes.push((write.key, Some(Stored { version: version + 1, content })));
+                    writes.push((write.key, Some(MemoryRecord { version: version + 1, content })));
                 }
                 Change::Delete => writes.push((write.key, None)),
                 Change::Keep => {}
@@ -158,7 +158,7 @@ impl Backend for Memory {
         Ok(())
     }
 
-    async fn take(&self, take: Take) -> Result<Taken, StoreError> {
+    async fn take(&self, take: Take) -> Result<TakeResult, StoreError> {
         let mut state = self.lock();
         let (moved, gave_up_at) = state.choose(&take, self.clock.now());
         for record in &moved {
@@ -167,10 +167,10 @@ impl Backend for Memory {
         let writes = moved
             .iter()
             .cloned()
-            .map(|Record { key, version, content }| (key, Some(Stored { version, content })));
+            .map(|Record { key, version, content }| (key, Some(MemoryRecord { version, content })));
         self.write(&mut state, writes.collect(), take.durability);
-        let beside = take.beside.keys(&moved).iter().map(|key| state.record(key)).collect();
-        Ok(Taken { moved, beside, gave_up_at })
+        let also_read = take.also_read.keys(&moved).iter().map(|key| state.record(key)).collect();
+        Ok(TakeResult { moved, also_read, gave_up_at })
     }
 
     fn watch(&self, tenant: &Tenant, prefix: &str) -> Watch {
@@ -179,11 +179,11 @@ impl Backend for Memory {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct MemoryState {
     /// By tenant, scope and id; no scope is empty. Apart, so that a look-up compares the long names once.
-    records: BTreeMap<Tenant, BTreeMap<Arc<str>, BTreeMap<String, Stored>>>,
+    records: BTreeMap<Tenant, BTreeMap<Arc<str>, BTreeMap<String, MemoryRecord>>>,
     /// Every record with a place, once; no bucket is empty.
-    buckets: BTreeMap<Tenant, BTreeMap<String, BTreeSet<Mark>>>,
+    buckets: BTreeMap<Tenant, BTreeMap<String, BTreeSet<BucketCursor>>>,
     /// What each commit since the last durable one replaced; nothing when nobody will ask.
     undo: Option<Vec<Vec<Setting>>>,
     era: Era,
@@ -192,25 +192,25 @@ struct State {
 }
 
 /// What is or was to be found at a key.
-type Setting = (Key, Option<Stored>);
+type Setting = (Key, Option<MemoryRecord>);
 
 #[derive(Clone, Debug)]
-struct Stored {
+struct MemoryRecord {
     version: u64,
     content: Content,
 }
 
-impl State {
-    fn scope(&self, tenant: &Tenant, scope: &str) -> Option<&BTreeMap<String, Stored>> {
+impl MemoryState {
+    fn scope(&self, tenant: &Tenant, scope: &str) -> Option<&BTreeMap<String, MemoryRecord>> {
         self.records.get(tenant)?.get(scope)
     }
 
-    fn stored(&self, key: &Key) -> Option<&Stored> {
+    fn stored(&self, key: &Key) -> Option<&MemoryRecord> {
         self.scope(&key.tenant, &key.scope)?.get(&key.id)
     }
 
     fn record(&self, key: &Key) -> Option<Record> {
-        let Stored { version, content } = self.stored(key)?.clone();
+        let MemoryRecord { version, content } = self.stored(key)?.clone();
         Some(Record { key: key.clone(), version, content })
     }
 
@@ -225,7 +225,7 @@ impl State {
     }
 
     /// Returns what was there before.
-    fn set(&mut self, key: Key, stored: Option<Stored>) -> Option<Stored> {
+    fn set(&mut self, key: Key, stored: Option<MemoryRecord>) -> Option<MemoryRecord> {
         let Key { tenant, scope, id } = key;
         let place = stored.as_ref().and_then(|stored| stored.content.place.clone());
         let scopes = self.records.entry(tenant.clone()).or_default();
@@ -238,8 +238,9 @@ impl State {
             scopes.remove(&scope);
         }
         let buckets = self.buckets.entry(tenant).or_default();
-        let mark = |rank| Mark { rank, scope: scope.clone(), id: id.clone() };
-        if let Some(Place { bucket, rank }) = before.as_ref().and_then(|before| before.content.place.as_ref())
+        let mark = |rank| BucketCursor { rank, scope: scope.clone(), id: id.clone() };
+        if let Some(QueuePosition { bucket, rank }) =
+            before.as_ref().and_then(|before| before.content.place.as_ref())
         {
             let marks = buckets.get_mut(bucket).expect("a placed record is in its bucket");
             assert!(marks.remove(&mark(*rank)), "a placed record is in its bucket");
@@ -247,7 +248,7 @@ impl State {
                 buckets.remove(bucket);
             }
         }
-        if let Some(Place { bucket, rank }) = place {
+        if let Some(QueuePosition { bucket, rank }) = place {
             buckets.entry(bucket).or_default().insert(mark(rank));
         }
         before
@@ -263,7 +264,7 @@ impl State {
                 let Some(records) = self.scope(tenant, scope) else { return Vec::new() };
                 let range = records.range::<str, _>((start, Bound::Unbounded));
                 let page = range.take_while(|(id, _)| id.starts_with(prefix.as_str())).take(*limit);
-                page.map(|(id, Stored { version, content })| Record {
+                page.map(|(id, MemoryRecord { version, content })| Record {
                     key: Key { tenant: tenant.clone(), scope: scope.clone(), id: id.clone() },
                     version: *version,
                     content: content.clone(),
@@ -271,19 +272,19 @@ impl State {
                 .collect()
             }
             Scan::Bucket { tenant, bucket, ranks, order, after, limit } => {
-                let here = |mark: &&Mark| ranks.admit(mark.rank);
+                let here = |mark: &&BucketCursor| ranks.admit(mark.rank);
                 let marks = self.marks(tenant, bucket);
-                let page: Vec<&Mark> = match (order, after) {
-                    (Order::Ascending, Some(after)) => marks
+                let page: Vec<&BucketCursor> = match (order, after) {
+                    (ScanOrder::Ascending, Some(after)) => marks
                         .range((Bound::Excluded(after), Bound::Unbounded))
                         .take_while(here)
                         .take(*limit)
                         .collect(),
-                    (Order::Ascending, None) => marks.iter().take_while(here).take(*limit).collect(),
-                    (Order::Descending, Some(after)) => {
+                    (ScanOrder::Ascending, None) => marks.iter().take_while(here).take(*limit).collect(),
+                    (ScanOrder::Descending, Some(after)) => {
                         marks.range(..after).rev().skip_while(|mark| !here(mark)).take(*limit).collect()
                     }
-                    (Order::Descending, None) => {
+                    (ScanOrder::Descending, None) => {
                         marks.iter().rev().skip_while(|mark| !here(mark)).take(*limit).collect()
                     }
                 };
@@ -293,8 +294,8 @@ impl State {
     }
 
     /// What a take moves, as it is afterwards, and where it gave up.
-    fn choose(&self, take: &Take, now: Millis) -> (Vec<Record>, Option<Mark>) {
-        let room = take.ceiling.as_ref().map_or(usize::MAX, |ceiling| {
+    fn choose(&self, take: &Take, now: Millis) -> (Vec<Record>, Option<BucketCursor>) {
+        let room = take.max_in_bucket.as_ref().map_or(usize::MAX, |ceiling| {
             ceiling.max.saturating_sub(self.marks(&take.tenant, &ceiling.bucket).len())
         });
         let start = take.after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
@@ -306,12 +307,12 @@ impl State {
                 break;
             }
             let record = self.marked(&take.tenant, mark);
-            match (take.mover)(&record, now) {
-                Choice::Move(content) => {
+            match (take.decide)(&record, now) {
+                Decision::Move(content) => {
                     moved.push(Record { version: record.version + 1, content, ..record });
                 }
-                Choice::Leave => {}
-                Choice::Stop => break,
+                Decision::Leave => {}
+                Decision::Stop => break,
             }
             if nth + 1 == TAKE_LOOKS && moved.len() < room {
                 return (moved, Some(mark.clone()));
@@ -320,12 +321,12 @@ impl State {
         (moved, None)
     }
 
-    fn marks(&self, tenant: &Tenant, bucket: &str) -> &BTreeSet<Mark> {
-        static NONE: BTreeSet<Mark> = BTreeSet::new();
+    fn marks(&self, tenant: &Tenant, bucket: &str) -> &BTreeSet<BucketCursor> {
+        static NONE: BTreeSet<BucketCursor> = BTreeSet::new();
         self.buckets.get(tenant).and_then(|buckets| buckets.get(bucket)).unwrap_or(&NONE)
     }
 
-    fn marked(&self, tenant: &Tenant, mark: &Mark) -> Record {
+    fn marked(&self, tenant: &Tenant, mark: &BucketCursor) -> Record {
         let key = Key { tenant: tenant.clone(), scope: mark.scope.clone(), id: mark.id.clone() };
         self.record(&key).expect("a bucket holds records that are there")
     }
@@ -373,14 +374,14 @@ mod tests {
     }
 
     fn insert(id: &str) -> Write {
-        let place = Some(Place { bucket: "queue".to_owned(), rank: 0 });
+        let place = Some(QueuePosition { bucket: "queue".to_owned(), rank: 0 });
         let content = Content { place, body: b"{}".to_vec(), seal: Seal::default() };
         let key = Key { tenant: tenant(), scope: "run".into(), id: id.to_owned() };
         Write { key, expect: Expect::Absent, change: Change::Put(content) }
     }
 
     async fn ids(memory: &Memory) -> Vec<String> {
-        let (ranks, order) = (Ranks::All, Order::Ascending);
+        let (ranks, order) = (Ranks::All, ScanOrder::Ascending);
         let bucket = "queue".to_owned();
         let all = Scan::Bucket { tenant: tenant(), bucket, ranks, order, after: None, limit: 9 };
         memory.scan(&all).await.unwrap().into_iter().map(|record| record.key.id).collect()

@@ -6,7 +6,7 @@ use afl_engine::time::Millis;
 use afl_engine::wire_enum;
 use serde::{Deserialize, Serialize};
 
-use crate::collection::Item;
+use crate::collection::CollectionItem;
 use crate::server::Server;
 
 /// A message is cut here.
@@ -22,7 +22,7 @@ pub const NOTIFY: (&str, &str) = ("notify", "completed");
 pub struct Notification {
     #[serde(rename = "type")]
     pub notification_type: NotificationType,
-    pub severity: Severity,
+    pub severity: NotificationSeverity,
     pub title: String,
     pub message: String,
     pub created: Millis,
@@ -54,7 +54,7 @@ wire_enum! {
 }
 
 wire_enum! {
-    pub enum Severity ("severity") {
+    pub enum NotificationSeverity ("severity") {
         Info = "info",
         Warning = "warning",
         Error = "error",
@@ -62,11 +62,13 @@ wire_enum! {
 }
 
 impl NotificationType {
-    pub const fn severity(self) -> Severity {
+    pub const fn severity(self) -> NotificationSeverity {
         match self {
-            Self::TaskError | Self::OutboxDead => Severity::Error,
-            Self::TaskAwaitingResponse | Self::AgentOffline | Self::QueueStuck => Severity::Warning,
-            Self::TaskCompleted => Severity::Info,
+            Self::TaskError | Self::OutboxDead => NotificationSeverity::Error,
+            Self::TaskAwaitingResponse | Self::AgentOffline | Self::QueueStuck => {
+                NotificationSeverity::Warning
+            }
+            Self::TaskCompleted => NotificationSeverity::Info,
         }
     }
 }
@@ -97,7 +99,7 @@ impl Notification {
     }
 
     /// What the end of a task is worth telling; the end as wanted only where it was asked for.
-    pub(crate) fn of_end(task: &Task, asked: Asked, now: Millis) -> Option<Self> {
+    pub(crate) fn of_end(task: &Task, asked: NotifyOn, now: Millis) -> Option<Self> {
         let error = task.error.as_deref().unwrap_or_default();
         match (task.state, asked) {
             (TaskState::Failed, _) if task.is_uncertain() => {
@@ -108,11 +110,11 @@ impl Notification {
                 let title = format!("{} failed", task.path);
                 Some(Self::of(task, NotificationType::TaskError, title, error, now))
             }
-            (TaskState::Completed, Asked::OnCompleted) => {
+            (TaskState::Completed, NotifyOn::OnCompleted) => {
                 let title = format!("{} is done", task.path);
                 Some(Self::of(task, NotificationType::TaskCompleted, title, "", now))
             }
-            (TaskState::Completed, Asked::OnErrors)
+            (TaskState::Completed, NotifyOn::OnErrors)
             | (
                 TaskState::Pending
                 | TaskState::Running
@@ -135,7 +137,7 @@ impl Notification {
     /// Of a record that stands in nobody's way but its own.
     pub fn of_damage(told_as: NotificationType, problem: &str, now: Millis) -> Self {
         Self {
-            severity: Severity::Error,
+            severity: NotificationSeverity::Error,
             ..Self::new(told_as, "a record cannot be read".to_owned(), problem, now)
         }
     }
@@ -164,12 +166,12 @@ impl Notification {
 
 /// What a run wants to be told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Asked {
+pub(crate) enum NotifyOn {
     OnErrors,
     OnCompleted,
 }
 
-impl Item for Notification {
+impl CollectionItem for Notification {
     const COLLECTION: &'static str = "notifications";
 
     fn rank(&self) -> i64 {

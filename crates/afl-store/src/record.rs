@@ -37,7 +37,7 @@ pub struct Key {
 
 /// Where a record waits its turn: a bucket holds its records in order of rank, then scope, then id.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Place {
+pub struct QueuePosition {
     pub bucket: String,
     pub rank: i64,
 }
@@ -53,7 +53,7 @@ pub struct Record {
 /// All of a record that its writer chooses.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Content {
-    pub place: Option<Place>,
+    pub place: Option<QueuePosition>,
     /// JSON text, so that views can look inside; the backend does not.
     pub body: Vec<u8>,
     pub seal: Seal,

@@ -2,9 +2,9 @@
 
 /// `SplitMix64`, written out because the random crates may change their sequences between versions.
 #[derive(Clone, Debug)]
-pub struct Seeded(u64);
+pub struct SeededRng(u64);
 
-impl Seeded {
+impl SeededRng {
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }

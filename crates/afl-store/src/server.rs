@@ -6,7 +6,7 @@ use afl_engine::time::Millis;
 use afl_engine::wire_enum;
 use serde::{Deserialize, Serialize};
 
-use crate::collection::Item;
+use crate::collection::CollectionItem;
 
 /// `ServerDefinition`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ pub struct Server {
     pub handlers: Vec<String>,
     /// How often each was done here. Statistics only: it may drift.
     #[serde(default)]
-    pub handled: BTreeMap<String, Handled>,
+    pub handled: BTreeMap<String, HandlerCounts>,
     #[serde(default)]
     pub state: ServerState,
     #[serde(default)]
@@ -55,7 +55,7 @@ pub struct Server {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Handled {
+pub struct HandlerCounts {
     pub completed: u64,
     pub failed: u64,
     /// Its lease ran out while the work was going on.
@@ -104,7 +104,7 @@ impl Server {
     }
 }
 
-impl Item for Server {
+impl CollectionItem for Server {
     const COLLECTION: &'static str = "servers";
 
     fn rank(&self) -> i64 {

@@ -10,7 +10,7 @@ use std::sync::{MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use crate::record::{Place, Tenant};
+use crate::record::{QueuePosition, Tenant};
 
 /// Wakes after something came into the buckets it was made for. What came before it was made does not count, and
 /// several changes may wake it once; so make it first, then look, then wait.
@@ -84,7 +84,7 @@ impl Watchers {
     }
 
     /// Wakes those who watch the bucket of this place.
-    pub fn wake(&self, tenant: &Tenant, place: &Place) {
+    pub fn wake(&self, tenant: &Tenant, place: &QueuePosition) {
         let prefixes = self.lock();
         let Some(senders) = prefixes.tenants.get(tenant) else { return };
         let ends = (0..=place.bucket.len()).filter(|end| place.bucket.is_char_boundary(*end));

@@ -1,6 +1,6 @@
 //! Which registration a facet's work goes to (document 000 §3.4).
 
-use afl_runtime::agent::{Matched, matched};
+use afl_runtime::agent::{HandlerMatch, match_handler};
 
 use super::Registration;
 
@@ -23,10 +23,10 @@ pub fn find<'a>(
 ) -> Result<&'a Registration, NoHandler> {
     let offers =
         registrations.into_iter().map(|registration| (registration.facet_name.as_str(), registration));
-    match matched(offers, facet) {
-        Matched::Exact(registration) | Matched::Short(registration) => Ok(registration),
-        Matched::Ambiguous { short, other } => Err(NoHandler::ambiguous(facet, short, other)),
-        Matched::Nobody => Err(NoHandler::Unknown { facet: facet.to_owned() }),
+    match match_handler(offers, facet) {
+        HandlerMatch::Exact(registration) | HandlerMatch::Short(registration) => Ok(registration),
+        HandlerMatch::Ambiguous { short, other } => Err(NoHandler::ambiguous(facet, short, other)),
+        HandlerMatch::Missing => Err(NoHandler::Unknown { facet: facet.to_owned() }),
     }
 }
 

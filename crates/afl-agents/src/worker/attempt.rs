@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use afl_runtime::agent::{
-    Claim, Effect, EventError, LogLevel, LogLine, LogStream, Refusal, Settled, UNCERTAIN,
+    Claim, Effect, EventError, LogLevel, LogLine, LogStream, Refusal, SettleResult, UNCERTAIN,
 };
 use afl_runtime::{Millis, Service};
 use serde_json::Value;
@@ -340,8 +340,8 @@ impl<'a> Attempt<'a> {
                     outcome = Outcome::Failed(Failure::new(FailureKind::InvalidResult, refusal.to_string()));
                     continue;
                 }
-                Ok(Settled::Again { not_before }) => Some(*not_before),
-                Ok(Settled::Arrived(_) | Settled::Repeated) | Err(_) => None,
+                Ok(SettleResult::Again { not_before }) => Some(*not_before),
+                Ok(SettleResult::Arrived(_) | SettleResult::Repeated) | Err(_) => None,
             };
             match (told(&answer), &outcome) {
                 (Told::Accepted, Outcome::Completed { .. }) => return Ended::Completed,

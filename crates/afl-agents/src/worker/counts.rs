@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use afl_runtime::agent::Claim;
-use afl_runtime::server::Handled;
+use afl_runtime::server::HandlerCounts;
 use afl_runtime::{Millis, RunId};
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use serde::Serialize;
@@ -14,7 +14,7 @@ use super::attempt::Ended;
 /// Statistics only: nothing is decided by them.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Counts {
-    pub handled: BTreeMap<String, Handled>,
+    pub handled: BTreeMap<String, HandlerCounts>,
     /// By their idempotency keys.
     pub current: BTreeMap<String, Current>,
     /// Tasks that were handed out to this worker.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use afl_runtime::agent::{Matched, matched};
+use afl_runtime::agent::{HandlerMatch, match_handler};
 use afl_runtime::{Service, SystemTask};
 
 use super::system;
@@ -72,10 +72,10 @@ impl Directory {
         if !self.admits(name) {
             return Err(unknown());
         }
-        match matched(self.offers(), name) {
-            Matched::Exact(offer) | Matched::Short(offer) => Ok(offer.hand()),
-            Matched::Ambiguous { short, other } => Err(NoHandler::ambiguous(name, short, other)),
-            Matched::Nobody => self.default.clone().map(Hand::Function).ok_or_else(unknown),
+        match match_handler(self.offers(), name) {
+            HandlerMatch::Exact(offer) | HandlerMatch::Short(offer) => Ok(offer.hand()),
+            HandlerMatch::Ambiguous { short, other } => Err(NoHandler::ambiguous(name, short, other)),
+            HandlerMatch::Missing => self.default.clone().map(Hand::Function).ok_or_else(unknown),
         }
     }
 

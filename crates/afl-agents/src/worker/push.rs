@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use afl_runtime::lock::Hold;
-use afl_runtime::outbox::{Channel, Hope, Outbox, Row};
+use afl_runtime::outbox::{Channel, DeliveryFailure, Outbox, OutboxRow};
 use afl_runtime::{Error, Millis, Service};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -98,14 +98,14 @@ impl Push {
                         return Ok(Pushed::NotHere);
                     }
                     Sent::Undelivered(Undelivered::Away(error)) => {
-                        outbox.failed(row, &error, Hope::Back).await?;
+                        outbox.failed(row, &error, DeliveryFailure::Unreachable).await?;
                         return Ok(Pushed::Away);
                     }
                     Sent::Undelivered(Undelivered::Refused(error)) => {
-                        outbox.failed(row, &error, Hope::Some).await?;
+                        outbox.failed(row, &error, DeliveryFailure::Transient).await?;
                     }
                     Sent::Undelivered(Undelivered::Gone(error)) => {
-                        outbox.failed(row, &error, Hope::None).await?;
+                        outbox.failed(row, &error, DeliveryFailure::Permanent).await?;
                     }
                 }
             }
@@ -116,8 +116,8 @@ impl Push {
         }
     }
 
-    async fn send(&self, outbox: &Outbox, row: &Row) -> Result<Sent, Error> {
-        let letter = match outbox.letter(row).await {
+    async fn send(&self, outbox: &Outbox, row: &OutboxRow) -> Result<Sent, Error> {
+        let letter = match outbox.envelope(row).await {
             Ok(letter) => letter,
             // What belongs to it is gone, and does not come back.
             Err(error) if error.is_damage() => {

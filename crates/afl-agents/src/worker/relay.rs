@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use afl_runtime::Error;
-use afl_runtime::outbox::Target;
+use afl_runtime::outbox::ChannelTarget;
 use futures_util::FutureExt;
 use tokio::sync::watch;
 use tokio::task::{self, JoinError, JoinSet};
@@ -130,7 +130,7 @@ impl Worker {
                 Err(error) => return Err(error.into()),
             };
             match &channel.to {
-                Target::Url(url) if channel.enabled => pushes.push(Push {
+                ChannelTarget::Url(url) if channel.enabled => pushes.push(Push {
                     service: self.service.clone(),
                     hosts: hosts.clone(),
                     owner: self.server_id.to_string(),
@@ -140,7 +140,7 @@ impl Worker {
                     due: now,
                     stopped: stopped.clone(),
                 }),
-                Target::Url(_) | Target::Feed => {}
+                ChannelTarget::Url(_) | ChannelTarget::Feed => {}
             }
         }
         Ok((wait, pushes))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use afl_runtime::agent::{Asked, Claim, Names, Request};
+use afl_runtime::agent::{Asked, Claim, ClaimRequest, FacetFilter};
 use afl_runtime::watch::Watch;
 use afl_runtime::{Millis, RunId, StepId};
 use futures_util::FutureExt;
@@ -250,15 +250,15 @@ impl Worker {
         Ok(held)
     }
 
-    fn request(&self, directory: Arc<Directory>, max: usize) -> Request {
-        Request {
+    fn request(&self, directory: Arc<Directory>, max: usize) -> ClaimRequest {
+        ClaimRequest {
             lists: self.config.task_lists.clone(),
             capabilities: self.config.capabilities.clone(),
             server: Some(self.config.server_name.clone()),
             max,
             lease: Millis(i64::try_from(self.config.lock_duration_ms).unwrap_or(i64::MAX)),
-            ..Request::new(
-                Names::Which(Arc::new(move |name| Some(directory.find(name).ok()?.words()))),
+            ..ClaimRequest::new(
+                FacetFilter::Which(Arc::new(move |name| Some(directory.find(name).ok()?.words()))),
                 &self.owner(),
             )
         }

@@ -10,7 +10,7 @@ use afl_agents::http::{Allowed, HttpConfig, Secret};
 use afl_agents::worker::{Phase, Profile, Worker};
 use afl_agents::{Hosts, HostsConfig};
 use afl_runtime::Millis;
-use afl_runtime::outbox::{Channel, Standing, Target};
+use afl_runtime::outbox::{Channel, ChannelStatus, ChannelTarget};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -104,7 +104,7 @@ impl World {
 
     async fn channel(&self, to: &str, secret: Option<&str>) {
         let channel = Channel {
-            to: to.parse::<Target>().unwrap(),
+            to: to.parse::<ChannelTarget>().unwrap(),
             topics: vec!["run.*".to_owned()],
             facets: Vec::new(),
             secret: secret.map(str::to_owned),
@@ -123,8 +123,8 @@ impl World {
         }
     }
 
-    async fn standing(&self) -> Standing {
-        self.service.outbox().standing("out", 100).await.unwrap()
+    async fn status(&self) -> ChannelStatus {
+        self.service.outbox().status("out", 100).await.unwrap()
     }
 }
 
@@ -136,7 +136,7 @@ async fn messages_are_posted_in_order_with_their_id_and_signature() {
     world.runs(3).await;
     world.relaying().relay_once(pending()).await.unwrap();
     assert_eq!(receiver.numbers(), [1, 2, 3]);
-    assert_eq!(world.standing().await, Standing::default());
+    assert_eq!(world.status().await, ChannelStatus::default());
     let post = receiver.posts.borrow()[0].clone();
     let header = |name: &str| post.headers.get(name).unwrap().to_str().unwrap();
     assert_eq!(post.body["id"], header("idempotency-key"));
@@ -155,9 +155,9 @@ async fn a_message_that_is_not_taken_comes_again_under_the_same_id() {
     receiver.answer.send_replace(StatusCode::SERVICE_UNAVAILABLE);
     worker.relay_once(pending()).await.unwrap();
     assert_eq!(receiver.numbers(), [1], "a receiver that is away is not asked for each message");
-    let standing = world.standing().await;
-    assert_eq!((standing.waiting, standing.dead), (3, 0));
-    let error = standing.last_error.unwrap();
+    let status = world.status().await;
+    assert_eq!((status.waiting, status.dead), (3, 0));
+    let error = status.last_error.unwrap();
     assert!(error.contains("503") && !error.contains("hidden"), "{error}");
     receiver.answer.send_replace(StatusCode::OK);
     worker.relay_once(pending()).await.unwrap();
@@ -165,7 +165,7 @@ async fn a_message_that_is_not_taken_comes_again_under_the_same_id() {
     let posts = receiver.posts.borrow();
     let first = &posts[0].body["id"];
     assert_eq!(posts.iter().filter(|post| post.body["id"] == *first).count(), 2);
-    assert_eq!(world.standing().await.waiting, 0);
+    assert_eq!(world.status().await.waiting, 0);
 }
 
 #[tokio::test]
@@ -180,10 +180,10 @@ async fn a_message_for_a_receiver_that_stays_away_is_given_up_after_a_day_and_to
         worker.relay_once(pending()).await.unwrap();
         world.clock.advance(Millis(3_600_000));
     }
-    assert_eq!((receiver.numbers(), world.standing().await.dead), (vec![1; 24], 0));
+    assert_eq!((receiver.numbers(), world.status().await.dead), (vec![1; 24], 0));
     worker.relay_once(pending()).await.unwrap();
-    let standing = world.standing().await;
-    assert_eq!((standing.waiting, standing.dead), (29, 1));
+    let status = world.status().await;
+    assert_eq!((status.waiting, status.dead), (29, 1));
     let mut titles = Vec::new();
     for _ in 0..2 {
         world.service.watch_over(world.clock.now()).await.unwrap();
@@ -199,7 +199,7 @@ async fn a_message_for_a_receiver_that_stays_away_is_given_up_after_a_day_and_to
 #[tokio::test]
 async fn the_status_alone_says_whether_a_message_was_taken() {
     for says in [Says::Nothing, Says::Much, Says::Broken] {
-        for (status, standing) in
+        for (status, counts) in
             [(StatusCode::OK, (0, 0)), (StatusCode::BAD_REQUEST, (1, 0)), (StatusCode::GONE, (0, 1))]
         {
             let world = World::simulated(Hearing::Good);
@@ -209,8 +209,8 @@ async fn the_status_alone_says_whether_a_message_was_taken() {
             world.channel(&url, None).await;
             world.runs(1).await;
             world.relaying().relay_once(pending()).await.unwrap();
-            let found = world.standing().await;
-            assert_eq!((found.waiting, found.dead), standing, "{status} {says:?}");
+            let found = world.status().await;
+            assert_eq!((found.waiting, found.dead), counts, "{status} {says:?}");
         }
     }
 }
@@ -233,7 +233,7 @@ async fn a_worker_that_stops_finishes_the_message_it_has_begun() {
         receiver.says.send_replace(Says::Nothing);
     };
     tokio::join!(agent.stop(), answer);
-    assert_eq!((receiver.numbers(), world.standing().await.waiting), (vec![1], 1));
+    assert_eq!((receiver.numbers(), world.status().await.waiting), (vec![1], 1));
 }
 
 #[tokio::test]
@@ -245,12 +245,12 @@ async fn a_message_that_is_refused_stops_no_other_and_one_that_nobody_will_take_
     let worker = world.relaying();
     receiver.answer.send_replace(StatusCode::UNPROCESSABLE_ENTITY);
     worker.relay_once(pending()).await.unwrap();
-    assert_eq!((receiver.numbers(), world.standing().await.waiting), (vec![1, 2], 2));
+    assert_eq!((receiver.numbers(), world.status().await.waiting), (vec![1, 2], 2));
     receiver.answer.send_replace(StatusCode::GONE);
     world.clock.advance(Millis(1_000));
     worker.relay_once(pending()).await.unwrap();
-    let standing = world.standing().await;
-    assert_eq!((standing.waiting, standing.dead), (0, 2));
+    let status = world.status().await;
+    assert_eq!((status.waiting, status.dead), (0, 2));
     world.service.watch_over(world.clock.now()).await.unwrap();
     let notices = world.service.notifications(10).await.unwrap();
     let [notice] = &notices[..] else { panic!("{} notifications", notices.len()) };
@@ -258,7 +258,7 @@ async fn a_message_that_is_refused_stops_no_other_and_one_that_nobody_will_take_
     receiver.answer.send_replace(StatusCode::NO_CONTENT);
     assert_eq!(world.service.outbox().revive("out").await.unwrap(), 2);
     worker.relay_once(pending()).await.unwrap();
-    assert_eq!(world.standing().await, Standing::default());
+    assert_eq!(world.status().await, ChannelStatus::default());
 }
 
 #[tokio::test]
@@ -269,7 +269,7 @@ async fn a_private_address_is_not_posted_to() {
     world.runs(1).await;
     world.relaying().relay_once(pending()).await.unwrap();
     assert_eq!(receiver.posts.borrow().len(), 0);
-    let error = world.standing().await.last_error.unwrap();
+    let error = world.status().await.last_error.unwrap();
     assert!(error.contains("no public address"), "{error}");
 }
 
@@ -286,9 +286,9 @@ async fn an_agent_that_cannot_deliver_spoils_nothing_for_those_that_can() {
         without_secret.relay_once(pending()).await.unwrap();
         world.clock.advance(Millis(24 * 3_600_000));
     }
-    let standing = world.standing().await;
-    assert_eq!((standing.waiting, standing.dead), (2, 0));
-    assert!(standing.last_error.unwrap().contains("no secret `partner`"));
+    let status = world.status().await;
+    assert_eq!((status.waiting, status.dead), (2, 0));
+    assert!(status.last_error.unwrap().contains("no secret `partner`"));
     let due = world.service.outbox().due("out", world.clock.now(), None, 1).await.unwrap();
     assert_eq!(due.rows[0].message.delivery.attempts, 0);
     world.relaying().relay_once(pending()).await.unwrap();
@@ -311,7 +311,7 @@ async fn one_relay_that_is_told_to_stop_begins_nothing_more() {
         receiver.says.send_replace(Says::Nothing);
     };
     worker.relay_once(begun).await.unwrap();
-    assert_eq!((receiver.numbers(), world.standing().await.waiting), (vec![1], 1));
+    assert_eq!((receiver.numbers(), world.status().await.waiting), (vec![1], 1));
 }
 
 #[tokio::test]
@@ -331,7 +331,7 @@ async fn one_relay_pushes_what_was_due_when_it_began() {
     let worker = world.relaying();
     let (relayed, ()) = tokio::join!(worker.relay_once(pending()), more);
     relayed.unwrap();
-    assert_eq!((receiver.posts.borrow().len(), world.standing().await.waiting), (60, 1));
+    assert_eq!((receiver.posts.borrow().len(), world.status().await.waiting), (60, 1));
 }
 
 #[tokio::test]
@@ -364,7 +364,7 @@ async fn two_agents_lose_no_message_and_push_none_twice() {
     let mut numbers = receiver.numbers();
     numbers.sort_unstable();
     assert_eq!(numbers, (1..=30).collect::<Vec<i64>>());
-    assert_eq!(world.standing().await, Standing::default());
+    assert_eq!(world.status().await, ChannelStatus::default());
 }
 
 // covers: EVT-3-a

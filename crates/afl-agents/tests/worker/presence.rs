@@ -2,7 +2,7 @@
 
 use afl_agents::handler::blocking;
 use afl_agents::worker::{Profile, Worker};
-use afl_runtime::server::{Handled, Server, ServerState};
+use afl_runtime::server::{HandlerCounts, Server, ServerState};
 use afl_runtime::{Durability, TaskQuery};
 use tokio::time::Instant;
 
@@ -106,9 +106,11 @@ async fn wrong_counts_of_what_was_handled_change_nothing_but_what_is_shown() {
         loop {
             let stored = servers.get(worker.server_id()).await.unwrap().unwrap();
             let mut server = stored.item;
-            server.handled =
-                [("billing.ProcessPayment".to_owned(), Handled { completed: drift, ..Handled::default() })]
-                    .into();
+            server.handled = [(
+                "billing.ProcessPayment".to_owned(),
+                HandlerCounts { completed: drift, ..HandlerCounts::default() },
+            )]
+            .into();
             match servers.put(worker.server_id(), &server, Some(stored.version), Durability::Relaxed).await {
                 Ok(_) => break,
                 Err(error) => assert!(error.is_conflict(), "{error}"),

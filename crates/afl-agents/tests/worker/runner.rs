@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use afl_agents::handler::{Call, blocking, concurrent};
 use afl_agents::worker::{Ended, Profile, Told, Worker};
-use afl_runtime::agent::{Names, Request};
+use afl_runtime::agent::{ClaimRequest, FacetFilter};
 use afl_runtime::lock::Lock;
 use afl_runtime::{Durability, Millis, RunId, StartRequest, TaskQuery, compile};
 use serde_json::{Value, json};
@@ -71,7 +71,8 @@ async fn a_start_with_inputs_that_are_refused_fails_and_says_why() {
 async fn an_evaluation_that_is_handed_over_is_made_by_a_service_at_work() {
     let world = World::new();
     let run = world.checkout().await;
-    let claim = world.service.claim(&Request::new(Names::All, "somebody")).await.unwrap().pop().unwrap();
+    let claim =
+        world.service.claim(&ClaimRequest::new(FacetFilter::All, "somebody")).await.unwrap().pop().unwrap();
     world.service.complete(&claim.ticket, &paid()).await.unwrap();
     world.service.hand_over_evaluation(&run).await.unwrap();
     let service = service(&world);

@@ -7,7 +7,7 @@ use std::sync::{Arc, MutexGuard};
 
 use afl_runtime::Millis;
 use afl_runtime::server::ServerState;
-use afl_store::backend::{Backend, Batch, Change, Era, Head, Limits, Scan, StoreError, Take, Taken};
+use afl_store::backend::{Backend, Batch, Change, Era, Head, Limits, Scan, StoreError, Take, TakeResult};
 use afl_store::record::{Key, Record, Tenant};
 use afl_store::watch::Watch;
 use async_trait::async_trait;
@@ -136,7 +136,7 @@ impl Backend for Spy {
         self.inner.commit(batch).await
     }
 
-    async fn take(&self, take: Take) -> Result<Taken, StoreError> {
+    async fn take(&self, take: Take) -> Result<TakeResult, StoreError> {
         self.reach()?;
         self.inner.take(take).await
     }

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use afl_agents::handler::{Call, Object, blocking, concurrent};
 use afl_agents::worker::Profile;
-use afl_runtime::agent::{Names, Request};
+use afl_runtime::agent::{ClaimRequest, FacetFilter};
 use afl_runtime::server::{Server, ServerStatus};
 use afl_runtime::{Durability, Millis};
 use afl_store::clock::{Clock, SimClock};
-use afl_store::fault::{Fault, Faulty, Moment};
+use afl_store::fault::{Fault, FaultMoment, Faulty};
 use afl_store::memory::Memory;
 use serde_json::json;
 use tokio::sync::Notify;
@@ -84,7 +84,7 @@ async fn f5_a_store_that_does_not_answer_keeps_no_handler_at_work_beyond_its_lea
     let is_stuck = Arc::new(AtomicBool::new(false));
     let plan = {
         let is_stuck = is_stuck.clone();
-        move |_| if is_stuck.load(Ordering::SeqCst) { Fault::Delay(Moment::Before) } else { Fault::None }
+        move |_| if is_stuck.load(Ordering::SeqCst) { Fault::Delay(FaultMoment::Before) } else { Fault::None }
     };
     let store = Faulty::new(Arc::new(Memory::new(Clock::System)), plan);
     let world = World::over(Arc::new(store.pausing(Arc::new(|| Box::pin(std::future::pending())))));
@@ -130,7 +130,8 @@ async fn t21_the_lease_decides_who_has_a_task_and_the_status_of_its_server_is_fo
     heartbeat(None).await;
 
     let lease = Millis(60_000);
-    let held = service.claim(&Request { lease, ..Request::new(Names::All, "s") }).await.unwrap();
+    let held =
+        service.claim(&ClaimRequest { lease, ..ClaimRequest::new(FacetFilter::All, "s") }).await.unwrap();
     for _ in 0..4 {
         clock.advance(Millis(50_000));
         service.extend(&held[0].ticket, lease).await.unwrap();

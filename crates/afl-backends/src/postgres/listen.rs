@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use afl_store::record::{Place, Tenant};
+use afl_store::record::{QueuePosition, Tenant};
 use afl_store::watch::Watchers;
 use tokio::time::{interval, sleep, timeout};
 use tokio_postgres::{AsyncMessage, Client, Connection, Error, Notification, Socket};
@@ -117,7 +117,7 @@ impl Listener {
         match (is_own, tenant, words.next()) {
             (true, ..) => {}
             (false, Some(tenant), Some(bucket)) => {
-                self.watchers.wake(&tenant, &Place { bucket: bucket.to_owned(), rank: 0 });
+                self.watchers.wake(&tenant, &QueuePosition { bucket: bucket.to_owned(), rank: 0 });
             }
             (false, ..) => self.watchers.wake_all(),
         }

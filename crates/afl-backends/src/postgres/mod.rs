@@ -20,7 +20,7 @@ mod write;
 use std::sync::{Arc, OnceLock};
 
 use afl_store::Millis;
-use afl_store::backend::{Backend, Batch, Era, Head, Limits, Scan, StoreError, Take, Taken};
+use afl_store::backend::{Backend, Batch, Era, Head, Limits, Scan, StoreError, Take, TakeResult};
 use afl_store::record::{Key, Record, Tenant};
 use afl_store::watch::{Watch, Watchers};
 use async_trait::async_trait;
@@ -155,9 +155,9 @@ impl Backend for Postgres {
         result.await.map_err(|_| gone())?
     }
 
-    async fn take(&self, take: Take) -> Result<Taken, StoreError> {
+    async fn take(&self, take: Take) -> Result<TakeResult, StoreError> {
         if take.limit == 0 {
-            return Ok(Taken::default());
+            return Ok(TakeResult::default());
         }
         let taker = Taker {
             connections: &self.connections,

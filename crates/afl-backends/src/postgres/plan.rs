@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use afl_store::backend::{Batch, Change, Era, Expect, StoreError};
-use afl_store::record::{Content, Key, Place, Tenant};
+use afl_store::record::{Content, Key, QueuePosition, Tenant};
 
 /// What is known about the table when a plan is made.
 #[derive(Clone, Copy, Debug)]
@@ -109,7 +109,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Where records come to wait.
-    pub(super) fn places(&self) -> impl Iterator<Item = (&'a Tenant, &'a Place)> {
+    pub(super) fn places(&self) -> impl Iterator<Item = (&'a Tenant, &'a QueuePosition)> {
         self.slots().filter_map(|(key, slot)| match slot.after {
             After::Put { content, .. } => content.place.as_ref().map(|place| (&key.tenant, place)),
             After::Kept | After::Gone => None,

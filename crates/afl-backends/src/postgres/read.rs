@@ -1,6 +1,6 @@
 //! Reads: each is one statement, and so sees one snapshot.
 
-use afl_store::backend::{Head, Mark, Order, Scan};
+use afl_store::backend::{BucketCursor, Head, Scan, ScanOrder};
 use afl_store::range::end_of_prefix;
 use afl_store::record::{Key, Record, Tenant};
 use tokio_postgres::types::ToSql;
@@ -134,16 +134,25 @@ impl Question {
         }
     }
 
-    fn bucket(&mut self, tenant: &Tenant, bucket: &str, highest: i64, order: Order, after: Option<&Mark>) {
+    fn bucket(
+        &mut self,
+        tenant: &Tenant,
+        bucket: &str,
+        highest: i64,
+        order: ScanOrder,
+        after: Option<&BucketCursor>,
+    ) {
         let (sorted, beyond) = match order {
-            Order::Ascending => ("r.tenant, r.bucket, r.rank, r.scope, r.id", ">"),
-            Order::Descending => ("r.tenant DESC, r.bucket DESC, r.rank DESC, r.scope DESC, r.id DESC", "<"),
+            ScanOrder::Ascending => ("r.tenant, r.bucket, r.rank, r.scope, r.id", ">"),
+            ScanOrder::Descending => {
+                ("r.tenant DESC, r.bucket DESC, r.rank DESC, r.scope DESC, r.id DESC", "<")
+            }
         };
         self.order = sorted;
         self.filter("r.tenant =", tenant.as_str().to_owned());
         self.filter("r.bucket =", bucket.to_owned());
         self.filter("r.rank <=", highest);
-        if let Some(Mark { rank, scope, id }) = after {
+        if let Some(BucketCursor { rank, scope, id }) = after {
             let (rank, scope, id) = (self.add(*rank), self.add(scope.to_string()), self.add(id.clone()));
             self.filters.push(format!("(r.rank, r.scope, r.id) {beyond} (${rank}, ${scope}, ${id})"));
         }

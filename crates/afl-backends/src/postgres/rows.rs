@@ -1,6 +1,6 @@
 //! Records as rows of the table, and as the arrays that one statement writes many of them with.
 
-use afl_store::record::{Content, Key, Place, Record, Seal, Tenant};
+use afl_store::record::{Content, Key, QueuePosition, Record, Seal, Tenant};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
@@ -13,7 +13,7 @@ pub(super) const COLUMNS: &str =
 /// The record in the columns from `first` on.
 pub(super) fn record(row: &Row, first: usize) -> Result<Record, Error> {
     let place = match (row.try_get(first + 4)?, row.try_get(first + 5)?) {
-        (Some(bucket), Some(rank)) => Some(Place { bucket, rank }),
+        (Some(bucket), Some(rank)) => Some(QueuePosition { bucket, rank }),
         (Some(_) | None, _) => None,
     };
     let number =

@@ -1,7 +1,7 @@
 //! Taking from a bucket: rows that others hold are passed over, and what is chosen moves in the same transaction.
 
 use afl_store::Millis;
-use afl_store::backend::{Choice, Limits, Mark, StoreError, TAKE_LOOKS, Take, Taken};
+use afl_store::backend::{BucketCursor, Decision, Limits, StoreError, TAKE_LOOKS, Take, TakeResult};
 use afl_store::record::{Key, Record};
 use afl_store::watch::Watchers;
 use deadpool_postgres::{ClientWrapper, Object};
@@ -21,7 +21,7 @@ use super::write::{BEGIN, COMMIT, Ending, Rows, and_tell, prepare};
 /// When the mover left some of the first page, the next ones are at least this long.
 const NEXT_PAGE: usize = 100;
 
-/// One taker at a time for each bucket with a ceiling, until its transaction ends.
+/// One taker at a time for each bucket with a limit of records, until its transaction ends.
 const ONE_AT_A_TIME: &str =
     "SELECT pg_advisory_xact_lock(hashtextextended('afl.ceiling ' || $1::text || ' ' || $2::text, 0))";
 
@@ -57,7 +57,7 @@ impl From<Error> for Stop {
 /// The records of a take as they will be, and where it gave up.
 struct Chosen {
     moves: Vec<Record>,
-    gave_up_at: Option<Mark>,
+    gave_up_at: Option<BucketCursor>,
 }
 
 /// Whether to look at another page.
@@ -68,7 +68,7 @@ enum More {
 }
 
 impl Taker<'_> {
-    pub(super) async fn take(self, take: &Take) -> Result<Taken, StoreError> {
+    pub(super) async fn take(self, take: &Take) -> Result<TakeResult, StoreError> {
         let server = &self.connections.server;
         let mut tries = Tries::default();
         loop {
@@ -87,9 +87,9 @@ impl Taker<'_> {
         }
     }
 
-    async fn attempt(self, session: Session, take: &Take) -> Result<Taken, Stop> {
+    async fn attempt(self, session: Session, take: &Take) -> Result<TakeResult, Stop> {
         let client = session.client();
-        let Chosen { moves, gave_up_at } = if take.ceiling.is_some() {
+        let Chosen { moves, gave_up_at } = if take.max_in_bucket.is_some() {
             client.batch_execute(BEGIN).await?;
             let room = room(client, take).await?;
             self.choose(client, take, room).await?
@@ -105,22 +105,22 @@ impl Taker<'_> {
         if moves.is_empty() {
             client.batch_execute(COMMIT).await?;
             session.finish();
-            return Ok(Taken { gave_up_at, ..Taken::default() });
+            return Ok(TakeResult { gave_up_at, ..TakeResult::default() });
         }
         let mut rows = Rows::default();
         for moved in sorted(&moves) {
             let after = After::Put { version: moved.version, content: &moved.content };
             rows.push(&moved.key, Slot { found: Some(moved.version - 1), after });
         }
-        let keys = take.beside.keys(&moves);
+        let keys = take.also_read.keys(&moves);
         prepare(client).await?;
         let wanted = client.prepare_cached(&read::by_key()).await?;
         let write = join3(
             rows.write(client, take.durability),
-            beside(client, &wanted, &keys),
+            read_also(client, &wanted, &keys),
             client.batch_execute(COMMIT),
         );
-        let (written, beside, committed) = and_tell(write, rows.tell(client, self.origin)).await;
+        let (written, also_read, committed) = and_tell(write, rows.tell(client, self.origin)).await;
         match (Ending::of(written), Ending::of(committed)) {
             (Ending::Undone(error), _) => return Err(Stop::Undone(error)),
             (Ending::Unknown(error), _) | (_, Ending::Unknown(error) | Ending::Undone(error)) => {
@@ -132,7 +132,7 @@ impl Taker<'_> {
         session.finish();
         self.took(take, &moves);
         // The take stands; a read that failed would have taken the transaction with it.
-        Ok(Taken { moved: moves, beside: beside.map_err(Stop::Unknown)?, gave_up_at })
+        Ok(TakeResult { moved: moves, also_read: also_read.map_err(Stop::Unknown)?, gave_up_at })
     }
 
     /// Locks records until enough are chosen, page by page.
@@ -149,7 +149,7 @@ impl Taker<'_> {
             let page = page.min(TAKE_LOOKS - looked);
             let records = lock(client, take, after.as_ref(), page).await?;
             looked += page;
-            after = records.last().map(Mark::of);
+            after = records.last().map(BucketCursor::of);
             let is_last = records.len() < page;
             if self.move_some(take, records, room, &mut moves) == More::No || is_last {
                 break;
@@ -164,12 +164,12 @@ impl Taker<'_> {
             if moves.len() == room {
                 return More::No;
             }
-            match (take.mover)(&record, self.now) {
-                Choice::Move(content) => {
+            match (take.decide)(&record, self.now) {
+                Decision::Move(content) => {
                     moves.push(Record { version: record.version + 1, content, ..record });
                 }
-                Choice::Leave => {}
-                Choice::Stop => return More::No,
+                Decision::Leave => {}
+                Decision::Stop => return More::No,
             }
         }
         More::Yes
@@ -195,7 +195,7 @@ impl Taker<'_> {
 
 /// How many may be taken, with all other takers under the same ceiling waiting.
 async fn room(client: &ClientWrapper, take: &Take) -> Result<usize, Error> {
-    let Some(ceiling) = &take.ceiling else { return Ok(take.limit) };
+    let Some(ceiling) = &take.max_in_bucket else { return Ok(take.limit) };
     let (lock, held) = (client.prepare_cached(ONE_AT_A_TIME).await?, client.prepare_cached(HELD).await?);
     let tenant = take.tenant.as_str();
     let max = i64::try_from(ceiling.max).unwrap_or(i64::MAX);
@@ -210,7 +210,7 @@ async fn room(client: &ClientWrapper, take: &Take) -> Result<usize, Error> {
 async fn lock(
     client: &ClientWrapper,
     take: &Take,
-    after: Option<&Mark>,
+    after: Option<&BucketCursor>,
     page: usize,
 ) -> Result<Vec<Record>, Error> {
     let beyond = if after.is_some() { "AND (r.rank, r.scope, r.id) > ($5, $6, $7)" } else { "" };
@@ -225,7 +225,7 @@ async fn lock(
     let page = i64::try_from(page).unwrap_or(i64::MAX);
     let rows = match after {
         None => client.query(&statement, &[&tenant, &take.bucket, &highest, &page]).await?,
-        Some(Mark { rank, scope, id }) => {
+        Some(BucketCursor { rank, scope, id }) => {
             let params: [&(dyn tokio_postgres::types::ToSql + Sync); 7] =
                 [&tenant, &take.bucket, &highest, &page, rank, &&**scope, id];
             client.query(&statement, &params).await?
@@ -235,7 +235,7 @@ async fn lock(
 }
 
 /// What is wanted beside the moved records; nothing is asked when it is nothing.
-async fn beside(
+async fn read_also(
     client: &ClientWrapper,
     wanted: &Statement,
     keys: &[Key],

@@ -4,7 +4,9 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use afl_store::Millis;
-use afl_store::backend::{Batch, Change, Choice, Expect, Mark, StoreError, TAKE_LOOKS, Take, Taken};
+use afl_store::backend::{
+    Batch, BucketCursor, Change, Decision, Expect, StoreError, TAKE_LOOKS, Take, TakeResult,
+};
 use afl_store::record::{Content, Key, Record};
 use rusqlite::{Connection, params};
 
@@ -63,8 +65,8 @@ pub(super) fn commit(connection: &Connection, batch: &Batch) -> Result<(), Undon
 }
 
 /// First all that may panic or refuse, then all changes.
-pub(super) fn take(connection: &Connection, take: &Take, now: Millis) -> Result<Taken, Undone> {
-    let room = match &take.ceiling {
+pub(super) fn take(connection: &Connection, take: &Take, now: Millis) -> Result<TakeResult, Undone> {
+    let room = match &take.max_in_bucket {
         None => take.limit,
         Some(ceiling) => {
             let mut statement = connection.prepare_cached(COUNT)?;
@@ -77,12 +79,12 @@ pub(super) fn take(connection: &Connection, take: &Take, now: Millis) -> Result<
     for record in &moved {
         LIMITS.check_body(&record.content).map_err(Undone::Refused)?;
     }
-    let keys = catch_unwind(AssertUnwindSafe(|| take.beside.keys(&moved))).map_err(Undone::Panicked)?;
+    let keys = catch_unwind(AssertUnwindSafe(|| take.also_read.keys(&moved))).map_err(Undone::Panicked)?;
     for record in &moved {
         put(connection, UPDATE, &record.key, record.version, &record.content)?;
     }
-    let beside = keys.iter().map(|key| get(connection, key)).collect::<Result<_, _>>()?;
-    Ok(Taken { beside, moved, gave_up_at })
+    let also_read = keys.iter().map(|key| get(connection, key)).collect::<Result<_, _>>()?;
+    Ok(TakeResult { also_read, moved, gave_up_at })
 }
 
 /// What is moved, as it is afterwards, and where it gave up.
@@ -91,12 +93,12 @@ fn choose(
     take: &Take,
     room: usize,
     now: Millis,
-) -> Result<(Vec<Record>, Option<Mark>), Undone> {
+) -> Result<(Vec<Record>, Option<BucketCursor>), Undone> {
     let (tenant, highest, looks) = (take.tenant.as_str(), take.ranks.highest(), clamp(TAKE_LOOKS));
     let mut statement = connection.prepare_cached(take.after.as_ref().map_or(FIRST_PAGE, |_| NEXT_PAGE))?;
     let mut rows = match &take.after {
         None => statement.query(params![tenant, take.bucket, highest, looks])?,
-        Some(Mark { rank, scope, id }) => {
+        Some(BucketCursor { rank, scope, id }) => {
             statement.query(params![tenant, take.bucket, highest, looks, rank, scope, id])?
         }
     };
@@ -107,11 +109,11 @@ fn choose(
         }
         let Some(row) = rows.next()? else { break };
         let record = record(row, &take.tenant)?;
-        let choice = catch_unwind(AssertUnwindSafe(|| (take.mover)(&record, now)));
+        let choice = catch_unwind(AssertUnwindSafe(|| (take.decide)(&record, now)));
         match choice.map_err(Undone::Panicked)? {
-            Choice::Move(content) => moved.push(Record { version: record.version + 1, content, ..record }),
-            Choice::Leave => {}
-            Choice::Stop => break,
+            Decision::Move(content) => moved.push(Record { version: record.version + 1, content, ..record }),
+            Decision::Leave => {}
+            Decision::Stop => break,
         }
         if looked == TAKE_LOOKS && moved.len() < room {
             return Ok((moved, Some(mark(row)?)));

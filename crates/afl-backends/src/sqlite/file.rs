@@ -45,7 +45,7 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
 }
 
 /// Reads the whole file, and compares every index with its table: a record that an index lacks is found by nobody.
-pub(super) fn flaws(path: &Path) -> Result<Vec<String>, StoreError> {
+pub(super) fn check_integrity(path: &Path) -> Result<Vec<String>, StoreError> {
     let connection = open_reader(path)?;
     let found = connection.prepare("PRAGMA integrity_check").and_then(|mut check| {
         let lines = check.query_map([], |row| row.get::<_, String>(0))?;

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::thread;
 
 use afl_store::Millis;
-use afl_store::backend::{Batch, Change, Durability, StoreError, Take, Taken};
+use afl_store::backend::{Batch, Change, Durability, StoreError, Take, TakeResult};
 use afl_store::record::{Content, Tenant};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
@@ -13,7 +13,7 @@ use super::apply::{self, Undone};
 
 pub(super) enum Job {
     Commit(Batch, Reply<()>),
-    Take(Box<Take>, Reply<Taken>),
+    Take(Box<Take>, Reply<TakeResult>),
 }
 
 const LIGHT_WRITES: usize = 32;
@@ -24,7 +24,7 @@ pub(super) type Reply<T> = oneshot::Sender<thread::Result<Result<T, StoreError>>
 
 pub(super) enum Outcome {
     Committed,
-    Taken(Taken),
+    Taken(TakeResult),
     Refused(StoreError),
     Panicked(Box<dyn Any + Send>),
 }

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use afl_store::Millis;
-use afl_store::backend::{Backend, Batch, Era, Head, Limits, Scan, StoreError, Take, Taken};
+use afl_store::backend::{Backend, Batch, Era, Head, Limits, Scan, StoreError, Take, TakeResult};
 use afl_store::clock::Clock;
 use afl_store::record::{Key, Record, Tenant};
 use afl_store::watch::{Watch, Watchers};
@@ -119,10 +119,10 @@ impl Backend for Sqlite {
         self.writer.commit(batch).await
     }
 
-    async fn take(&self, take: Take) -> Result<Taken, StoreError> {
+    async fn take(&self, take: Take) -> Result<TakeResult, StoreError> {
         // Whoever finds nothing must not stand in the way of those who write.
         if take.limit == 0 || self.readers.is_empty(&take)? {
-            return Ok(Taken::default());
+            return Ok(TakeResult::default());
         }
         self.writer.take(take).await
     }
@@ -132,7 +132,7 @@ impl Backend for Sqlite {
         self.watchers.watch(tenant, prefix)
     }
 
-    async fn flaws(&self) -> Result<Vec<String>, StoreError> {
-        file::flaws(&self.path)
+    async fn check_integrity(&self) -> Result<Vec<String>, StoreError> {
+        file::check_integrity(&self.path)
     }
 }

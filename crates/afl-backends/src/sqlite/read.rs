@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{MutexGuard, PoisonError, TryLockError};
 
-use afl_store::backend::{Head, Mark, Order, Scan, StoreError, Take};
+use afl_store::backend::{BucketCursor, Head, Scan, ScanOrder, StoreError, Take};
 use afl_store::record::{Key, Record, Tenant};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
@@ -111,21 +111,21 @@ impl Readers {
                 let highest = ranks.highest();
                 let (tenant_name, limit) = (tenant.as_str(), clamp(*limit));
                 match (order, after) {
-                    (Order::Ascending, None) => {
+                    (ScanOrder::Ascending, None) => {
                         let values = params![tenant_name, bucket, highest, limit];
                         page(connection, FIRST_PAGE, values, tenant, |_| true)
                     }
-                    (Order::Ascending, Some(Mark { rank, scope, id })) => {
+                    (ScanOrder::Ascending, Some(BucketCursor { rank, scope, id })) => {
                         let values = params![tenant_name, bucket, highest, limit, rank, scope, id];
                         page(connection, NEXT_PAGE, values, tenant, |_| true)
                     }
                     // Only one upper bound, since the index is searched by the first of two.
-                    (Order::Descending, Some(Mark { rank, scope, id })) if *rank <= highest => {
+                    (ScanOrder::Descending, Some(BucketCursor { rank, scope, id })) if *rank <= highest => {
                         let sql = in_bucket!("(rank, scope, id) < (?3, ?5, ?6)", "DESC");
                         let values = params![tenant_name, bucket, rank, limit, scope, id];
                         page(connection, sql, values, tenant, |_| true)
                     }
-                    (Order::Descending, Some(_) | None) => {
+                    (ScanOrder::Descending, Some(_) | None) => {
                         let values = params![tenant_name, bucket, highest, limit];
                         page(connection, in_bucket!("rank <= ?3", "DESC"), values, tenant, |_| true)
                     }

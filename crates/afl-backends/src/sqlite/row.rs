@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use afl_store::backend::Mark;
-use afl_store::record::{Content, Key, Place, Record, Seal, Tenant};
+use afl_store::backend::BucketCursor;
+use afl_store::record::{Content, Key, QueuePosition, Record, Seal, Tenant};
 use rusqlite::Row;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
@@ -21,7 +21,7 @@ pub(super) fn record(row: &Row<'_>, tenant: &Tenant) -> rusqlite::Result<Record>
     let (scope, id) = (text(row, 0)?, text(row, 1)?);
     let key = Key { tenant: tenant.clone(), scope: scope.into(), id: id.into_owned() };
     let place = match row.get::<_, Option<String>>(3) {
-        Ok(bucket) => bucket.map(|bucket| Place { bucket, rank: rank(row, 4) }),
+        Ok(bucket) => bucket.map(|bucket| QueuePosition { bucket, rank: rank(row, 4) }),
         Err(_) => None,
     };
     // An empty body fits no seal.
@@ -30,8 +30,8 @@ pub(super) fn record(row: &Row<'_>, tenant: &Tenant) -> rusqlite::Result<Record>
 }
 
 /// Where the record of a row stands.
-pub(super) fn mark(row: &Row<'_>) -> rusqlite::Result<Mark> {
-    Ok(Mark { rank: rank(row, 4), scope: text(row, 0)?.into(), id: text(row, 1)?.into_owned() })
+pub(super) fn mark(row: &Row<'_>) -> rusqlite::Result<BucketCursor> {
+    Ok(BucketCursor { rank: rank(row, 4), scope: text(row, 0)?.into(), id: text(row, 1)?.into_owned() })
 }
 
 /// The lowest for one that is none: that is where such a row is found.

@@ -11,7 +11,7 @@ use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use afl_store::backend::{Batch, Durability, StoreError, Take, Taken};
+use afl_store::backend::{Batch, Durability, StoreError, Take, TakeResult};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
@@ -78,7 +78,7 @@ impl Writer {
         self.ask(|reply| Job::Commit(batch, reply)).await
     }
 
-    pub(super) async fn take(&self, take: Take) -> Result<Taken, StoreError> {
+    pub(super) async fn take(&self, take: Take) -> Result<TakeResult, StoreError> {
         self.ask(|reply| Job::Take(take.into(), reply)).await
     }
 

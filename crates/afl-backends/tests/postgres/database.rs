@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use afl_backends::postgres::Postgres;
 use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Write};
 use afl_store::conformance::Fixture;
-use afl_store::record::{Content, Key, Place, Record, Seal, Tenant};
+use afl_store::record::{Content, Key, QueuePosition, Record, Seal, Tenant};
 use async_trait::async_trait;
 use tokio_postgres::{Client, NoTls};
 
@@ -96,7 +96,7 @@ pub(crate) fn content(body: &str) -> Content {
 }
 
 pub(crate) fn placed(bucket: &str) -> Content {
-    Content { place: Some(Place { bucket: bucket.to_owned(), rank: 0 }), ..content("{}") }
+    Content { place: Some(QueuePosition { bucket: bucket.to_owned(), rank: 0 }), ..content("{}") }
 }
 
 pub(crate) fn put(id: &str, expect: Expect, content: Content) -> Write {

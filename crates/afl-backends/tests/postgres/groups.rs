@@ -255,7 +255,7 @@ async fn rows_read(client: &tokio_postgres::Client) -> i64 {
 /// One of each kind.
 async fn calls(store: &Postgres, id: &str) {
     use crate::database::{placed, tenant};
-    use afl_store::backend::{Beside, Ceiling, Choice, Mark, Order, Ranks, Scan, Take};
+    use afl_store::backend::{AlsoRead, BucketCursor, Decision, MaxInBucket, Ranks, Scan, ScanOrder, Take};
     use afl_store::record::Record;
 
     store.commit(relaxed([put(id, Expect::Absent, placed("q1"))])).await.unwrap();
@@ -266,23 +266,33 @@ async fn calls(store: &Postgres, id: &str) {
     let scope =
         Scan::Scope { tenant: tenant(), scope: "run".into(), prefix: "x1".into(), after: None, limit: 5 };
     store.scan(&scope).await.unwrap();
-    for order in [Order::Ascending, Order::Descending] {
-        let after = Some(Mark { rank: 10_000, scope: "run".into(), id: "x".into() });
+    for order in [ScanOrder::Ascending, ScanOrder::Descending] {
+        let after = Some(BucketCursor { rank: 10_000, scope: "run".into(), id: "x".into() });
         let (tenant, bucket) = (tenant(), "q1".to_owned());
         store
             .scan(&Scan::Bucket { tenant, bucket, ranks: Ranks::All, order, after, limit: 5 })
             .await
             .unwrap();
     }
-    for ceiling in [None, Some(Ceiling { bucket: "q2".to_owned(), max: 10 })] {
+    for max_in_bucket in [None, Some(MaxInBucket { bucket: "q2".to_owned(), max: 10 })] {
         let (tenant, bucket) = (tenant(), "q1".to_owned());
         let durability = afl_store::backend::Durability::Relaxed;
-        let beside = Beside::Keys(Arc::new(|moved: &[Record]| vec![moved[0].key.clone()]));
-        let mover = Arc::new(|_: &_, _| Choice::Move(placed("taken")));
-        let after = Some(Mark::before(0));
+        let also_read = AlsoRead::Keys(Arc::new(|moved: &[Record]| vec![moved[0].key.clone()]));
+        let decide = Arc::new(|_: &_, _| Decision::Move(placed("taken")));
+        let after = Some(BucketCursor::before(0));
         let ranks = Ranks::All;
         store
-            .take(Take { tenant, bucket, ranks, after, limit: 3, ceiling, durability, mover, beside })
+            .take(Take {
+                tenant,
+                bucket,
+                ranks,
+                after,
+                limit: 3,
+                max_in_bucket,
+                durability,
+                decide,
+                also_read,
+            })
             .await
             .unwrap();
     }

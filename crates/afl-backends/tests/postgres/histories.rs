@@ -3,7 +3,7 @@
 use afl_store::backend::{Backend, Batch, Change, Expect, StoreError, Write};
 use afl_store::clock::Clock;
 use afl_store::memory::Memory;
-use afl_store::seed::Seeded;
+use afl_store::seed::SeededRng;
 use futures_util::future::join_all;
 
 use crate::database::{Database, content, key, placed, relaxed};
@@ -18,7 +18,7 @@ async fn a_group_does_what_its_batches_do_in_turn() {
     let (store, other) = (database.connect().await, database.connect().await);
     for seed in 0..SEEDS {
         let memory = Memory::new(Clock::System);
-        let mut seeded = Seeded::new(seed);
+        let mut seeded = SeededRng::new(seed);
         for group in 0..GROUPS {
             // Now and then from another process, so that the writer must look.
             let from = if seeded.below(4) == 0 { &other } else { &store };
@@ -41,7 +41,7 @@ async fn a_group_does_what_its_batches_do_in_turn() {
 }
 
 /// Its expectations are right as a rule.
-async fn batch(seeded: &mut Seeded, seed: u64, memory: &Memory) -> Batch {
+async fn batch(seeded: &mut SeededRng, seed: u64, memory: &Memory) -> Batch {
     let mut writes: Vec<Write> = Vec::new();
     for _ in 0..=seeded.below(2) {
         let key = key(&format!("{seed}/{}", seeded.below(IDS)));

@@ -132,12 +132,12 @@ async fn a_damaged_record_does_not_stop_the_queue_behind_it() {
                   UPDATE records SET checksum = -7 WHERE id = 'a'";
     Connection::open(folder.path()).unwrap().execute_batch(damage).unwrap();
     let whole = take(9);
-    let mover = whole.mover.clone();
+    let mover = whole.decide.clone();
     let is_hurt = |record: &Record| record.content.body.is_empty() || record.key.id.len() > 1;
     let careful = move |record: &Record, now| {
-        if is_hurt(record) { Choice::Leave } else { mover(record, now) }
+        if is_hurt(record) { Decision::Leave } else { mover(record, now) }
     };
-    let taken = store.take(Take { mover: Arc::new(careful), ..whole }).await.unwrap().moved;
+    let taken = store.take(Take { decide: Arc::new(careful), ..whole }).await.unwrap().moved;
     assert_eq!(taken.len(), 1);
     assert_eq!(taken[0].key.id, "c");
     assert_eq!(all(&store).await.unwrap().len(), 3);

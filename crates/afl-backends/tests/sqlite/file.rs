@@ -120,7 +120,7 @@ async fn a_mover_that_panics_hurts_only_its_caller() {
     let folder = Folder::new();
     let store = Arc::new(folder.open());
     commit(&store, Durability::Relaxed, insert("a", "{}")).await.unwrap();
-    let take = Take { mover: Arc::new(|record, _| panic!("{}", record.key.id)), ..take(1) };
+    let take = Take { decide: Arc::new(|record, _| panic!("{}", record.key.id)), ..take(1) };
     let task = tokio::spawn({
         let store = store.clone();
         async move { store.take(take).await }

@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use afl_backends::sqlite::{Options, Sqlite};
 use afl_store::backend::{
-    Backend, Batch, Beside, Change, Choice, Durability, Expect, Ranks, Scan, StoreError, Take, Write,
+    AlsoRead, Backend, Batch, Change, Decision, Durability, Expect, Ranks, Scan, StoreError, Take, Write,
 };
 use afl_store::conformance::Fixture;
-use afl_store::record::{Content, Key, Place, Record, Seal, Tenant};
+use afl_store::record::{Content, Key, QueuePosition, Record, Seal, Tenant};
 use async_trait::async_trait;
 use tempfile::TempDir;
 
@@ -56,7 +56,7 @@ fn key(id: &str) -> Key {
 }
 
 fn insert(id: &str, body: impl Into<Vec<u8>>) -> Write {
-    let place = Some(Place { bucket: "queue".to_owned(), rank: 0 });
+    let place = Some(QueuePosition { bucket: "queue".to_owned(), rank: 0 });
     let content = Content { place, body: body.into(), seal: Seal::default() };
     Write { key: key(id), expect: Expect::Absent, change: Change::Put(content) }
 }
@@ -72,10 +72,10 @@ fn take(limit: usize) -> Take {
         ranks: Ranks::All,
         after: None,
         limit,
-        ceiling: None,
+        max_in_bucket: None,
         durability: Durability::Relaxed,
-        mover: Arc::new(|record, _| Choice::Move(Content { place: None, ..record.content.clone() })),
-        beside: Beside::Nothing,
+        decide: Arc::new(|record, _| Decision::Move(Content { place: None, ..record.content.clone() })),
+        also_read: AlsoRead::Nothing,
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{env, fs};
 
-use afl_store::fault::{Fault, Faulty, Moment, at_write};
+use afl_store::fault::{Fault, FaultMoment, Faulty, at_write};
 use tokio::time::timeout;
 
 use super::*;
@@ -18,13 +18,13 @@ const WRITES: usize = 12;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Starts this program again, only to run [`child`].
-fn start(folder: &Folder, name: &str, abort: Option<(u64, Moment)>) -> Child {
+fn start(folder: &Folder, name: &str, abort: Option<(u64, FaultMoment)>) -> Child {
     let mut command = Command::new(env::current_exe().expect("this program has a file"));
     command.args(["--exact", "processes::child"]).env(STORE, folder.path()).env(NAME, name);
     if let Some((write, moment)) = abort {
         let sign = match moment {
-            Moment::Before => "-",
-            Moment::After => "",
+            FaultMoment::Before => "-",
+            FaultMoment::After => "",
         };
         command.env(ABORT, format!("{sign}{write}"));
     }
@@ -41,7 +41,7 @@ async fn child() {
     let (Ok(path), Ok(name)) = (env::var(STORE), env::var(NAME)) else { return };
     let store = Arc::new(Sqlite::open(path.as_ref(), Options::default()).unwrap());
     let abort: i64 = env::var(ABORT).map_or(0, |number| number.parse().unwrap());
-    let moment = if abort < 0 { Moment::Before } else { Moment::After };
+    let moment = if abort < 0 { FaultMoment::Before } else { FaultMoment::After };
     let store = Faulty::new(store, at_write(abort.unsigned_abs(), Fault::Abort(moment)));
     for index in 0..WRITES {
         let durability = if index % 3 == 0 { Durability::Durable } else { Durability::Relaxed };
@@ -58,7 +58,7 @@ async fn a_process_that_dies_leaves_whole_commits() {
     let folder = Folder::new();
     let store = folder.open();
     for write in [1, 2, 5, WRITES as u64] {
-        for moment in [Moment::Before, Moment::After] {
+        for moment in [FaultMoment::Before, FaultMoment::After] {
             let name = format!("{write}{moment:?}");
             let status = start(&folder, &name, Some((write, moment))).wait().unwrap();
             assert!(!status.success(), "the child should have died");
@@ -66,8 +66,8 @@ async fn a_process_that_dies_leaves_whole_commits() {
                 all(&store).await.unwrap().into_iter().map(|record| record.key.id).collect();
             kept.retain(|id| id.starts_with(&format!("{name}/")));
             let commits = match moment {
-                Moment::Before => write - 1,
-                Moment::After => write,
+                FaultMoment::Before => write - 1,
+                FaultMoment::After => write,
             };
             assert_eq!(kept.len() as u64, 2 * commits, "{name}: {kept:?}");
         }

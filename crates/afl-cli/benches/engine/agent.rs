@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use afl_engine::value::{Map, Value};
 use afl_runtime::Service;
-use afl_runtime::agent::{Claim, Names, Request};
+use afl_runtime::agent::{Claim, ClaimRequest, FacetFilter};
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 
@@ -23,7 +23,8 @@ pub(crate) async fn work(service: Service, picked: Option<mpsc::UnboundedSender<
         drop(slots.acquire().await.expect("it is never closed"));
         // Tasks that are settled in one commit come back together; so they are replaced together.
         tokio::task::yield_now().await;
-        let request = Request { max: slots.available_permits(), ..Request::new(Names::All, "bench") };
+        let request =
+            ClaimRequest { max: slots.available_permits(), ..ClaimRequest::new(FacetFilter::All, "bench") };
         let claims = service.claim(&request).await.expect("the store works");
         let now = SystemTime::now();
         if claims.is_empty() {

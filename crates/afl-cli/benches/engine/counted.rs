@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use afl_store::Millis;
 use afl_store::backend::{
-    Backend, Batch, Change, Durability, Era, Head, Limits, Scan, StoreError, Take, Taken,
+    Backend, Batch, Change, Durability, Era, Head, Limits, Scan, StoreError, Take, TakeResult,
 };
 use afl_store::record::{Key, Record, Tenant};
-use afl_store::store::Shelf;
+use afl_store::store::RunState;
 use afl_store::watch::Watch;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -66,7 +66,7 @@ impl Calls {
 
 impl Counted {
     pub(crate) fn new(inner: Arc<dyn Backend>) -> Self {
-        let ends = [Shelf::Completed, Shelf::Failed, Shelf::Canceled].map(Shelf::bucket).into();
+        let ends = [RunState::Completed, RunState::Failed, RunState::Canceled].map(RunState::bucket).into();
         Self { inner, counters: Counters::default(), ended: Semaphore::new(0), ends }
     }
 
@@ -144,7 +144,7 @@ impl Backend for Counted {
         Ok(())
     }
 
-    async fn take(&self, take: Take) -> Result<Taken, StoreError> {
+    async fn take(&self, take: Take) -> Result<TakeResult, StoreError> {
         Self::count(&self.counters.takes);
         self.inner.take(take).await
     }

@@ -2,7 +2,7 @@
 
 use afl_engine::run::{Run, RunStatus};
 use afl_runtime::RunQuery;
-use afl_store::store::Shelf;
+use afl_store::store::RunState;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::json;
@@ -28,7 +28,7 @@ Examples:
 pub(crate) struct Options {
     /// Only runs in this state
     #[arg(long, value_parser = states())]
-    state: Option<Shelf>,
+    state: Option<RunState>,
     /// Only runs of this workflow, by its whole or its short name
     #[arg(short, long, value_name = "NAME")]
     workflow: Option<String>,
@@ -91,16 +91,16 @@ pub(crate) fn meant(closest: Option<String>) -> String {
 }
 
 /// By their names, which the help lists.
-fn states() -> impl TypedValueParser<Value = Shelf> {
-    let waiting = PossibleValue::new(Shelf::Waiting.name()).alias(RunStatus::Paused.name());
-    let values = Shelf::ALL.map(|shelf| match shelf {
+fn states() -> impl TypedValueParser<Value = RunState> {
+    let waiting = PossibleValue::new(RunState::Waiting.name()).alias(RunStatus::Paused.name());
+    let values = RunState::ALL.map(|shelf| match shelf {
         // As JSON calls it, by the documents' name.
-        Shelf::Waiting => waiting.clone(),
+        RunState::Waiting => waiting.clone(),
         shelf => PossibleValue::new(shelf.name()),
     });
     PossibleValuesParser::new(values).map(|name| {
-        let meant = |shelf: &Shelf| shelf.name() == name;
-        Shelf::ALL.into_iter().find(meant).unwrap_or(Shelf::Waiting)
+        let meant = |shelf: &RunState| shelf.name() == name;
+        RunState::ALL.into_iter().find(meant).unwrap_or(RunState::Waiting)
     })
 }
 
@@ -119,7 +119,7 @@ fn row(run: &Run) -> Vec<String> {
 
 /// What it does or waits for, as `--state` takes it.
 pub(crate) fn state(run: &Run) -> &'static str {
-    Shelf::of(run).name()
+    RunState::of(run).name()
 }
 
 pub(crate) fn entry(run: &Run) -> serde_json::Value {

@@ -1,7 +1,7 @@
 //! What is run, and the oracle that says what must come of it.
 
 use afl_engine::value::{Map, Value};
-use afl_store::seed::Seeded;
+use afl_store::seed::SeededRng;
 use serde_json::json;
 
 pub(crate) const PROGRAM: &str = include_str!("chaos.afl");
@@ -28,7 +28,7 @@ const WIDEST: usize = 6;
 impl Order {
     /// The same for every process that knows the seed.
     pub(crate) fn nth(seed: u64, nth: usize) -> Self {
-        let mut seeded = Seeded::new(seed ^ (nth as u64).wrapping_mul(0x9e37_79b9));
+        let mut seeded = SeededRng::new(seed ^ (nth as u64).wrapping_mul(0x9e37_79b9));
         let sort = seeded.below(7);
         let n = number(&mut seeded);
         match sort {
@@ -90,6 +90,6 @@ impl Order {
     }
 }
 
-fn number(seeded: &mut Seeded) -> i64 {
+fn number(seeded: &mut SeededRng) -> i64 {
     i64::try_from(seeded.below(LARGEST)).expect("it is small")
 }

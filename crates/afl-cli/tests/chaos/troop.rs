@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use afl_store::seed::Seeded;
+use afl_store::seed::SeededRng;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::{Instant, sleep};
 
@@ -28,7 +28,7 @@ pub(crate) struct Troop<'a> {
     site: &'a Site,
     seed: u64,
     runs: usize,
-    chance: Seeded,
+    chance: SeededRng,
     /// The starter first.
     members: Vec<Member>,
     pub(crate) kills: usize,
@@ -43,7 +43,7 @@ struct Member {
 
 impl<'a> Troop<'a> {
     pub(crate) fn new(site: &'a Site, seed: u64, runs: usize) -> Self {
-        let chance = Seeded::new(seed);
+        let chance = SeededRng::new(seed);
         let mut troop = Self { site, seed, runs, chance, members: Vec::new(), kills: 0, freezes: 0 };
         let names = ["starter".to_owned()].into_iter().chain((1..=AGENTS).map(|nth| format!("agent{nth}")));
         troop.members = names.map(|name| troop.member(name)).collect();

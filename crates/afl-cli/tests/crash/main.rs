@@ -15,7 +15,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use afl_store::fault::Moment;
+use afl_store::fault::FaultMoment;
 use programs::{End, PROGRAMS, Program};
 use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 use scenario::{Crash, Finished};
@@ -26,7 +26,7 @@ const DIRECTORY: &str = "AFL_CRASH_DIRECTORY";
 const PROGRAM: &str = "AFL_CRASH_PROGRAM";
 const STRIKE: &str = "AFL_CRASH_STRIKE";
 
-const MOMENTS: [Moment; 2] = [Moment::Before, Moment::After];
+const MOMENTS: [FaultMoment; 2] = [FaultMoment::Before, FaultMoment::After];
 
 /// The process that dies; where nothing says how, the test of that name does nothing.
 #[test]
@@ -112,7 +112,7 @@ struct Seen(Option<Vec<Line>>);
 impl Seen {
     fn is_new(&mut self, crash: Crash, directory: &Path) -> bool {
         let done = Some(world::lines(directory));
-        let is_same = crash.moment == Moment::Before && self.0 == done;
+        let is_same = crash.moment == FaultMoment::Before && self.0 == done;
         self.0 = done;
         !is_same
     }

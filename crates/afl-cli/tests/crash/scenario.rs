@@ -16,11 +16,11 @@ use afl_engine::run::Run;
 use afl_engine::task::{DEFAULT_TASK_LIST, Task};
 use afl_engine::time::Millis;
 use afl_engine::value::Value;
-use afl_runtime::agent::{Claim, Names, Request};
+use afl_runtime::agent::{Claim, ClaimRequest, FacetFilter};
 use afl_runtime::doctor::Remedy;
 use afl_runtime::{Again, RunQuery, Service, StartRequest, Verdict};
 use afl_store::clock::{Clock, SimClock};
-use afl_store::fault::{Fault, Faulty, Moment, at_write};
+use afl_store::fault::{Fault, FaultMoment, Faulty, at_write};
 use afl_store::record::Tenant;
 
 use crate::programs::{Answer, Program};
@@ -41,7 +41,7 @@ const ONE_RUN: RunQuery =
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Crash {
     pub(crate) write: u64,
-    pub(crate) moment: Moment,
+    pub(crate) moment: FaultMoment,
 }
 
 /// What came of it, in the store and in the world.
@@ -58,7 +58,7 @@ pub(crate) struct Finished {
 
 impl fmt::Display for Crash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let moment = if self.moment == Moment::Before { "before" } else { "after" };
+        let moment = if self.moment == FaultMoment::Before { "before" } else { "after" };
         write!(f, "{moment} {}", self.write)
     }
 }
@@ -66,7 +66,7 @@ impl fmt::Display for Crash {
 impl Crash {
     pub(crate) fn parse(text: &str) -> Self {
         let (moment, write) = text.split_once(' ').expect("a moment and a number");
-        let moment = if moment.starts_with('b') { Moment::Before } else { Moment::After };
+        let moment = if moment.starts_with('b') { FaultMoment::Before } else { FaultMoment::After };
         Self { write: write.parse().expect("a number"), moment }
     }
 }
@@ -175,15 +175,15 @@ async fn tasks(service: &Service, run: &RunId) -> Vec<Task> {
     page.items.into_iter().map(|task| task.item).collect()
 }
 
-fn everything() -> Request {
-    Request {
+fn everything() -> ClaimRequest {
+    ClaimRequest {
         lists: vec![DEFAULT_TASK_LIST.to_owned(), "far".to_owned()],
         capabilities: vec!["gpu".to_owned()],
         // Some are in hand and not begun when the process dies.
         max: 3,
         // Over at once, so that whoever comes after a crash need not wait.
         lease: Millis(1),
-        ..Request::new(Names::All, "agent")
+        ..ClaimRequest::new(FacetFilter::All, "agent")
     }
 }
 

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use afl_backends::sqlite::{Options, Sqlite};
 use afl_engine::run::RunStatus;
 use afl_engine::time::Millis;
-use afl_runtime::agent::{Names, Request};
+use afl_runtime::agent::{ClaimRequest, FacetFilter};
 use afl_runtime::doctor::Remedy;
 use afl_runtime::{RunQuery, Service, StartRequest, compile};
 use afl_store::backend::Backend;
-use afl_store::fault::{Fault, Faulty, Moment, at_write};
+use afl_store::fault::{Fault, FaultMoment, Faulty, at_write};
 use afl_store::record::Tenant;
 use rusqlite::Connection;
 use serde_json::json;
@@ -43,7 +43,7 @@ async fn child() {
     let sqlite = Arc::new(Sqlite::open(Path::new(&path), Options::default()).unwrap());
     if let Ok(write) = std::env::var(DELETES_UNTIL) {
         let write: i64 = write.parse().unwrap();
-        let moment = if write < 0 { Moment::Before } else { Moment::After };
+        let moment = if write < 0 { FaultMoment::Before } else { FaultMoment::After };
         let dying = Faulty::new(sqlite, at_write(write.unsigned_abs(), Fault::Abort(moment)));
         service(Arc::new(dying)).collect(Millis(i64::MAX)).await.unwrap();
     }
@@ -76,7 +76,7 @@ async fn fill(path: &Path) {
         let request = StartRequest { inputs, idempotency_key: key, ..StartRequest::new(hash) };
         service.start(request).await.unwrap();
         if nth < RUNS {
-            let claim = service.claim(&Request::new(Names::All, "agent")).await.unwrap().remove(0);
+            let claim = service.claim(&ClaimRequest::new(FacetFilter::All, "agent")).await.unwrap().remove(0);
             let result = json!({"a": "y".repeat(6_000)}).as_object().unwrap().clone();
             service.complete(&claim.ticket, &result).await.unwrap();
             service.turn().await.unwrap();

@@ -10,13 +10,13 @@ use afl_engine::id::RunId;
 use afl_engine::run::RunStatus;
 use afl_engine::time::Millis;
 use afl_engine::value::Value;
-use afl_runtime::agent::{Names, Request};
+use afl_runtime::agent::{ClaimRequest, FacetFilter};
 use afl_runtime::doctor::Remedy;
 use afl_runtime::{Error, RunQuery, Service, StartRequest, compile};
 use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Scan, StoreError, Write};
 use afl_store::clock::{Clock, SimClock};
 use afl_store::record::{Record, Tenant};
-use afl_store::seed::Seeded;
+use afl_store::seed::SeededRng;
 use serde_json::json;
 
 use crate::site::{Kind, Site, folder};
@@ -130,7 +130,7 @@ async fn use_damaged(path: &Path, tenant: &Tenant, runs: &[RunId]) -> usize {
     let service = Service::new(Arc::new(store), tenant.clone());
     let mut told = Vec::new();
     for _ in 0..4 {
-        let request = Request { max: 100, ..Request::new(Names::All, "agent") };
+        let request = ClaimRequest { max: 100, ..ClaimRequest::new(FacetFilter::All, "agent") };
         let claims = service.claim(&request).await;
         told.extend(claims.as_ref().err().map(ToString::to_string));
         for held in claims.unwrap_or_default() {
@@ -197,7 +197,7 @@ const COPIES: usize = 20;
 
 #[tokio::test]
 async fn f12_flipped_bytes_in_the_pages_of_the_file_never_give_a_wrong_answer_and_are_told_of() {
-    let mut seeded = Seeded::new(12);
+    let mut seeded = SeededRng::new(12);
     let flip = |file: &mut Vec<u8>| {
         for _ in 0..3 {
             let at = seeded.below(file.len());
@@ -211,7 +211,7 @@ async fn f12_flipped_bytes_in_the_pages_of_the_file_never_give_a_wrong_answer_an
 #[tokio::test]
 async fn f12_a_page_of_which_half_was_written_never_gives_a_wrong_answer_and_is_told_of() {
     const PAGE: usize = 4_096;
-    let mut seeded = Seeded::new(12);
+    let mut seeded = SeededRng::new(12);
     let tear = |file: &mut Vec<u8>| {
         let page = seeded.below(file.len() / PAGE) * PAGE;
         let half = page + seeded.below(2) * PAGE / 2;
@@ -287,7 +287,7 @@ async fn f12_a_log_that_was_cut_leaves_a_whole_state_that_goes_on() {
 async fn f12_a_flipped_byte_in_the_log_leaves_a_whole_state_that_goes_on() {
     const FLIPS: usize = 24;
     let logged = Logged::new().await;
-    let mut seeded = Seeded::new(12);
+    let mut seeded = SeededRng::new(12);
     let mut there = Vec::new();
     for part in 0..FLIPS {
         let mut log = logged.log.clone();

@@ -10,7 +10,7 @@ use afl_backends::sqlite::{Options, Sqlite};
 use afl_engine::id::RunId;
 use afl_engine::run::RunStatus;
 use afl_engine::time::Millis;
-use afl_runtime::agent::{Names, Refusal, Request};
+use afl_runtime::agent::{ClaimRequest, FacetFilter, Refusal};
 use afl_runtime::{Error, Service};
 use afl_store::backend::StoreError;
 use afl_store::record::Tenant;
@@ -117,7 +117,7 @@ async fn child() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let service = open(Path::new(&folder));
     // Over at once, so that whoever comes after it need not wait.
-    let request = Request { lease: Millis(1), ..Request::new(Names::All, "agent") };
+    let request = ClaimRequest { lease: Millis(1), ..ClaimRequest::new(FacetFilter::All, "agent") };
     let held = service.claim(&request).await.unwrap().remove(0);
     fill(Path::new(&folder));
     let large = json!({ "text": "x".repeat(6 << 20) }).as_object().unwrap().clone();

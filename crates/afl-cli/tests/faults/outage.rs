@@ -5,7 +5,7 @@ use std::sync::Arc;
 use afl_backends::postgres::Postgres;
 use afl_engine::run::RunStatus;
 use afl_runtime::Service;
-use afl_runtime::agent::{Refusal, Settled};
+use afl_runtime::agent::{Refusal, SettleResult};
 use afl_store::record::Tenant;
 use afl_testbed::postgres::Server;
 use serde_json::json;
@@ -82,12 +82,12 @@ async fn f9_a_crash_in_the_middle_of_a_transaction_takes_nothing_half() {
 
     match timeout(PATIENCE, telling).await.expect("it does not hang").unwrap() {
         // A claim is not durable: the crash may have taken it back.
-        Ok(Settled::Arrived(_) | Settled::Repeated) | Err(Refusal::LeaseLost { .. }) => {}
+        Ok(SettleResult::Arrived(_) | SettleResult::Repeated) | Err(Refusal::LeaseLost { .. }) => {}
         Err(Refusal::Store(error)) if error.is_uncertain() => {}
         other => panic!("{other:?}"),
     }
     match service.complete(&held.ticket, &result(&held)).await {
-        Ok(Settled::Arrived(_) | Settled::Repeated) | Err(Refusal::LeaseLost { .. }) => {}
+        Ok(SettleResult::Arrived(_) | SettleResult::Repeated) | Err(Refusal::LeaseLost { .. }) => {}
         other => panic!("{other:?}"),
     }
     finish(&service).await;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use afl_runtime::outbox::{Channel, Letter, Target};
+use afl_runtime::outbox::{Channel, ChannelTarget, Envelope};
 use afl_runtime::{Millis, Service};
-use afl_store::fault::{Fault, Faulty, Moment, at_write};
+use afl_store::fault::{Fault, FaultMoment, Faulty, at_write};
 use serde_json::json;
 
 use crate::site::Site;
@@ -12,7 +12,7 @@ use crate::work::{claim, examine, finish, settle, start};
 
 async fn open(service: &Service) {
     let channel = Channel {
-        to: Target::Feed,
+        to: ChannelTarget::Feed,
         topics: vec!["*".to_owned()],
         facets: Vec::new(),
         secret: None,
@@ -23,14 +23,14 @@ async fn open(service: &Service) {
     service.open_channel("all", channel).await.unwrap();
 }
 
-async fn read(service: &Service) -> Vec<Letter> {
+async fn read(service: &Service) -> Vec<Envelope> {
     service.feed("all", 100).await.unwrap()
 }
 
 #[tokio::test]
 async fn xr9_on_every_store_an_end_and_its_message_are_both_there_or_neither_is() {
     for site in Site::all() {
-        for moment in [Moment::Before, Moment::After] {
+        for moment in [FaultMoment::Before, FaultMoment::After] {
             let backend = Arc::new(Faulty::new(site.backend().await, |_| Fault::None));
             let service = Service::new(backend.clone(), site.tenant.clone());
             open(&service).await;
@@ -44,7 +44,7 @@ async fn xr9_on_every_store_an_end_and_its_message_are_both_there_or_neither_is(
             let task = service.store().task(&run, &held.ticket.step).await.unwrap().unwrap().item;
             let letters = read(&service).await;
             let found = (task.state.is_terminal(), letters.len());
-            let expected = if moment == Moment::After { (true, 1) } else { (false, 0) };
+            let expected = if moment == FaultMoment::After { (true, 1) } else { (false, 0) };
             assert_eq!(found, expected, "{:?} {moment:?}", site.kind);
 
             settle(&service, &held).await.unwrap();

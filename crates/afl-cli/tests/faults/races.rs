@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use afl_engine::run::RunStatus;
 use afl_engine::value::{Map, Value};
-use afl_runtime::agent::{Claim, Continued, Refusal, Settled, Ticket};
+use afl_runtime::agent::{Claim, ContinueResult, Refusal, SettleResult, Ticket};
 use afl_runtime::{Answered, Canceled, Error, Origin, RunQuery, Service, Verdict};
 use serde_json::json;
 use tokio::sync::Barrier;
@@ -52,7 +52,7 @@ async fn tell(service: &Service, held: &Claim, way: usize, outcome: i64) -> bool
     let outcome = n(outcome);
     match way % 3 {
         0 => match service.continue_step(run, step, &outcome).await {
-            Ok(told) => matches!(told, Continued::Now(_)),
+            Ok(told) => matches!(told, ContinueResult::Now(_)),
             Err(Refusal::Canceled { .. }) => false,
             Err(refusal) => panic!("{refusal}"),
         },
@@ -63,7 +63,7 @@ async fn tell(service: &Service, held: &Claim, way: usize, outcome: i64) -> bool
         },
         // Whoever is overtaken by the step's continuation has lost the lease.
         _ => match service.complete(&held.ticket, &outcome).await {
-            Ok(told) => matches!(told, Settled::Arrived(_)),
+            Ok(told) => matches!(told, SettleResult::Arrived(_)),
             Err(Refusal::LeaseLost { .. } | Refusal::Canceled { .. }) => false,
             Err(refusal) => panic!("{refusal}"),
         },

@@ -7,9 +7,9 @@ use afl_backends::sqlite::{Options, Sqlite};
 use afl_engine::run::RunStatus;
 use afl_engine::time::Millis;
 use afl_runtime::Service;
-use afl_runtime::agent::{Claim, Refusal, Settled};
+use afl_runtime::agent::{Claim, Refusal, SettleResult};
 use afl_store::clock::{Clock, SimClock};
-use afl_store::seed::Seeded;
+use afl_store::seed::SeededRng;
 use serde_json::json;
 
 use crate::site::{Kind, Site};
@@ -44,7 +44,7 @@ impl Skewed {
 }
 
 #[track_caller]
-fn is_lost(told: &Result<Settled, Refusal>) {
+fn is_lost(told: &Result<SettleResult, Refusal>) {
     assert!(matches!(told, Err(Refusal::LeaseLost { .. })), "{told:?}");
 }
 
@@ -63,7 +63,7 @@ async fn f13_whom_the_clock_of_another_process_takes_a_task_from_is_told_and_one
     is_lost(&behind.complete(&slow.ticket, &result(&slow)).await);
     let ten = json!({"n": 10}).as_object().unwrap().clone();
     let told = ahead.complete(&quick.ticket, &ten).await;
-    assert!(matches!(told, Ok(Settled::Arrived(_))), "{told:?}");
+    assert!(matches!(told, Ok(SettleResult::Arrived(_))), "{told:?}");
     is_lost(&behind.complete(&slow.ticket, &result(&slow)).await);
     behind.turn().await.unwrap();
 
@@ -89,7 +89,7 @@ async fn f13_g3_no_order_of_two_processes_an_hour_apart_gives_a_step_two_outcome
         let skewed = Skewed::new();
         let services = &skewed.services;
         let run = start(&services[0], "Fan", json!({ "items": ITEMS })).await;
-        let mut rng = Seeded::new(seed);
+        let mut rng = SeededRng::new(seed);
         // All that was ever claimed, by who claimed it.
         let mut claims: Vec<(usize, Claim)> = Vec::new();
         let mut accepted: BTreeMap<String, usize> = BTreeMap::new();
@@ -109,8 +109,10 @@ async fn f13_g3_no_order_of_two_processes_an_hour_apart_gives_a_step_two_outcome
                 _ if !claims.is_empty() => {
                     let (who, claim) = rng.pick(&claims);
                     match services[*who].complete(&claim.ticket, &result(claim)).await {
-                        Ok(Settled::Arrived(_)) => *accepted.entry(claim.task.path.clone()).or_default() += 1,
-                        Ok(Settled::Repeated) | Err(Refusal::LeaseLost { .. }) => {}
+                        Ok(SettleResult::Arrived(_)) => {
+                            *accepted.entry(claim.task.path.clone()).or_default() += 1;
+                        }
+                        Ok(SettleResult::Repeated) | Err(Refusal::LeaseLost { .. }) => {}
                         other => panic!("seed {seed}: {other:?}"),
                     }
                 }

@@ -7,7 +7,7 @@ use afl_engine::id::RunId;
 use afl_engine::run::RunStatus;
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
-use afl_runtime::agent::{Claim, Names, Refusal, Request, Settled};
+use afl_runtime::agent::{Claim, ClaimRequest, FacetFilter, Refusal, SettleResult};
 use afl_runtime::doctor::Remedy;
 use afl_runtime::{Error, Service, StartRequest, compile};
 use serde_json::json;
@@ -67,7 +67,7 @@ pub(crate) async fn start(service: &Service, workflow: &str, inputs: Value) -> R
 }
 
 pub(crate) async fn claim(service: &Service, max: usize) -> Vec<Claim> {
-    service.claim(&Request { max, ..Request::new(Names::All, "agent") }).await.unwrap()
+    service.claim(&ClaimRequest { max, ..ClaimRequest::new(FacetFilter::All, "agent") }).await.unwrap()
 }
 
 pub(crate) fn result(claim: &Claim) -> Map<String, Value> {
@@ -82,7 +82,7 @@ pub(crate) fn broken() -> EventError {
     EventError { kind: "Broken".to_owned(), message: "it broke".to_owned() }
 }
 
-pub(crate) async fn settle(service: &Service, claim: &Claim) -> Result<Settled, Refusal> {
+pub(crate) async fn settle(service: &Service, claim: &Claim) -> Result<SettleResult, Refusal> {
     if claim.task.name.ends_with("Bad") {
         service.fail(&claim.ticket, &broken()).await
     } else {
@@ -151,7 +151,8 @@ impl Agent {
     async fn live(self) {
         let mut tasks = self.service.watch_tasks("default");
         loop {
-            let request = Request { max: 64, lease: LEASE, ..Request::new(Names::All, "agent") };
+            let request =
+                ClaimRequest { max: 64, lease: LEASE, ..ClaimRequest::new(FacetFilter::All, "agent") };
             match self.service.claim(&request).await {
                 Ok(claims) if claims.is_empty() => {
                     drop(tokio::time::timeout(PATIENCE / 60, tasks.changed()).await);

@@ -12,8 +12,10 @@ use afl_agents::handler::{Call, Object, blocking};
 use afl_agents::worker::{Config, Profile, Worker};
 use afl_engine::time::Millis;
 use afl_runtime::Service;
-use afl_runtime::agent::{Claim, EventError, LogLevel, LogLine, LogStream, Names, Refusal, Request};
-use afl_store::fault::{Fault, Faulty, Moment, Verb};
+use afl_runtime::agent::{
+    Claim, ClaimRequest, EventError, FacetFilter, LogLevel, LogLine, LogStream, Refusal,
+};
+use afl_store::fault::{BackendVerb, Fault, FaultMoment, Faulty};
 use serde_json::json;
 
 use crate::world::{LEASE, Process, World, backend, tenant};
@@ -96,8 +98,10 @@ const STOPPED_HERE: &str = "this is the moment";
 async fn die(phase: Phase, store: &Path) {
     let reporting = Arc::new(AtomicBool::new(false));
     let at_report = reporting.clone();
-    let plan = move |call: afl_store::fault::Call| match (phase, call.verb) {
-        (Phase::AfterReport, Verb::Commit) if at_report.load(Ordering::SeqCst) => Fault::Abort(Moment::After),
+    let plan = move |call: afl_store::fault::BackendCall| match (phase, call.verb) {
+        (Phase::AfterReport, BackendVerb::Commit) if at_report.load(Ordering::SeqCst) => {
+            Fault::Abort(FaultMoment::After)
+        }
         _ => Fault::None,
     };
     let service = Service::new(Arc::new(Faulty::new(backend(store), plan)), tenant());
@@ -179,7 +183,8 @@ pub(crate) const ACCEPTED: &str = "accepted";
 async fn hold(store: &Path, owner: &str) {
     let service = Service::new(backend(store), tenant());
     let lease = Millis(i64::try_from(LEASE.as_millis()).expect("it is short"));
-    let request = Request { lease, ..Request::new(Names::Only(vec![FACET.to_owned()]), owner) };
+    let request =
+        ClaimRequest { lease, ..ClaimRequest::new(FacetFilter::Only(vec![FACET.to_owned()]), owner) };
     let mut tasks = service.watch_tasks("default");
     let claim = loop {
         service.sweep_once().await.expect("the store works");

@@ -6,7 +6,7 @@ mod shared;
 mod system;
 
 use afl_engine::id::RunId;
-use afl_store::store::{self, Misplaced, Placement, SHARED, Sort};
+use afl_store::store::{self, Misplacement, Placement, RecordKind, SHARED};
 use serde::Serialize;
 
 pub(crate) use self::shared::shared_record;
@@ -186,7 +186,7 @@ impl Service {
         }
     }
 
-    async fn put_right(&self, misplaced: Misplaced, remedy: Remedy) -> Result<Repair, Error> {
+    async fn put_right(&self, misplaced: Misplacement, remedy: Remedy) -> Result<Repair, Error> {
         match remedy {
             Remedy::Tell => Ok(Repair::Possible),
             Remedy::Fix => {
@@ -212,12 +212,16 @@ struct Sorts {
 }
 
 impl Sorts {
-    fn add(&mut self, sort: Sort) {
+    fn add(&mut self, sort: RecordKind) {
         match sort {
-            Sort::Step => self.steps += 1,
-            Sort::Event => self.events += 1,
-            Sort::Task => self.tasks += 1,
-            Sort::Run | Sort::Active | Sort::Blob | Sort::Log | Sort::Unknown => {}
+            RecordKind::Step => self.steps += 1,
+            RecordKind::Event => self.events += 1,
+            RecordKind::Task => self.tasks += 1,
+            RecordKind::Run
+            | RecordKind::Active
+            | RecordKind::Blob
+            | RecordKind::Log
+            | RecordKind::Unknown => {}
         }
     }
 }

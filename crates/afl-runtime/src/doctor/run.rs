@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use afl_engine::evaluation::Wants;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::Run;
-use afl_store::store::{self, Sort};
+use afl_store::store::{self, RecordKind};
 
 use super::audit::{self, Audit};
 use super::{Examined, Finding, PAGE, Promise, Remedy, Repair, Sorts};
@@ -109,7 +109,7 @@ impl Service {
         let mut after: Option<String> = None;
         loop {
             let page = self.store.inspect(id, after.as_deref(), PAGE).await?;
-            let parts = page.iter().filter(|one| matches!(one.sort, Sort::Event | Sort::Task));
+            let parts = page.iter().filter(|one| matches!(one.sort, RecordKind::Event | RecordKind::Task));
             let parts: Vec<(StepId, &String)> =
                 parts.filter_map(|one| Some((one.step()?, &one.record))).collect();
             let steps = parts.iter().map(|(step, _)| step.clone()).collect();

@@ -1,10 +1,10 @@
 //! Checks what all runs share: programs, notifications, handlers and the like.
 
 use afl_engine::id::RunId;
-use afl_store::collection::Item as _;
+use afl_store::collection::CollectionItem as _;
 use afl_store::notification::Notification;
 use afl_store::server::Server;
-use afl_store::store::{Discarded, SHARED};
+use afl_store::store::{DiscardResult, SHARED};
 
 use super::{Examined, Finding, Promise, Remedy, Repair, Report};
 use crate::error::Error;
@@ -50,7 +50,7 @@ impl Service {
 
     /// How the store keeps its records: one that an index has lost is met nowhere else.
     pub(super) async fn examine_store(&self, report: &mut Report) -> Result<(), Error> {
-        let flaws = self.store.backend().flaws().await?;
+        let flaws = self.store.backend().check_integrity().await?;
         report.findings.extend(flaws.into_iter().map(|problem| Finding {
             promise: Promise::FailStop,
             run: RunId(STORE.into()),
@@ -75,10 +75,12 @@ impl Service {
     pub(crate) async fn discard_shared(&self, scope: &str, id: &str) -> Result<(), Error> {
         let (scope, id) = (scope.to_owned(), id.to_owned());
         match self.store.discard_shared(&scope, &id).await? {
-            Discarded::Gone => Ok(()),
-            Discarded::Readable => Err(Error::RecordNotDamaged { scope, id }),
-            Discarded::Newer => Err(Error::NewerRelease { what: format!("the record `{id}` of `{scope}`") }),
-            Discarded::Absent => Err(Error::UnknownRecord { scope, id }),
+            DiscardResult::Gone => Ok(()),
+            DiscardResult::Readable => Err(Error::RecordNotDamaged { scope, id }),
+            DiscardResult::Newer => {
+                Err(Error::NewerRelease { what: format!("the record `{id}` of `{scope}`") })
+            }
+            DiscardResult::Absent => Err(Error::UnknownRecord { scope, id }),
         }
     }
 }

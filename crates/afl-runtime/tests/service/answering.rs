@@ -7,7 +7,7 @@ use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 use afl_runtime::agent::Refusal;
 use afl_runtime::{Again, Answered, Error, On, StartRequest, Verdict, compile};
-use afl_store::fault::{Call, Fault, Verb};
+use afl_store::fault::{BackendCall, BackendVerb, Fault};
 use serde_json::json;
 
 use crate::world::{World, broken};
@@ -333,8 +333,8 @@ async fn g1_no_moment_of_an_answer_offers_the_work_to_agents() {
     for number in 1..4 {
         let scene = Scene::uncertain("Letter", "Letter.a").await;
         let mut writes = 0;
-        scene.world.faulty.plan(move |call: Call| {
-            writes += u64::from(matches!(call.verb, Verb::Commit | Verb::Take));
+        scene.world.faulty.plan(move |call: BackendCall| {
+            writes += u64::from(matches!(call.verb, BackendVerb::Commit | BackendVerb::Take));
             if writes >= number { Fault::Disconnect { calls: 100 } } else { Fault::None }
         });
         // It may fail at any of its writes.

@@ -3,7 +3,9 @@
 use afl_engine::id::RunId;
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
-use afl_runtime::agent::{Continued, LogLevel, LogLine, LogStream, Names, Refusal, Request, Settled};
+use afl_runtime::agent::{
+    ClaimRequest, ContinueResult, FacetFilter, LogLevel, LogLine, LogStream, Refusal, SettleResult,
+};
 use afl_runtime::doctor::Remedy;
 use afl_runtime::{Again, Arrival, Error, Mark, SystemTask, Verdict, Work};
 use serde_json::json;
@@ -89,7 +91,7 @@ impl Scene {
         let Self { world, run, step, held, .. } = self;
         let service = &world.service;
         let held = || held.as_ref().expect("the scene has a holder");
-        let request = Request::new(Names::All, "agent");
+        let request = ClaimRequest::new(FacetFilter::All, "agent");
         match ask {
             Ask::Claim => drop(service.claim(&request).await?),
             Ask::ClaimStep => drop(service.claim_step(run, step, &request).await?),
@@ -109,7 +111,10 @@ impl Scene {
             }
             Ask::Continue => {
                 let told = service.continue_step(run, step, &n(2)).await?;
-                assert!(matches!(told, Continued::Now(Settled::Arrived(_)) | Continued::Before));
+                assert!(matches!(
+                    told,
+                    ContinueResult::Now(SettleResult::Arrived(_)) | ContinueResult::Before
+                ));
             }
             Ask::FailStep => drop(service.fail_step(run, step, &broken()).await?),
             other => unreachable!("{other:?} is not asked by agents"),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use afl_engine::run::RunStatus;
 use afl_engine::time::Millis;
-use afl_runtime::agent::{Claim, Names, Refusal, Request, Settled};
-use afl_store::seed::Seeded;
+use afl_runtime::agent::{Claim, ClaimRequest, FacetFilter, Refusal, SettleResult};
+use afl_store::seed::SeededRng;
 use serde_json::json;
 
 use crate::world::{World, inc};
@@ -94,7 +94,7 @@ async fn f13_g10_no_jump_gives_a_task_to_two() {
     for seed in 0..40 {
         let world = World::new();
         let run = world.start("Fan", json!({"items": [1, 2, 3, 4]})).await;
-        let mut rng = Seeded::new(seed);
+        let mut rng = SeededRng::new(seed);
         let mut held: BTreeMap<String, Claim> = BTreeMap::new();
         let mut accepted: BTreeMap<String, usize> = BTreeMap::new();
         for _ in 0..120 {
@@ -103,7 +103,8 @@ async fn f13_g10_no_jump_gives_a_task_to_two() {
                 1 => drop(world.service.sweep_once().await.unwrap()),
                 2 | 3 => {
                     let now = world.clock.now();
-                    let request = Request { lease: LEASE, ..Request::new(Names::All, "agent") };
+                    let request =
+                        ClaimRequest { lease: LEASE, ..ClaimRequest::new(FacetFilter::All, "agent") };
                     for claim in world.service.claim(&request).await.unwrap() {
                         let path = claim.task.path.clone();
                         if let Some(before) = held.insert(path.clone(), claim) {
@@ -120,7 +121,7 @@ async fn f13_g10_no_jump_gives_a_task_to_two() {
                 }
                 _ => {
                     if let Some((path, claim)) = held.pop_last()
-                        && let Ok(Settled::Arrived(_)) =
+                        && let Ok(SettleResult::Arrived(_)) =
                             world.service.complete(&claim.ticket, &inc(&claim)).await
                     {
                         *accepted.entry(path).or_default() += 1;

@@ -4,7 +4,7 @@ use afl_engine::attribute::Held;
 use afl_engine::run::RunStatus;
 use afl_engine::state::State;
 use afl_engine::task::TaskState;
-use afl_runtime::agent::{Names, Refusal, Request};
+use afl_runtime::agent::{ClaimRequest, FacetFilter, Refusal};
 use afl_runtime::{Arrival, Standing, StartRequest, Work, compile};
 use afl_store::backend::{Backend, Scan};
 use afl_store::record::{Record, Tenant};
@@ -94,7 +94,7 @@ async fn a_step_has_one_task_that_runs_once_at_a_time_and_is_free_again_when_it_
         assert_eq!(state().await, TaskState::Pending, "attempt {attempt}");
         let held = world.claim(9).await;
         assert_eq!((held.len(), state().await), (1, TaskState::Running), "attempt {attempt}");
-        let others = Request { max: 9, ..Request::new(Names::All, "another") };
+        let others = ClaimRequest { max: 9, ..ClaimRequest::new(FacetFilter::All, "another") };
         assert!(world.service.claim(&others).await.unwrap().is_empty());
         world.service.fail(&held[0].ticket, &crate::world::broken()).await.unwrap();
     }

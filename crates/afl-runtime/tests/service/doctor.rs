@@ -2,7 +2,7 @@
 
 use afl_engine::id::RunId;
 use afl_runtime::doctor::{Finding, Promise, Remedy};
-use afl_store::store::Sort;
+use afl_store::store::RecordKind;
 use serde_json::{Value, json};
 
 use crate::world::{World, answer};
@@ -260,7 +260,7 @@ async fn harm(world: &World, run: &RunId, harm: Harm) {
         Harm::Hide(record) => world.rewrite(&run.0, record, |content| content.place = None).await,
         Harm::LoseValue => {
             let records = world.service.store().inspect(run, None, 10_000).await.unwrap();
-            let value = records.into_iter().find(|one| one.sort == Sort::Blob).unwrap();
+            let value = records.into_iter().find(|one| one.sort == RecordKind::Blob).unwrap();
             world.lose(&run.0, &value.record).await;
         }
     }

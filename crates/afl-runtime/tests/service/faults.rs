@@ -7,10 +7,10 @@ use afl_engine::run::RunStatus;
 use afl_engine::state::State;
 use afl_engine::time::Millis;
 use afl_engine::value::Map;
-use afl_runtime::agent::{Claim, Names, Refusal, Request, Ticket};
+use afl_runtime::agent::{Claim, ClaimRequest, FacetFilter, Refusal, Ticket};
 use afl_runtime::doctor::{Promise, Remedy, Repair};
 use afl_runtime::{Answered, Error, Reason, Service, StartRequest, Verdict, Where};
-use afl_store::fault::{Fault, Moment, Verb, at_write};
+use afl_store::fault::{BackendVerb, Fault, FaultMoment, at_write};
 use serde_json::{Value, json};
 
 /// Programs that end in different ways.
@@ -38,7 +38,7 @@ async fn live(world: &World, request: &StartRequest) -> RunId {
         Err(error) => panic!("cannot start: {error}"),
     };
     for _ in 0..50 {
-        let claim = Request { max: 10, ..Request::new(Names::All, "agent") };
+        let claim = ClaimRequest { max: 10, ..ClaimRequest::new(FacetFilter::All, "agent") };
         let claims = again(|| world.service.claim(&claim)).await.unwrap();
         for claim in &claims {
             for _ in 0..TRIES {
@@ -115,7 +115,7 @@ async fn f1_g1_a_process_that_dies_at_any_write_is_followed_by_one_that_finishes
     for (workflow, inputs) in LIVES {
         let (expected, writes) = undisturbed(workflow, inputs).await;
         for write in 1..=writes {
-            for moment in [Moment::Before, Moment::After] {
+            for moment in [FaultMoment::Before, FaultMoment::After] {
                 let world = World::new();
                 let request = request(&world, workflow, inputs).await;
                 world.faulty.plan(at_write(world.faulty.counts().writes() + write, Fault::Gone(moment)));
@@ -139,7 +139,7 @@ async fn f1_g1_a_process_that_dies_at_any_write_is_followed_by_one_that_finishes
 async fn die(world: &World, request: &StartRequest) {
     let Ok(started) = world.service.start(request.clone()).await else { return };
     for _ in 0..50 {
-        let claim = Request { max: 10, ..Request::new(Names::All, "agent") };
+        let claim = ClaimRequest { max: 10, ..ClaimRequest::new(FacetFilter::All, "agent") };
         let Ok(claims) = world.service.claim(&claim).await else { return };
         for claim in &claims {
             let settled = if claim.task.name.ends_with("Bad") {
@@ -315,8 +315,8 @@ async fn g13_a_run_without_its_list_of_active_steps_is_told_of_and_not_driven() 
     let request = world.request("Fan", json!({ "items": items })).await;
     let mut commits = 0;
     world.faulty.plan(move |call| {
-        commits += u64::from(call.verb == Verb::Commit);
-        if commits == 2 { Fault::Gone(Moment::Before) } else { Fault::None }
+        commits += u64::from(call.verb == BackendVerb::Commit);
+        if commits == 2 { Fault::Gone(FaultMoment::Before) } else { Fault::None }
     });
     let hurt = world.service.start(request).await.unwrap().run;
     let world = world.restarted();

@@ -5,7 +5,7 @@ use afl_engine::id::{RunId, StepId};
 use afl_engine::run::RunStatus;
 use afl_engine::task::{MAX_DELIVERIES, Task, TaskKind, TaskState};
 use afl_engine::time::Millis;
-use afl_runtime::agent::{Claim, Names, Request};
+use afl_runtime::agent::{Claim, ClaimRequest, FacetFilter};
 use afl_runtime::doctor::{Finding, Promise, Remedy, Repair, Report};
 use afl_runtime::{Canceled, Error, Origin, RunQuery, SystemTask, TaskQuery};
 use serde_json::json;
@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::world::World;
 
 async fn claim(world: &World, task: SystemTask) -> Option<Claim> {
-    let request = Request::new(Names::Only(vec![task.name().to_owned()]), "runner");
+    let request = ClaimRequest::new(FacetFilter::Only(vec![task.name().to_owned()]), "runner");
     world.service.claim(&request).await.unwrap().pop()
 }
 

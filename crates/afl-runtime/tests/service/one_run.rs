@@ -1,7 +1,7 @@
 //! An agent that serves one run.
 
 use afl_engine::id::StepId;
-use afl_runtime::agent::{Names, Request};
+use afl_runtime::agent::{ClaimRequest, FacetFilter};
 use serde_json::json;
 
 use crate::world::World;
@@ -13,7 +13,7 @@ async fn a_step_is_claimed_by_one_agent_and_not_while_its_run_is_held() {
     let [run, other] = [world.start("One", json!({"n": 1})).await, world.start("One", json!({"n": 5})).await];
     let step: StepId = "wb0s0".parse().unwrap();
     let claim = async |owner| {
-        let request = Request::new(Names::All, owner);
+        let request = ClaimRequest::new(FacetFilter::All, owner);
         world.service.claim_step(&run, &step, &request).await.unwrap().claim()
     };
 

@@ -8,10 +8,10 @@ use afl_engine::run::RunStatus;
 use afl_engine::task::TaskState;
 use afl_engine::time::Millis;
 use afl_runtime::doctor::Remedy;
-use afl_runtime::outbox::{Channel, Hope, Letter, Outbox, Target};
+use afl_runtime::outbox::{Channel, ChannelTarget, DeliveryFailure, Envelope, Outbox};
 use afl_runtime::{Again, Error};
 use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Scan, Write};
-use afl_store::fault::{Fault, Moment, at_write};
+use afl_store::fault::{Fault, FaultMoment, at_write};
 use afl_store::record::Tenant;
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ const DAY: Millis = Millis(24 * 3_600_000);
 fn channel(topics: &[&str], facets: &[&str]) -> Channel {
     let texts = |patterns: &[&str]| patterns.iter().map(|it| (*it).to_owned()).collect();
     Channel {
-        to: Target::Feed,
+        to: ChannelTarget::Feed,
         topics: texts(topics),
         facets: texts(facets),
         secret: None,
@@ -36,13 +36,13 @@ async fn open(world: &World, name: &str, topics: &[&str], facets: &[&str]) {
     world.service.open_channel(name, channel(topics, facets)).await.unwrap();
 }
 
-async fn read(world: &World, name: &str) -> Vec<Letter> {
+async fn read(world: &World, name: &str) -> Vec<Envelope> {
     world.service.feed(name, 100).await.unwrap()
 }
 
 /// Topic, path and what came of it.
 async fn told(world: &World, name: &str) -> Vec<(String, String, Value)> {
-    let outcome = |letter: &Letter| match (&letter.result, &letter.error) {
+    let outcome = |letter: &Envelope| match (&letter.result, &letter.error) {
         (Some(result), _) => json!(result),
         (None, Some(error)) => json!(error.message),
         (None, None) => Value::Null,
@@ -115,7 +115,7 @@ async fn an_end_without_channels_costs_no_read_and_no_write_more() {
 
 #[tokio::test]
 async fn xr9_an_outcome_is_stored_with_all_that_follows_from_it_or_not_at_all() {
-    for moment in [Moment::Before, Moment::After] {
+    for moment in [FaultMoment::Before, FaultMoment::After] {
         let world = World::new();
         open(&world, "all", &["*"], &[]).await;
         let run = world.start("Risky", json!({"n": 1})).await;
@@ -134,7 +134,7 @@ async fn xr9_an_outcome_is_stored_with_all_that_follows_from_it_or_not_at_all() 
         let last = task.events().last().unwrap().event_type.name();
         let notices = world.service.notifications(10).await.unwrap().len();
         let letters = told(&world, "all").await;
-        let is_settled = moment == Moment::After;
+        let is_settled = moment == FaultMoment::After;
         // The evaluator takes what has arrived: it is what asks the step to go on.
         let expected = if is_settled {
             (TaskState::Failed, EventState::Error, Reception::Arrived, "ERROR", 1, 2)
@@ -154,7 +154,7 @@ async fn xr9_an_outcome_is_stored_with_all_that_follows_from_it_or_not_at_all() 
 
 #[tokio::test]
 async fn the_end_of_a_run_and_its_message_are_one_commit_wherever_it_breaks_off() {
-    for moment in [Moment::Before, Moment::After] {
+    for moment in [FaultMoment::Before, FaultMoment::After] {
         let world = World::new();
         open(&world, "runs", &["run.*"], &[]).await;
         let run = world.start("One", json!({"n": 1})).await;
@@ -165,7 +165,10 @@ async fn the_end_of_a_run_and_its_message_are_one_commit_wherever_it_breaks_off(
         world.service.turn().await.unwrap_err();
         let world = world.restarted();
         let told = read(&world, "runs").await.len();
-        assert_eq!((moment == Moment::After, told == 1), (told == 1, world.status(&run).await.is_terminal()));
+        assert_eq!(
+            (moment == FaultMoment::After, told == 1),
+            (told == 1, world.status(&run).await.is_terminal())
+        );
         world.finish().await;
         assert_eq!(read(&world, "runs").await.len(), 1);
     }
@@ -269,7 +272,7 @@ async fn a_damaged_message_stands_in_nobodys_way_and_is_told_of_once() {
     flip(&world, &format!("all/{}/", runs[0])).await;
     let letters = world.service.feed("all", 1).await.unwrap();
     assert_eq!(letters.iter().map(|letter| &letter.run).collect::<Vec<_>>(), [&runs[1]]);
-    let standing = world.service.outbox().standing("all", 100).await.unwrap();
+    let standing = world.service.outbox().status("all", 100).await.unwrap();
     assert_eq!((standing.waiting, standing.dead), (2, 1));
     for _ in 0..2 {
         world.service.watch_over(world.clock.now()).await.unwrap();
@@ -366,7 +369,7 @@ async fn a_message_that_fails_is_tried_later_and_given_up_after_a_day() {
     };
     let mut waits = Vec::new();
     while waits.iter().sum::<i64>() < DAY.0 {
-        fail(Hope::Some).await;
+        fail(DeliveryFailure::Transient).await;
         let next = outbox.waiting().await.unwrap()[0].1;
         waits.push(next.since(world.clock.now()).0);
         world.clock.advance(Millis(waits.last().unwrap() - 1));
@@ -374,15 +377,15 @@ async fn a_message_that_fails_is_tried_later_and_given_up_after_a_day() {
         world.clock.advance(Millis(1));
     }
     assert_eq!(waits[..10], [1, 2, 4, 8, 16, 32, 64, 128, 256, 300].map(|seconds| seconds * 1_000));
-    fail(Hope::Some).await;
-    assert_eq!((due(&world, &outbox).await, outbox.standing("all", 9).await.unwrap().dead), (vec![], 1));
+    fail(DeliveryFailure::Transient).await;
+    assert_eq!((due(&world, &outbox).await, outbox.status("all", 9).await.unwrap().dead), (vec![], 1));
     assert_eq!(outbox.revive("all").await.unwrap(), 1);
     assert_eq!(due(&world, &outbox).await, [0]);
     let row = outbox.due("all", world.clock.now(), None, 10).await.unwrap().rows.remove(0);
-    outbox.failed(row, &"é".repeat(20 << 20), Hope::Back).await.unwrap();
-    assert_eq!(outbox.standing("all", 9).await.unwrap().last_error.map(|error| error.len()), Some(2_000));
-    fail(Hope::None).await;
-    let standing = outbox.standing("all", 9).await.unwrap();
+    outbox.failed(row, &"é".repeat(20 << 20), DeliveryFailure::Unreachable).await.unwrap();
+    assert_eq!(outbox.status("all", 9).await.unwrap().last_error.map(|error| error.len()), Some(2_000));
+    fail(DeliveryFailure::Permanent).await;
+    let standing = outbox.status("all", 9).await.unwrap();
     assert_eq!((standing.waiting, standing.dead, standing.last_error.as_deref()), (0, 1, Some("away")));
 }
 
@@ -421,11 +424,11 @@ async fn a_channel_is_checked_and_goes_when_nothing_waits_for_it() {
         assert!(message.contains(part), "{message}");
     }
     for to in ["ftp://x", "https://", "x", ""] {
-        assert!(to.parse::<Target>().is_err(), "{to}");
+        assert!(to.parse::<ChannelTarget>().is_err(), "{to}");
     }
-    let refusal = "https://me:hidden@example.org/".parse::<Target>().unwrap_err();
+    let refusal = "https://me:hidden@example.org/".parse::<ChannelTarget>().unwrap_err();
     assert!(!format!("{refusal} {refusal:?}").contains("hidden"), "{refusal}");
-    let to: Target = "https://example.org/hook?key=hidden".parse().unwrap();
+    let to: ChannelTarget = "https://example.org/hook?key=hidden".parse().unwrap();
     let shown = format!("{:?}", Channel { to, ..channel(&["*"], &[]) });
     assert!(shown.contains("example.org/hook") && !shown.contains("hidden"), "{shown}");
     open(&world, "orders", &["run.*"], &[]).await;

@@ -3,7 +3,7 @@
 use afl_engine::id::RunId;
 use afl_engine::run::RunStatus;
 use afl_engine::task::DESIRED_FOR;
-use afl_runtime::agent::{Claim, Names, Request};
+use afl_runtime::agent::{Claim, ClaimRequest, FacetFilter};
 use afl_runtime::server::Server;
 use afl_runtime::{Again, Durability, LeftTo, On, StartRequest, compile};
 use serde_json::{Value, json};
@@ -219,7 +219,8 @@ async fn work_is_tried_again_on_a_server_that_is_online_and_nobody_else_takes_it
     assert_eq!(*left_to, Some(LeftTo { server: "host-1".to_owned(), until }));
     assert_eq!(world.claim(10).await, []);
     world.examine().await;
-    let request = Request { server: Some("host-1".to_owned()), ..Request::new(Names::All, "a") };
+    let request =
+        ClaimRequest { server: Some("host-1".to_owned()), ..ClaimRequest::new(FacetFilter::All, "a") };
     let claims = world.service.claim(&request).await.unwrap();
     assert_eq!(claims.len(), 1);
     complete(&world, &claims, json!({ "n": 5 })).await;

@@ -166,7 +166,7 @@ async fn a_cancel_that_crashed_is_carried_on_by_whoever_comes() {
         let run = crashing.start("Fan", json!({"items": [1, 2, 3, 4]})).await;
         crashing.faulty.plan(afl_store::fault::at_write(
             writes + lost,
-            afl_store::fault::Fault::Gone(afl_store::fault::Moment::Before),
+            afl_store::fault::Fault::Gone(afl_store::fault::FaultMoment::Before),
         ));
         let outcome = crashing.service.cancel(&run).await;
         let next = crashing.restarted();

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::task::{TaskKind, TaskState};
 use afl_engine::time::Millis;
-use afl_runtime::agent::{Claim, Names, Request};
+use afl_runtime::agent::{Claim, ClaimRequest, FacetFilter};
 use afl_runtime::notification::STUCK_AFTER;
-use afl_runtime::outbox::{Channel, Target};
+use afl_runtime::outbox::{Channel, ChannelTarget};
 use afl_runtime::{RunQuery, SystemTask, TaskQuery};
 use serde_json::json;
 
@@ -147,7 +147,8 @@ impl Scene {
             }
             _ => {
                 let task = format!("t/{}", scene.step);
-                let lose = |place: &mut afl_store::record::Place| "nowhere".clone_into(&mut place.bucket);
+                let lose =
+                    |place: &mut afl_store::record::QueuePosition| "nowhere".clone_into(&mut place.bucket);
                 scene.world.rewrite(&run, &task, |content| lose(content.place.as_mut().unwrap())).await;
             }
         }
@@ -181,7 +182,7 @@ impl Scene {
 
 pub(crate) fn channel() -> Channel {
     Channel {
-        to: Target::Feed,
+        to: ChannelTarget::Feed,
         topics: vec!["*".to_owned()],
         facets: Vec::new(),
         secret: None,
@@ -192,7 +193,7 @@ pub(crate) fn channel() -> Channel {
 }
 
 async fn claim_system(world: &World, task: SystemTask) -> Option<Claim> {
-    let request = Request::new(Names::Only(vec![task.name().to_owned()]), "runner");
+    let request = ClaimRequest::new(FacetFilter::Only(vec![task.name().to_owned()]), "runner");
     world.service.claim(&request).await.unwrap().pop()
 }
 

@@ -7,11 +7,11 @@ use crate::world::{PROGRAM, World, answer};
 use afl_engine::id::RunId;
 use afl_engine::run::RunStatus;
 use afl_engine::time::Millis;
-use afl_runtime::agent::{Names, Request};
+use afl_runtime::agent::{ClaimRequest, FacetFilter};
 use afl_runtime::{Error, Service, compile};
 use afl_store::backend::Backend;
 use afl_store::clock::{Clock, SimClock};
-use afl_store::fault::{Call, Fault, Faulty, Moment, Verb};
+use afl_store::fault::{BackendCall, BackendVerb, Fault, FaultMoment, Faulty};
 use afl_store::memory::Memory;
 use afl_store::record::Tenant;
 use serde_json::json;
@@ -52,7 +52,7 @@ fn memory() -> Arc<dyn Backend> {
 async fn agent(service: Service) {
     let mut tasks = service.watch_tasks("default");
     loop {
-        let request = Request { max: 16, ..Request::new(Names::All, "agent") };
+        let request = ClaimRequest { max: 16, ..ClaimRequest::new(FacetFilter::All, "agent") };
         let claims = service.claim(&request).await.unwrap();
         if claims.is_empty() {
             tasks.changed().await;
@@ -113,7 +113,7 @@ async fn what_a_dead_process_left_is_picked_up_at_the_start() {
     let store = memory();
     let dead = Service::new(Arc::clone(&store), Tenant::new(Tenant::LOCAL).unwrap());
     let run = start(&dead, "One", json!({"n": 1})).await;
-    let claims = dead.claim(&Request::new(Names::All, "agent")).await.unwrap();
+    let claims = dead.claim(&ClaimRequest::new(FacetFilter::All, "agent")).await.unwrap();
     answer(&dead, &claims[0]).await;
     drop(dead);
     let next = Process::new(&store);
@@ -197,7 +197,7 @@ async fn what_comes_during_a_long_evaluation_is_found_after_it() {
     let other = Service::new(memory, Tenant::new(Tenant::LOCAL).unwrap());
     let backend: Arc<dyn Backend> = slow.clone();
     let driving = Process::new(&backend);
-    let request = Request { max: 2, ..Request::new(Names::All, "agent") };
+    let request = ClaimRequest { max: 2, ..ClaimRequest::new(FacetFilter::All, "agent") };
     let before = start(&other, "One", json!({"n": 1})).await;
     answer(&other, &other.claim(&request).await.unwrap()[0]).await;
     assert_eq!(ended(&driving.service, &before).await, RunStatus::Completed);
@@ -205,8 +205,8 @@ async fn what_comes_during_a_long_evaluation_is_found_after_it() {
     let run = start(&other, "Fan", json!({"items": [1, 2]})).await;
     let claims = other.claim(&request).await.unwrap();
     let mut is_first = true;
-    slow.plan(move |call: Call| match call.verb {
-        Verb::Commit if std::mem::take(&mut is_first) => Fault::Delay(Moment::Before),
+    slow.plan(move |call: BackendCall| match call.verb {
+        BackendVerb::Commit if std::mem::take(&mut is_first) => Fault::Delay(FaultMoment::Before),
         _ => Fault::None,
     });
     answer(&other, &claims[0]).await;

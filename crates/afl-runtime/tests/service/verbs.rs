@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use afl_store::fault::{Call, Fault, Verb};
+use afl_store::fault::{BackendCall, BackendVerb, Fault};
 
 use crate::ask::Trouble;
 use crate::scene::Scene;
@@ -145,10 +145,10 @@ impl Scene {
 }
 
 /// Fails the call of this number, of those that write or of all.
-fn nth(number: u64, writes_only: bool, fault: Fault) -> impl FnMut(Call) -> Fault + Send {
+fn nth(number: u64, writes_only: bool, fault: Fault) -> impl FnMut(BackendCall) -> Fault + Send {
     let mut seen = 0;
     move |call| {
-        let counts = !writes_only || matches!(call.verb, Verb::Commit | Verb::Take);
+        let counts = !writes_only || matches!(call.verb, BackendVerb::Commit | BackendVerb::Take);
         seen += u64::from(counts);
         if counts && seen == number { fault } else { Fault::None }
     }

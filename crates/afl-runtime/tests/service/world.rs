@@ -7,13 +7,13 @@ use afl_engine::id::{RunId, StepId};
 use afl_engine::run::{Run, RunStatus};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
-use afl_runtime::agent::{Claim, Names, Request};
+use afl_runtime::agent::{Claim, ClaimRequest, FacetFilter};
 use afl_runtime::doctor::Remedy;
 use afl_runtime::{Service, StartRequest, compile};
 use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Write};
 use afl_store::clock::{Clock, SimClock};
 use afl_store::entropy::Entropy;
-use afl_store::fault::{Call, Fault, Faulty};
+use afl_store::fault::{BackendCall, Fault, Faulty};
 use afl_store::memory::Memory;
 use afl_store::record::{Content, Key, Record, Tenant};
 use serde_json::json;
@@ -95,7 +95,7 @@ impl World {
     }
 
     /// A world whose store fails as told; [`World::restarted`] gives one over the same memory that does not.
-    pub(crate) fn with_faults(faults: impl FnMut(Call) -> Fault + Send + 'static) -> Self {
+    pub(crate) fn with_faults(faults: impl FnMut(BackendCall) -> Fault + Send + 'static) -> Self {
         let clock = SimClock::new(Millis(1_800_000_000_000));
         let memory = Arc::new(Memory::new(Clock::Simulated(clock.clone())));
         Self::over(clock, memory, faults)
@@ -113,7 +113,11 @@ impl World {
         Self::over(self.clock.clone(), self.memory.clone(), |_| Fault::None)
     }
 
-    fn over(clock: SimClock, memory: Arc<Memory>, plan: impl FnMut(Call) -> Fault + Send + 'static) -> Self {
+    fn over(
+        clock: SimClock,
+        memory: Arc<Memory>,
+        plan: impl FnMut(BackendCall) -> Fault + Send + 'static,
+    ) -> Self {
         let inner: Arc<dyn Backend> = memory.clone();
         let faulty = Arc::new(Faulty::new(inner, plan));
         let backend: Arc<dyn Backend> = faulty.clone();
@@ -133,7 +137,7 @@ impl World {
     }
 
     pub(crate) async fn claim(&self, max: usize) -> Vec<Claim> {
-        let request = Request { max, ..Request::new(Names::All, "agent") };
+        let request = ClaimRequest { max, ..ClaimRequest::new(FacetFilter::All, "agent") };
         self.service.claim(&request).await.unwrap()
     }
 

@@ -8,8 +8,8 @@ use afl_engine::event::EventError;
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 use afl_runtime::Service;
-use afl_store::queue::{Claim, Names, Refusal, Request, Settled};
-use afl_store::seed::Seeded;
+use afl_store::queue::{Claim, ClaimRequest, FacetFilter, Refusal, SettleResult};
+use afl_store::seed::SeededRng;
 use serde_json::json;
 
 use crate::executor::turn;
@@ -33,7 +33,7 @@ pub(crate) struct Log {
 pub(crate) struct Agent {
     pub(crate) service: Service,
     pub(crate) log: Rc<RefCell<Log>>,
-    pub(crate) rng: Rc<RefCell<Seeded>>,
+    pub(crate) rng: Rc<RefCell<SeededRng>>,
     pub(crate) name: String,
     pub(crate) mood: Rc<RefCell<Mood>>,
     pub(crate) people: People,
@@ -50,7 +50,8 @@ impl Agent {
     pub(crate) async fn live(self) {
         loop {
             let max = 1 + self.below(3);
-            let request = Request { max, lease: LEASE, ..Request::new(Names::All, &self.name) };
+            let request =
+                ClaimRequest { max, lease: LEASE, ..ClaimRequest::new(FacetFilter::All, &self.name) };
             if let Ok(claims) = self.service.claim(&request).await {
                 for claim in claims {
                     self.work(claim).await;
@@ -98,8 +99,8 @@ impl Agent {
                 self.service.complete(&claim.ticket, &out(answer(by))).await
             };
             match settled {
-                Ok(Settled::Arrived(_) | Settled::Again { .. }) if !counts => return,
-                Ok(Settled::Arrived(_) | Settled::Again { .. }) => {
+                Ok(SettleResult::Arrived(_) | SettleResult::Again { .. }) if !counts => return,
+                Ok(SettleResult::Arrived(_) | SettleResult::Again { .. }) => {
                     *self.log.borrow_mut().accepted.entry(key.to_owned()).or_default() += 1;
                     return;
                 }
@@ -108,7 +109,7 @@ impl Agent {
                     self.log.borrow_mut().unknown += 1;
                     turn().await;
                 }
-                Ok(Settled::Repeated) | Err(_) => return,
+                Ok(SettleResult::Repeated) | Err(_) => return,
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use afl_store::seed::Seeded;
+use afl_store::seed::SeededRng;
 
 pub(crate) type Actor = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -33,7 +33,7 @@ impl Executor {
     }
 
     /// Gives one actor a turn; says where one is missing after it.
-    pub(crate) fn step(&mut self, rng: &mut Seeded) -> Option<usize> {
+    pub(crate) fn step(&mut self, rng: &mut SeededRng) -> Option<usize> {
         let place = rng.below(self.actors.len());
         let actor = self.actors[place].as_mut()?;
         let mut context = Context::from_waker(Waker::noop());

@@ -9,7 +9,7 @@ use afl_engine::value::Value;
 use afl_runtime::doctor::{Finding, Promise, Remedy};
 use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Scan, Write};
 use afl_store::record::{Content, Key};
-use afl_store::seed::Seeded;
+use afl_store::seed::SeededRng;
 
 use crate::agent::Mood;
 use crate::executor::{Executor, alone};
@@ -55,7 +55,7 @@ impl World {
             limit: usize::MAX,
         };
         let mut records = alone(self.memory.scan(&scan)).expect("memory does not fail");
-        let record = records.swap_remove(Seeded::new(self.seed).below(records.len()));
+        let record = records.swap_remove(SeededRng::new(self.seed).below(records.len()));
         let mut hurt = record.content.clone();
         let middle = hurt.body.len() / 2;
         hurt.body[middle] ^= 1;
@@ -82,7 +82,7 @@ impl World {
         for place in [0, DRIVERS] {
             actors.put(place, quiet.actor(place, &undisturbed));
         }
-        let mut rng = Seeded::new(self.seed);
+        let mut rng = SeededRng::new(self.seed);
         while !quiet.is_over(&undisturbed) {
             actors.step(&mut rng);
             // A retry may have to wait.

@@ -7,7 +7,7 @@ use afl_engine::attribute::Held;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::value::Value;
 use afl_runtime::{Again, Answered, Error, Service, StepView, Verdict};
-use afl_store::seed::Seeded;
+use afl_store::seed::SeededRng;
 use serde_json::json;
 
 use crate::agent::{Log, Mood};
@@ -18,7 +18,7 @@ use crate::world::People;
 pub(crate) struct Operator {
     pub(crate) service: Service,
     pub(crate) run: RunId,
-    pub(crate) rng: Seeded,
+    pub(crate) rng: SeededRng,
     pub(crate) log: Rc<RefCell<Log>>,
     pub(crate) mood: Rc<RefCell<Mood>>,
     pub(crate) people: People,

@@ -13,10 +13,10 @@ use afl_runtime::doctor::Remedy;
 use afl_runtime::{Rounds, Service, StartRequest};
 use afl_store::clock::{Clock, SimClock};
 use afl_store::entropy::Entropy;
-use afl_store::fault::{Fault, Faulty, Moment};
+use afl_store::fault::{Fault, FaultMoment, Faulty};
 use afl_store::memory::Memory;
 use afl_store::record::Tenant;
-use afl_store::seed::Seeded;
+use afl_store::seed::SeededRng;
 use serde_json::json;
 
 use crate::agent::{Agent, LEASE, Log, Mood};
@@ -52,7 +52,7 @@ pub(crate) enum People {
 pub(crate) struct World {
     pub(crate) seed: u64,
     pub(crate) people: People,
-    rng: Seeded,
+    rng: SeededRng,
     pub(crate) clock: SimClock,
     pub(crate) memory: Arc<Memory>,
     /// What the doctor saw last.
@@ -62,7 +62,7 @@ pub(crate) struct World {
     store: Arc<Faulty>,
     executor: Executor,
     pub(crate) log: Rc<RefCell<Log>>,
-    agents_rng: Rc<RefCell<Seeded>>,
+    agents_rng: Rc<RefCell<SeededRng>>,
     pub(crate) mood: Rc<RefCell<Mood>>,
     pub(crate) expected: Expected,
     pub(crate) source: afl_lang::program::Program,
@@ -93,7 +93,7 @@ impl World {
         Self {
             seed,
             people,
-            rng: Seeded::new(seed),
+            rng: SeededRng::new(seed),
             clock,
             bare: Service::with_entropy(memory.clone(), tenant(), Entropy::seeded(1)),
             memory,
@@ -101,7 +101,7 @@ impl World {
             store: Arc::new(store),
             executor: Executor::default(),
             log: Rc::default(),
-            agents_rng: Rc::new(RefCell::new(Seeded::new(seed ^ 0xa6e7))),
+            agents_rng: Rc::new(RefCell::new(SeededRng::new(seed ^ 0xa6e7))),
             mood: Rc::new(RefCell::new(Mood::Bad)),
             expected: oracle(program, INPUT),
             text,
@@ -177,7 +177,7 @@ impl World {
             let operator = Operator {
                 service,
                 run: run.clone(),
-                rng: Seeded::new(self.seed ^ 0x0bed),
+                rng: SeededRng::new(self.seed ^ 0x0bed),
                 log: self.log.clone(),
                 mood: self.mood.clone(),
                 people: self.people,
@@ -201,7 +201,7 @@ impl World {
     }
 
     fn break_things(&self) {
-        let mut rng = Seeded::new(self.seed ^ 0xfa17);
+        let mut rng = SeededRng::new(self.seed ^ 0xfa17);
         self.store.plan(move |_| match rng.below(100) {
             0 => Fault::ErrorBefore,
             1 => Fault::ErrorAfter,
@@ -209,16 +209,16 @@ impl World {
             3 => Fault::StaleScan,
             4 if rng.below(4) == 0 => Fault::Full,
             5 if rng.below(4) == 0 => Fault::Disconnect { calls: 5 },
-            5..55 => Fault::Delay(Moment::Before),
-            _ => Fault::Delay(Moment::After),
+            5..55 => Fault::Delay(FaultMoment::Before),
+            _ => Fault::Delay(FaultMoment::After),
         });
     }
 
     fn mend_things(&self) {
         *self.mood.borrow_mut() = Mood::Good;
-        let mut rng = Seeded::new(self.seed ^ 0x600d);
+        let mut rng = SeededRng::new(self.seed ^ 0x600d);
         self.store.plan(move |_| {
-            let moment = if rng.below(2) == 0 { Moment::Before } else { Moment::After };
+            let moment = if rng.below(2) == 0 { FaultMoment::Before } else { FaultMoment::After };
             Fault::Delay(moment)
         });
     }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::Fixture;
 use super::given::{ALL, moved, tenant};
 use crate::backend::{
-    Backend, Batch, Beside, Ceiling, Change, Choice, Durability, Expect, Mark, Order, Ranks, Scan,
-    StoreError, Take, Write,
+    AlsoRead, Backend, Batch, BucketCursor, Change, Decision, Durability, Expect, MaxInBucket, Ranks, Scan,
+    ScanOrder, StoreError, Take, Write,
 };
 use crate::clock::Clock;
 use crate::memory::Memory;
-use crate::record::{Content, Key, Place, Record, Seal, Tenant};
-use crate::seed::Seeded;
+use crate::record::{Content, Key, QueuePosition, Record, Seal, Tenant};
+use crate::seed::SeededRng;
 
 const SEEDS: u64 = 10;
 const CALLS: usize = 120;
@@ -27,7 +27,7 @@ pub async fn a_random_history_is_that_of_memory(fixture: &dyn Fixture) {
 /// Tells one history to the handles in turn. It may be called with more seeds than the list does.
 pub async fn compare(handles: &[Arc<dyn Backend>], seed: u64, calls: usize) {
     let memory = Memory::new(Clock::System).with_limits(handles[0].limits());
-    let mut history = History::new(seed);
+    let mut history = WriteHistory::new(seed);
     for call in 0..calls {
         let backend = &*handles[call % handles.len()];
         let at = format!("seed {seed}, call {call}");
@@ -78,8 +78,8 @@ fn same<T: PartialEq + Debug>(
     }
 }
 
-struct History {
-    seeded: Seeded,
+struct WriteHistory {
+    seeded: SeededRng,
     tenants: [Tenant; 2],
 }
 
@@ -89,11 +89,11 @@ const BUCKETS: [&str; 5] = ["q", "q/a", "q%", "r", "Q"];
 const PREFIXES: [&str; 7] = ["", "a", "a/", "a%", "q", "q/", "é"];
 const RANKS: [i64; 8] = [i64::MIN, -1, 0, 1, 2, 2, 2, i64::MAX];
 
-impl History {
+impl WriteHistory {
     fn new(seed: u64) -> Self {
         // The seeds share a store, so their tenants differ.
         let tenants = ["x", "y"].map(|name| tenant(&format!("{name}{seed}")));
-        Self { seeded: Seeded::new(seed), tenants }
+        Self { seeded: SeededRng::new(seed), tenants }
     }
 
     fn tenant(&mut self) -> Tenant {
@@ -130,7 +130,7 @@ impl History {
     }
 
     fn content(&mut self) -> Content {
-        let place = (self.seeded.below(4) > 0).then(|| Place {
+        let place = (self.seeded.below(4) > 0).then(|| QueuePosition {
             bucket: (*self.seeded.pick(&BUCKETS)).to_owned(),
             rank: *self.seeded.pick(&RANKS),
         });
@@ -167,8 +167,8 @@ impl History {
             tenant,
             bucket: (*self.seeded.pick(&BUCKETS)).to_owned(),
             ranks: self.ranks(),
-            order: *self.seeded.pick(&[Order::Ascending, Order::Descending]),
-            after: paged.then(|| Mark { rank, scope: scope.into(), id }),
+            order: *self.seeded.pick(&[ScanOrder::Ascending, ScanOrder::Descending]),
+            after: paged.then(|| BucketCursor { rank, scope: scope.into(), id }),
             limit,
         }
     }
@@ -177,18 +177,20 @@ impl History {
         let into = *self.seeded.pick(&BUCKETS);
         let (skipped, leaves) = (*self.seeded.pick(&IDS), self.seeded.below(4) == 0);
         let stops = self.seeded.below(4) == 0;
-        let mover = move |record: &Record, _| {
+        let decide = move |record: &Record, _| {
             let out = Content { place: None, ..record.content.clone() };
             match (record.key.id == *skipped, stops) {
-                (true, true) => Choice::Stop,
-                (true, false) => Choice::Leave,
-                (false, _) => Choice::Move(if leaves { out } else { moved(record, into) }),
+                (true, true) => Decision::Stop,
+                (true, false) => Decision::Leave,
+                (false, _) => Decision::Move(if leaves { out } else { moved(record, into) }),
             }
         };
         let wanted: Vec<Key> = (0..self.seeded.below(3)).map(|_| self.key()).collect();
-        let ceiling = (self.seeded.below(2) == 0)
-            .then(|| Ceiling { bucket: (*self.seeded.pick(&BUCKETS)).to_owned(), max: self.seeded.below(6) });
-        let mark = Mark {
+        let max_in_bucket = (self.seeded.below(2) == 0).then(|| MaxInBucket {
+            bucket: (*self.seeded.pick(&BUCKETS)).to_owned(),
+            max: self.seeded.below(6),
+        });
+        let mark = BucketCursor {
             rank: *self.seeded.pick(&RANKS),
             scope: (*self.seeded.pick(&SCOPES)).into(),
             id: (*self.seeded.pick(&IDS)).to_owned(),
@@ -199,10 +201,10 @@ impl History {
             ranks: self.ranks(),
             after: (self.seeded.below(3) == 0).then_some(mark),
             limit: self.seeded.below(4),
-            ceiling,
+            max_in_bucket,
             durability: self.durability(),
-            mover: Arc::new(mover),
-            beside: Beside::Keys(Arc::new(move |_| wanted.clone())),
+            decide: Arc::new(decide),
+            also_read: AlsoRead::Keys(Arc::new(move |_| wanted.clone())),
         }
     }
 
@@ -216,7 +218,7 @@ impl History {
         let in_buckets = |tenant: &Tenant| {
             BUCKETS.map(|bucket| {
                 let (tenant, bucket) = (tenant.clone(), bucket.to_owned());
-                let order = Order::Descending;
+                let order = ScanOrder::Descending;
                 Scan::Bucket { tenant, bucket, ranks: Ranks::All, order, after: None, limit: ALL }
             })
         };

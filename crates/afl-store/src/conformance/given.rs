@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use crate::backend::{
-    Backend, Batch, Beside, Change, Choice, Durability, Expect, Order, Ranks, Scan, StoreError, Take, Write,
+    AlsoRead, Backend, Batch, Change, Decision, Durability, Expect, Ranks, Scan, ScanOrder, StoreError, Take,
+    Write,
 };
-use crate::record::{Content, Key, Place, Record, Seal, Tenant};
+use crate::record::{Content, Key, QueuePosition, Record, Seal, Tenant};
 
 pub(super) fn tenant(name: &str) -> Tenant {
     Tenant::new(name).expect("the checks use good names")
@@ -24,7 +25,7 @@ pub(super) fn content(body: &str) -> Content {
 }
 
 pub(super) fn placed(bucket: &str, rank: i64) -> Content {
-    Content { place: Some(Place { bucket: bucket.to_owned(), rank }), ..content("{}") }
+    Content { place: Some(QueuePosition { bucket: bucket.to_owned(), rank }), ..content("{}") }
 }
 
 pub(super) fn insert(key: Key, content: Content) -> Write {
@@ -74,7 +75,7 @@ pub(super) fn bucket(name: &str) -> Scan {
         tenant: acme(),
         bucket: name.to_owned(),
         ranks: Ranks::All,
-        order: Order::Ascending,
+        order: ScanOrder::Ascending,
         after: None,
         limit: ALL,
     }
@@ -87,20 +88,20 @@ pub(super) fn take(from: &str, into: &str, limit: usize) -> Take {
         ranks: Ranks::All,
         after: None,
         limit,
-        ceiling: None,
+        max_in_bucket: None,
         durability: Durability::Relaxed,
-        mover: {
+        decide: {
             let into = into.to_owned();
-            Arc::new(move |record, _| Choice::Move(moved(record, &into)))
+            Arc::new(move |record, _| Decision::Move(moved(record, &into)))
         },
-        beside: Beside::Nothing,
+        also_read: AlsoRead::Nothing,
     }
 }
 
 /// The record in another bucket, else as it is.
 pub(super) fn moved(record: &Record, into: &str) -> Content {
     let rank = record.content.place.as_ref().map_or(0, |place| place.rank);
-    Content { place: Some(Place { bucket: into.to_owned(), rank }), ..record.content.clone() }
+    Content { place: Some(QueuePosition { bucket: into.to_owned(), rank }), ..record.content.clone() }
 }
 
 pub(super) async fn taken(store: &Arc<dyn Backend>, take: Take) -> Vec<Record> {

@@ -9,7 +9,7 @@ use super::Fixture;
 use super::given::{
     batch, bucket, conflict, content, delete, insert, key, page, placed, read, take, taken, update, write,
 };
-use crate::backend::{Backend, Ceiling, StoreError, Take};
+use crate::backend::{Backend, MaxInBucket, StoreError, Take};
 
 const WRITERS: usize = 50;
 const TAKERS: usize = 16;
@@ -100,8 +100,8 @@ pub async fn a_ceiling_holds_with_many_takers(fixture: &dyn Fixture) {
     let race = race(&handles, TAKERS, |store, _| async move {
         let mut done = 0;
         loop {
-            let ceiling = Some(Ceiling { bucket: "running".to_owned(), max: MAX });
-            let found = taken(&store, Take { ceiling, ..take("ready", "running", 3) }).await;
+            let max_in_bucket = Some(MaxInBucket { bucket: "running".to_owned(), max: MAX });
+            let found = taken(&store, Take { max_in_bucket, ..take("ready", "running", 3) }).await;
             let running = page(&store, &bucket("running")).await.len();
             assert!(running <= MAX, "{running} at once");
             done += found.len();

@@ -6,7 +6,7 @@ use super::given::{
     scope, tenant, too_large, update, write,
 };
 use crate::backend::{Batch, Durability, Expect, Scan};
-use crate::record::{Content, Key, Place, Seal};
+use crate::record::{Content, Key, QueuePosition, Seal};
 
 pub async fn what_was_written_is_read(fixture: &dyn Fixture) {
     let store = fixture.open().await;
@@ -242,7 +242,8 @@ pub async fn tenants_do_not_meet(fixture: &dyn Fixture) {
     // `acme` is a prefix of the other one.
     let other = tenant("acme2");
     let there = Key { tenant: other.clone(), ..key("run", "a") };
-    let content = Content { place: Some(Place { bucket: "queue".to_owned(), rank: 0 }), ..content("theirs") };
+    let content =
+        Content { place: Some(QueuePosition { bucket: "queue".to_owned(), rank: 0 }), ..content("theirs") };
     write(&store, [insert(there.clone(), content)]).await;
 
     assert_eq!(read(&store, &key("run", "a")).await, None);

@@ -6,7 +6,7 @@ use super::Fixture;
 use super::given::{
     acme, bucket, buckets, content, delete, ids, insert, key, page, placed, scope, update, write,
 };
-use crate::backend::{Backend, Head, Mark, Order, Ranks, Scan};
+use crate::backend::{Backend, BucketCursor, Head, Ranks, Scan, ScanOrder};
 use crate::record::Record;
 
 pub async fn a_scope_is_read_in_the_order_of_bytes(fixture: &dyn Fixture) {
@@ -77,8 +77,8 @@ pub async fn a_bucket_is_read_in_pages_both_ways(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     fill(&store).await;
     for limit in 1..=FILLED.len() {
-        assert_eq!(all_pages(&store, Order::Ascending, limit).await, FILLED);
-        let mut backwards = all_pages(&store, Order::Descending, limit).await;
+        assert_eq!(all_pages(&store, ScanOrder::Ascending, limit).await, FILLED);
+        let mut backwards = all_pages(&store, ScanOrder::Descending, limit).await;
         backwards.reverse();
         assert_eq!(backwards, FILLED);
     }
@@ -90,12 +90,12 @@ pub async fn a_bucket_is_read_up_to_a_rank(fixture: &dyn Fixture) {
     for highest in -3..4 {
         let expected: Vec<_> = FILLED.iter().copied().filter(|(rank, ..)| *rank <= highest).collect();
         let ranks = Ranks::UpTo(highest);
-        let found = page(&store, &bucket_page(ranks, Order::Ascending, None, 9)).await;
+        let found = page(&store, &bucket_page(ranks, ScanOrder::Ascending, None, 9)).await;
         assert_eq!(places(&found), expected);
-        let found = page(&store, &bucket_page(ranks, Order::Descending, None, 2)).await;
+        let found = page(&store, &bucket_page(ranks, ScanOrder::Descending, None, 2)).await;
         assert_eq!(places(&found), expected.iter().rev().take(2).copied().collect::<Vec<_>>());
         let after = Some(mark(-2, "a", "a"));
-        let found = page(&store, &bucket_page(ranks, Order::Ascending, after, 9)).await;
+        let found = page(&store, &bucket_page(ranks, ScanOrder::Ascending, after, 9)).await;
         assert_eq!(places(&found), expected.iter().skip(1).copied().collect::<Vec<_>>());
     }
 }
@@ -105,9 +105,9 @@ pub async fn a_mark_need_not_be_there_any_more(fixture: &dyn Fixture) {
     fill(&store).await;
     write(&store, [delete(key("a", "b"), 1)]).await;
     let after = Some(mark(1, "a", "b"));
-    let found = page(&store, &bucket_page(Ranks::All, Order::Ascending, after.clone(), 2)).await;
+    let found = page(&store, &bucket_page(Ranks::All, ScanOrder::Ascending, after.clone(), 2)).await;
     assert_eq!(places(&found), [FILLED[3], FILLED[4]]);
-    let found = page(&store, &bucket_page(Ranks::All, Order::Descending, after, 2)).await;
+    let found = page(&store, &bucket_page(Ranks::All, ScanOrder::Descending, after, 2)).await;
     assert_eq!(places(&found), [FILLED[1], FILLED[0]]);
 }
 
@@ -159,7 +159,7 @@ pub async fn nothing_is_asked_for_and_given(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     fill(&store).await;
     assert!(page(&store, &scope_page("", None, 0)).await.is_empty());
-    assert!(page(&store, &bucket_page(Ranks::All, Order::Descending, None, 0)).await.is_empty());
+    assert!(page(&store, &bucket_page(Ranks::All, ScanOrder::Descending, None, 0)).await.is_empty());
     assert!(page(&store, &bucket("no such bucket")).await.is_empty());
     assert!(page(&store, &scope("no such scope", "")).await.is_empty());
 }
@@ -181,7 +181,7 @@ fn places(records: &[Record]) -> Vec<(i64, &str, &str)> {
 
 async fn all_pages(
     store: &Arc<dyn Backend>,
-    order: Order,
+    order: ScanOrder,
     limit: usize,
 ) -> Vec<(i64, &'static str, &'static str)> {
     let mut seen = Vec::new();
@@ -214,10 +214,10 @@ pub async fn scopes_are_listed_by_name(fixture: &dyn Fixture) {
     assert_eq!(scopes("", 2).await, ["@x", "b"]);
 }
 
-fn bucket_page(ranks: Ranks, order: Order, after: Option<Mark>, limit: usize) -> Scan {
+fn bucket_page(ranks: Ranks, order: ScanOrder, after: Option<BucketCursor>, limit: usize) -> Scan {
     Scan::Bucket { tenant: acme(), bucket: "queue".to_owned(), ranks, order, after, limit }
 }
 
-fn mark(rank: i64, scope: &str, id: &str) -> Mark {
-    Mark { rank, scope: scope.into(), id: id.to_owned() }
+fn mark(rank: i64, scope: &str, id: &str) -> BucketCursor {
+    BucketCursor { rank, scope: scope.into(), id: id.to_owned() }
 }

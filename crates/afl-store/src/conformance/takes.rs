@@ -7,7 +7,9 @@ use super::given::{
     acme, batch, bucket, buckets, conflict, content, delete, ids, insert, key, moved, page, placed, read,
     take, taken, too_large, update, write,
 };
-use crate::backend::{Backend, Beside, Ceiling, Choice, Durability, Mark, Ranks, TAKE_LOOKS, Take, Taken};
+use crate::backend::{
+    AlsoRead, Backend, BucketCursor, Decision, Durability, MaxInBucket, Ranks, TAKE_LOOKS, Take, TakeResult,
+};
 use crate::record::Content;
 
 pub async fn the_lowest_rank_is_taken_first(fixture: &dyn Fixture) {
@@ -44,10 +46,10 @@ pub async fn what_the_mover_leaves_is_skipped(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     fill(&store, 6).await;
     let even = |id: &str| id.ends_with(['0', '2', '4']);
-    let mover = Arc::new(move |record: &crate::record::Record, _| {
+    let decide = Arc::new(move |record: &crate::record::Record, _| {
         even(&record.key.id).then(|| moved(record, "running")).into()
     });
-    let found = taken(&store, Take { mover, ..take("ready", "running", 2) }).await;
+    let found = taken(&store, Take { decide, ..take("ready", "running", 2) }).await;
     assert_eq!(ids(&found), ["0000", "0002"]);
     let left = page(&store, &bucket("ready")).await;
     assert_eq!(ids(&left), ["0001", "0003", "0004", "0005"]);
@@ -57,12 +59,12 @@ pub async fn what_the_mover_leaves_is_skipped(fixture: &dyn Fixture) {
 pub async fn a_mover_may_stop(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     fill(&store, 4).await;
-    let mover = Arc::new(|record: &crate::record::Record, _| match record.key.id.as_str() {
-        "0000" => Choice::Leave,
-        "0002" => Choice::Stop,
-        _ => Choice::Move(moved(record, "running")),
+    let decide = Arc::new(|record: &crate::record::Record, _| match record.key.id.as_str() {
+        "0000" => Decision::Leave,
+        "0002" => Decision::Stop,
+        _ => Decision::Move(moved(record, "running")),
     });
-    let found = taken(&store, Take { mover, ..take("ready", "running", 9) }).await;
+    let found = taken(&store, Take { decide, ..take("ready", "running", 9) }).await;
     assert_eq!(ids(&found), ["0001"]);
     assert_eq!(ids(&page(&store, &bucket("ready")).await), ["0000", "0002", "0003"]);
 }
@@ -73,19 +75,19 @@ pub async fn what_is_wanted_beside_is_read_in_the_same_go(fixture: &dyn Fixture)
     write(&store, [insert(key("run", "e/0001"), content("1")), insert(key("other", "e"), content("2"))])
         .await;
     let wanted = |moved: &[crate::record::Record]| {
-        let beside = moved.iter().map(|record| key("run", &format!("e/{}", record.key.id)));
-        beside.chain([key("other", "e"), moved[0].key.clone()]).collect::<Vec<_>>()
+        let also_read = moved.iter().map(|record| key("run", &format!("e/{}", record.key.id)));
+        also_read.chain([key("other", "e"), moved[0].key.clone()]).collect::<Vec<_>>()
     };
-    let beside = || Beside::Keys(Arc::new(wanted));
-    let found = store.take(Take { beside: beside(), ..take("ready", "running", 2) }).await;
-    let Taken { moved: records, beside: found, .. } = found.expect("nothing stands against the take");
+    let also_read = || AlsoRead::Keys(Arc::new(wanted));
+    let found = store.take(Take { also_read: also_read(), ..take("ready", "running", 2) }).await;
+    let TakeResult { moved: records, also_read: found, .. } = found.expect("nothing stands against the take");
     assert_eq!(ids(&records), ["0000", "0001"]);
     let bodies: Vec<_> = found.iter().map(|found| Some(found.as_ref()?.content.clone())).collect();
     // The last is as the take left it.
     let last = records[0].content.clone();
     assert_eq!(bodies, [None, Some(content("1")), Some(content("2")), Some(last)]);
-    let none = Take { beside: beside(), ..take("no such bucket", "running", 2) };
-    assert_eq!(store.take(none).await.expect("the store answers"), Taken::default());
+    let none = Take { also_read: also_read(), ..take("no such bucket", "running", 2) };
+    assert_eq!(store.take(none).await.expect("the store answers"), TakeResult::default());
 }
 
 pub async fn a_take_stops_at_its_highest_rank(fixture: &dyn Fixture) {
@@ -100,12 +102,12 @@ pub async fn a_take_stops_at_its_highest_rank(fixture: &dyn Fixture) {
 pub async fn a_take_may_move_to_another_rank(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     fill(&store, 3).await;
-    let mover = Arc::new(|_: &crate::record::Record, _| Choice::Move(placed("ready", 9)));
-    let found = taken(&store, Take { mover, ..take("ready", "ready", 1) }).await;
+    let decide = Arc::new(|_: &crate::record::Record, _| Decision::Move(placed("ready", 9)));
+    let found = taken(&store, Take { decide, ..take("ready", "ready", 1) }).await;
     assert_eq!(ids(&found), ["0000"]);
     assert_eq!(ids(&page(&store, &bucket("ready")).await), ["0001", "0002", "0000"]);
-    let mover = Arc::new(|_: &crate::record::Record, _| Choice::Move(content("done")));
-    let found = taken(&store, Take { mover, ..take("ready", "ready", 2) }).await;
+    let decide = Arc::new(|_: &crate::record::Record, _| Decision::Move(content("done")));
+    let found = taken(&store, Take { decide, ..take("ready", "ready", 2) }).await;
     assert_eq!(ids(&found), ["0001", "0002"]);
     assert_eq!(ids(&page(&store, &bucket("ready")).await), ["0000"]);
 }
@@ -114,8 +116,8 @@ pub async fn a_take_keeps_below_its_ceiling(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     fill(&store, 9).await;
     let up_to = |max| {
-        let ceiling = Some(Ceiling { bucket: "running".to_owned(), max });
-        Take { ceiling, ..take("ready", "running", 3) }
+        let max_in_bucket = Some(MaxInBucket { bucket: "running".to_owned(), max });
+        Take { max_in_bucket, ..take("ready", "running", 3) }
     };
     assert!(taken(&store, up_to(0)).await.is_empty());
     assert_eq!(taken(&store, up_to(5)).await.len(), 3);
@@ -129,20 +131,27 @@ pub async fn a_take_keeps_below_its_ceiling(fixture: &dyn Fixture) {
 pub async fn a_ceiling_may_be_the_bucket_of_the_take(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     fill(&store, 3).await;
-    let ceiling = |max| Some(Ceiling { bucket: "ready".to_owned(), max });
-    assert!(taken(&store, Take { ceiling: ceiling(3), ..take("ready", "running", 9) }).await.is_empty());
-    assert_eq!(taken(&store, Take { ceiling: ceiling(5), ..take("ready", "running", 9) }).await.len(), 2);
+    let max_in_bucket = |max| Some(MaxInBucket { bucket: "ready".to_owned(), max });
+    assert!(
+        taken(&store, Take { max_in_bucket: max_in_bucket(3), ..take("ready", "running", 9) })
+            .await
+            .is_empty()
+    );
+    assert_eq!(
+        taken(&store, Take { max_in_bucket: max_in_bucket(5), ..take("ready", "running", 9) }).await.len(),
+        2
+    );
 }
 
 pub async fn a_take_gives_up_after_its_looks(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     fill(&store, TAKE_LOOKS + 1).await;
     let last = format!("{TAKE_LOOKS:04}");
-    let mover = Arc::new(move |record: &crate::record::Record, _| {
+    let decide = Arc::new(move |record: &crate::record::Record, _| {
         (record.key.id == last).then(|| moved(record, "running")).into()
     });
-    let find = Take { mover, ..take("ready", "running", 1) };
-    let Taken { moved, gave_up_at, .. } = store.take(find.clone()).await.expect("the store answers");
+    let find = Take { decide, ..take("ready", "running", 1) };
+    let TakeResult { moved, gave_up_at, .. } = store.take(find.clone()).await.expect("the store answers");
     assert!(moved.is_empty());
     let at = gave_up_at.expect("the last one was not looked at");
     assert_eq!((at.rank, at.id.as_str()), (0, format!("{:04}", TAKE_LOOKS - 1).as_str()));
@@ -158,10 +167,10 @@ pub async fn a_take_begins_behind_a_record(fixture: &dyn Fixture) {
         let ranks = Ranks::UpTo(highest);
         Take { after: Some(after), ranks, ..take("ready", "ready", 9) }
     };
-    let mark = |rank, id: &str| Mark { rank, scope: "run".into(), id: id.to_owned() };
+    let mark = |rank, id: &str| BucketCursor { rank, scope: "run".into(), id: id.to_owned() };
     for (after, highest, expected) in [
-        (Mark::before(i64::MIN), i64::MAX, &["a", "b", "c", "d"][..]),
-        (Mark::before(2), i64::MAX, &["b", "c", "d"]),
+        (BucketCursor::before(i64::MIN), i64::MAX, &["a", "b", "c", "d"][..]),
+        (BucketCursor::before(2), i64::MAX, &["b", "c", "d"]),
         (mark(2, "b"), i64::MAX, &["c", "d"]),
         (mark(2, "b"), 2, &["c"]),
         (mark(2, "x"), 2, &[]),
@@ -175,12 +184,12 @@ pub async fn a_take_that_grows_a_body_too_much_moves_nothing(fixture: &dyn Fixtu
     let store = fixture.open().await;
     fill(&store, 2).await;
     let large = vec![b'x'; store.limits().body_bytes + 1];
-    let mover = Arc::new(move |record: &crate::record::Record, _| {
+    let decide = Arc::new(move |record: &crate::record::Record, _| {
         let grows = record.key.id.ends_with('1');
         let body = if grows { large.clone() } else { b"{}".to_vec() };
-        Choice::Move(Content { body, ..moved(record, "running") })
+        Decision::Move(Content { body, ..moved(record, "running") })
     });
-    too_large(&store.take(Take { mover, ..take("ready", "running", 2) }).await);
+    too_large(&store.take(Take { decide, ..take("ready", "running", 2) }).await);
     assert_eq!(page(&store, &bucket("ready")).await.len(), 2);
     assert_eq!(taken(&store, take("ready", "running", 2)).await.len(), 2);
 }
@@ -189,11 +198,11 @@ pub async fn the_mover_sees_the_clock_of_the_store(fixture: &dyn Fixture) {
     const SKEW_MS: i64 = 1_000;
     let store = fixture.open().await;
     fill(&store, 1).await;
-    let mover = Arc::new(|record: &crate::record::Record, now: crate::Millis| {
-        Choice::Move(Content { body: now.0.to_string().into_bytes(), ..moved(record, "running") })
+    let decide = Arc::new(|record: &crate::record::Record, now: crate::Millis| {
+        Decision::Move(Content { body: now.0.to_string().into_bytes(), ..moved(record, "running") })
     });
     let before = store.now().await.expect("the store answers");
-    let found = taken(&store, Take { mover, ..take("ready", "running", 1) }).await;
+    let found = taken(&store, Take { decide, ..take("ready", "running", 1) }).await;
     let after = store.now().await.expect("the store answers");
     let seen: i64 = String::from_utf8_lossy(&found[0].content.body).parse().expect("the mover wrote a time");
     assert!((before.0 - SKEW_MS..=after.0 + SKEW_MS).contains(&seen), "{before:?} {seen} {after:?}");

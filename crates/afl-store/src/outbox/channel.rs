@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::message::Topic;
-use crate::collection::Item;
+use crate::collection::CollectionItem;
 
 /// Each commit that ends something holds a message for each channel, and has room for so many.
 pub const MAX_CHANNELS: usize = 16;
@@ -17,7 +17,7 @@ const MAX_NAME_CHARS: usize = 64;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Channel {
-    pub to: Target,
+    pub to: ChannelTarget,
     /// Patterns over the names of [`Topic`]s.
     pub topics: Vec<String>,
     /// Patterns over the facets of tasks and the workflows of runs; none admit all.
@@ -37,7 +37,7 @@ pub struct Channel {
 /// Where messages go.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub enum Target {
+pub enum ChannelTarget {
     /// Nowhere: whoever wants them reads them here.
     Feed,
     /// Agents post them there.
@@ -65,14 +65,14 @@ pub enum BadChannel {
 
 /// A channel ready to be asked whether it wants something.
 #[derive(Clone, Debug)]
-pub(super) struct Ear {
+pub(super) struct ChannelFilter {
     pub(super) channel: String,
     pub(super) opened: Millis,
     topics: Vec<Topic>,
     facets: Option<GlobSet>,
 }
 
-impl Item for Channel {
+impl CollectionItem for Channel {
     const COLLECTION: &'static str = "channels";
 
     fn rank(&self) -> i64 {
@@ -87,10 +87,10 @@ impl Channel {
         if !(1..=MAX_NAME_CHARS).contains(&name.len()) || !name.chars().all(plain) {
             return Err(BadChannel::Name { name: name.to_owned() });
         }
-        self.ear(name).map(drop)
+        self.filter(name).map(drop)
     }
 
-    pub(super) fn ear(&self, name: &str) -> Result<Ear, BadChannel> {
+    pub(super) fn filter(&self, name: &str) -> Result<ChannelFilter, BadChannel> {
         let mut topics = Vec::new();
         for pattern in &self.topics {
             let glob = glob(pattern)?.compile_matcher();
@@ -104,11 +104,11 @@ impl Channel {
             [] => None,
             patterns => Some(globs(patterns)?),
         };
-        Ok(Ear { channel: name.to_owned(), opened: self.created, topics, facets })
+        Ok(ChannelFilter { channel: name.to_owned(), opened: self.created, topics, facets })
     }
 }
 
-impl Ear {
+impl ChannelFilter {
     pub(super) fn wants(&self, topic: Topic, facet: &str) -> bool {
         self.topics.contains(&topic) && self.facets.as_ref().is_none_or(|facets| facets.is_match(facet))
     }
@@ -137,7 +137,7 @@ fn topics() -> String {
 const FEED: &str = "feed";
 const SCHEMES: [&str; 2] = ["https://", "http://"];
 
-impl FromStr for Target {
+impl FromStr for ChannelTarget {
     type Err = BadChannel;
 
     fn from_str(text: &str) -> Result<Self, BadChannel> {
@@ -171,7 +171,7 @@ pub enum BadUrl {
     Userinfo,
 }
 
-impl TryFrom<String> for Target {
+impl TryFrom<String> for ChannelTarget {
     type Error = BadChannel;
 
     fn try_from(text: String) -> Result<Self, BadChannel> {
@@ -179,17 +179,17 @@ impl TryFrom<String> for Target {
     }
 }
 
-impl From<Target> for String {
-    fn from(target: Target) -> Self {
+impl From<ChannelTarget> for String {
+    fn from(target: ChannelTarget) -> Self {
         match target {
-            Target::Feed => FEED.to_owned(),
-            Target::Url(url) => url,
+            ChannelTarget::Feed => FEED.to_owned(),
+            ChannelTarget::Url(url) => url,
         }
     }
 }
 
 /// Without the query, which may hold what is nobody's business.
-impl fmt::Display for Target {
+impl fmt::Display for ChannelTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Feed => f.write_str(FEED),
@@ -199,7 +199,7 @@ impl fmt::Display for Target {
 }
 
 /// As little as is shown to people.
-impl fmt::Debug for Target {
+impl fmt::Debug for ChannelTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }

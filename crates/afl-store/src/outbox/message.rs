@@ -82,7 +82,7 @@ pub struct Message {
     #[serde(default)]
     pub(super) opened: Millis,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) data: Option<Data>,
+    pub(super) data: Option<MessageData>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<EventError>,
     #[serde(default)]
@@ -92,7 +92,7 @@ pub struct Message {
 /// The result, or what is dispatched.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Data {
+pub(super) enum MessageData {
     Fields(Payload),
     /// The JSON of the fields is a large value of the run: a commit that has room for it once need not have room for
     /// it once for each channel.
@@ -119,7 +119,7 @@ pub struct Delivery {
     pub is_dead: bool,
 }
 
-impl Data {
+impl MessageData {
     /// Beside what must be stored with it.
     pub(super) fn new(fields: &Payload) -> (Self, Option<Blob>) {
         let text = serde_json::to_string(fields).expect("fields have a JSON form");
@@ -196,12 +196,12 @@ impl Message {
     }
 }
 
-/// Sorts behind every step, so that a run and its last task that end in the same moment are told in this order.
+/// Sorts behind every step, so that a run and its last task that end in the same moment are published in this order.
 const RUN_ITSELF: &str = "x";
 
 /// A message as its receiver reads it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Letter {
+pub struct Envelope {
     /// The same at each delivery, for receivers that must tell a repetition.
     pub id: String,
     pub topic: Topic,
@@ -226,7 +226,7 @@ pub struct Letter {
     pub error: Option<EventError>,
 }
 
-impl Letter {
+impl Envelope {
     pub(super) fn new(id: String, message: Message, data: Option<Map<String, Value>>) -> Self {
         let Message { topic, run, step, workflow, path, facet, token, at, error, .. } = message;
         // A step has one event and one task, which are known by its name.

@@ -5,14 +5,14 @@
 //! receiver has confirmed it.
 
 mod channel;
-mod hearing;
+mod channel_cache;
 mod message;
 mod rows;
-mod standing;
+mod status;
 mod tell;
 
-pub use channel::{BadChannel, BadUrl, Channel, MAX_CHANNELS, Target, plain_url};
-pub(crate) use hearing::Hearing;
-pub use message::{Delivery, Letter, Message, Topic};
-pub use rows::{GIVEN_UP_AFTER, Hope, Outbox, Page, Row};
-pub use standing::Standing;
+pub use channel::{BadChannel, BadUrl, Channel, ChannelTarget, MAX_CHANNELS, plain_url};
+pub(crate) use channel_cache::ChannelCache;
+pub use message::{Delivery, Envelope, Message, Topic};
+pub use rows::{DeliveryFailure, GIVEN_UP_AFTER, Outbox, OutboxPage, OutboxRow};
+pub use status::ChannelStatus;

@@ -6,10 +6,10 @@ use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 
 use super::channel::Channel;
-use super::message::{Data, Delivery, Letter, Message};
-use crate::backend::{Change, Durability, Expect, Mark, Order, Ranks, Scan, StoreError, Write};
+use super::message::{Delivery, Envelope, Message, MessageData};
+use crate::backend::{BucketCursor, Change, Durability, Expect, Ranks, Scan, ScanOrder, StoreError, Write};
 use crate::collection::Collection;
-use crate::record::{Content, Key, Place, Record};
+use crate::record::{Content, Key, QueuePosition, Record};
 use crate::store::{Defect, Error, Store, bucket, opened, sealed};
 
 const SCOPE: &str = "@outbox";
@@ -31,7 +31,7 @@ pub struct Outbox(pub(super) Store);
 
 /// A message of a channel, as it was read.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Row {
+pub struct OutboxRow {
     pub channel: String,
     pub message: Message,
     key: Key,
@@ -40,22 +40,22 @@ pub struct Row {
 
 /// Messages of a channel in order of time, and where the next page begins.
 #[derive(Debug, Default)]
-pub struct Page {
-    pub rows: Vec<Row>,
+pub struct OutboxPage {
+    pub rows: Vec<OutboxRow>,
     /// What is wrong with those that cannot be read.
     pub unreadable: Vec<Error>,
-    pub next: Option<Mark>,
+    pub next: Option<BucketCursor>,
 }
 
 /// Whether a failure of delivery may pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Hope {
+pub enum DeliveryFailure {
     /// The receiver is away. The message keeps its place, so that it is the one that is tried again and its day runs
     /// out, instead of each attempt taking one that was never tried; whoever delivers makes the pause.
-    Back,
+    Unreachable,
     /// The receiver may take it another time. It is put off, and stands in nobody's way.
-    Some,
-    None,
+    Transient,
+    Permanent,
 }
 
 impl Outbox {
@@ -89,9 +89,9 @@ impl Outbox {
         &self,
         channel: &str,
         by: Millis,
-        after: Option<Mark>,
+        after: Option<BucketCursor>,
         limit: usize,
-    ) -> Result<Page, Error> {
+    ) -> Result<OutboxPage, Error> {
         let ranks = Ranks::UpTo(by.0);
         let (page, damaged) = self.page(channel, bucket::outbox(channel), ranks, after, limit).await?;
         for record in damaged {
@@ -106,15 +106,15 @@ impl Outbox {
         channel: &str,
         bucket: String,
         ranks: Ranks,
-        after: Option<Mark>,
+        after: Option<BucketCursor>,
         limit: usize,
-    ) -> Result<(Page, Vec<Record>), Error> {
+    ) -> Result<(OutboxPage, Vec<Record>), Error> {
         let tenant = self.0.tenant().clone();
-        let scan = Scan::Bucket { tenant, bucket, ranks, order: Order::Ascending, after, limit };
+        let scan = Scan::Bucket { tenant, bucket, ranks, order: ScanOrder::Ascending, after, limit };
         let records = self.0.backend().scan(&scan).await?;
-        let mut page = Page::default();
+        let mut page = OutboxPage::default();
         if records.len() == limit {
-            page.next = records.last().map(Mark::of);
+            page.next = records.last().map(BucketCursor::of);
         }
         let mut damaged = Vec::new();
         for record in records {
@@ -132,19 +132,19 @@ impl Outbox {
     }
 
     /// As its receiver reads it, with the large values of the run.
-    pub async fn letter(&self, row: &Row) -> Result<Letter, Error> {
+    pub async fn envelope(&self, row: &OutboxRow) -> Result<Envelope, Error> {
         let data = match &row.message.data {
             Some(data) => Some(self.values(&row.message.run, data).await?),
             None => None,
         };
-        Ok(Letter::new(row.key.id.clone(), row.message.clone(), data))
+        Ok(Envelope::new(row.key.id.clone(), row.message.clone(), data))
     }
 
-    async fn values(&self, run: &RunId, data: &Data) -> Result<Map<String, Value>, Error> {
+    async fn values(&self, run: &RunId, data: &MessageData) -> Result<Map<String, Value>, Error> {
         let name = || "a message".to_owned();
         let fields: Payload = match data {
-            Data::Fields(fields) => fields.clone(),
-            Data::Whole(held) => {
+            MessageData::Fields(fields) => fields.clone(),
+            MessageData::Whole(held) => {
                 let whole = self.0.value(run, held, name).await?;
                 let wrong = |error: serde_json::Error| Error::Unreadable {
                     run: run.clone(),
@@ -162,21 +162,21 @@ impl Outbox {
     }
 
     /// The receiver has it, or nobody is to have it. A power cut may bring it back, and then it is delivered again.
-    pub async fn discard(&self, row: Row) -> Result<(), Error> {
+    pub async fn discard(&self, row: OutboxRow) -> Result<(), Error> {
         let write = Write { key: row.key, expect: Expect::Version(row.version), change: Change::Delete };
         unless_overtaken(self.0.write(vec![write], Durability::Relaxed).await).map(drop)
     }
 
     /// The receiver does not have it, as far as is known.
-    pub async fn failed(&self, row: Row, error: &str, hope: Hope) -> Result<(), Error> {
+    pub async fn failed(&self, row: OutboxRow, error: &str, hope: DeliveryFailure) -> Result<(), Error> {
         let now = self.0.now().await?;
         let before = &row.message.delivery;
         let failing_since = before.failing_since.unwrap_or(now);
         let attempts = before.attempts.saturating_add(1);
-        let is_dead = hope == Hope::None || now.since(failing_since) >= GIVEN_UP_AFTER;
+        let is_dead = hope == DeliveryFailure::Permanent || now.since(failing_since) >= GIVEN_UP_AFTER;
         let not_before = match hope {
-            Hope::Back => before.not_before,
-            Hope::Some | Hope::None => Some(now.plus(backoff(attempts))),
+            DeliveryFailure::Unreachable => before.not_before,
+            DeliveryFailure::Transient | DeliveryFailure::Permanent => Some(now.plus(backoff(attempts))),
         };
         let delivery = Delivery {
             attempts,
@@ -189,7 +189,7 @@ impl Outbox {
     }
 
     /// Whoever tried could not have delivered it to anybody. That is no attempt, and people see why.
-    pub async fn noted(&self, row: Row, error: &str) -> Result<(), Error> {
+    pub async fn noted(&self, row: OutboxRow, error: &str) -> Result<(), Error> {
         let last_error = Some(shown(error));
         if row.message.delivery.last_error == last_error {
             return Ok(());
@@ -216,7 +216,12 @@ impl Outbox {
     }
 
     /// Whether nobody else was faster.
-    async fn change(&self, row: Row, delivery: Delivery, durability: Durability) -> Result<bool, Error> {
+    async fn change(
+        &self,
+        row: OutboxRow,
+        delivery: Delivery,
+        durability: Durability,
+    ) -> Result<bool, Error> {
         let message = Message { delivery, ..row.message };
         let content = content(&row.channel, &row.key, &message);
         let write =
@@ -225,7 +230,8 @@ impl Outbox {
     }
 
     async fn put_aside_unread(&self, channel: &str, record: Record) -> Result<(), Error> {
-        let place = Place { bucket: bucket::outbox_dead(channel), rank: Mark::of(&record).rank };
+        let place =
+            QueuePosition { bucket: bucket::outbox_dead(channel), rank: BucketCursor::of(&record).rank };
         let content = Content { place: Some(place), ..record.content };
         let change = Change::Put(content);
         let write = Write { key: record.key, expect: Expect::Version(record.version), change };
@@ -260,8 +266,8 @@ impl Outbox {
         }
     }
 
-    /// Deletes what waits for a channel that is gone: a process that had not heard of it may have told it something after
-    /// all. What came from `now` on may be for one that was opened meanwhile. Says whether it is gone.
+    /// Deletes the messages of a removed channel: a process with an older cache may have published to it. A message from
+    /// `now` on may belong to a new channel of that name and stays. Returns whether nothing is left.
     pub async fn sweep(&self, channel: &str, now: Millis) -> Result<bool, Error> {
         match self.channels().get(channel).await {
             Ok(None) => {}
@@ -283,14 +289,14 @@ impl Outbox {
                 tenant: self.0.tenant().clone(),
                 bucket: bucket.clone(),
                 ranks: Ranks::UpTo(now.0 - 1),
-                order: Order::Ascending,
+                order: ScanOrder::Ascending,
                 after,
                 limit: PAGE,
             };
             let records = self.0.backend().scan(&scan).await?;
             self.delete(&records).await?;
             match records.last() {
-                Some(last) if records.len() == PAGE => after = Some(Mark::of(last)),
+                Some(last) if records.len() == PAGE => after = Some(BucketCursor::of(last)),
                 Some(_) | None => return Ok(()),
             }
         }
@@ -335,13 +341,13 @@ impl Outbox {
     }
 }
 
-impl Row {
+impl OutboxRow {
     /// The same at each delivery.
     pub fn id(&self) -> &str {
         &self.key.id
     }
 
-    /// Not so when it was told to an earlier channel of the same name.
+    /// False for a message that was published to an earlier channel of the same name.
     pub fn is_for(&self, channel: &Channel) -> bool {
         self.message.opened == Millis(0) || self.message.opened >= channel.created
     }
@@ -356,18 +362,18 @@ pub(super) fn row_write(store: &Store, channel: &str, id: &str, message: &Messag
 fn content(channel: &str, key: &Key, message: &Message) -> Content {
     let Delivery { not_before, is_dead, failing_since, .. } = &message.delivery;
     let place = if *is_dead {
-        Place { bucket: bucket::outbox_dead(channel), rank: failing_since.unwrap_or(message.at).0 }
+        QueuePosition { bucket: bucket::outbox_dead(channel), rank: failing_since.unwrap_or(message.at).0 }
     } else {
-        Place { bucket: bucket::outbox(channel), rank: not_before.unwrap_or(message.at).0 }
+        QueuePosition { bucket: bucket::outbox(channel), rank: not_before.unwrap_or(message.at).0 }
     };
     let body = serde_json::to_vec(message).expect("a message has a JSON form");
     sealed(key, body, Some(place))
 }
 
-pub(super) fn decode(channel: &str, record: &Record) -> Result<Row, Error> {
+pub(super) fn decode(channel: &str, record: &Record) -> Result<OutboxRow, Error> {
     let wrong = |error: serde_json::Error| Error::unreadable(&record.key, Defect::Body(error.to_string()));
     let message = serde_json::from_slice(opened(record)?).map_err(wrong)?;
-    Ok(Row { channel: channel.to_owned(), message, key: record.key.clone(), version: record.version })
+    Ok(OutboxRow { channel: channel.to_owned(), message, key: record.key.clone(), version: record.version })
 }
 
 /// A row that has no room for its error could not be put off, and would stand in the way of all others.

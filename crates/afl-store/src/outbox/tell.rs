@@ -11,20 +11,20 @@ use afl_engine::time::Millis;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::channel::Ear;
-use super::message::{Data, Message};
+use super::channel::ChannelFilter;
+use super::message::{Message, MessageData};
 use super::rows::{Outbox, row_write};
 use crate::backend::{Durability, StoreError, Write};
 use crate::store::{Error, Store};
 
 /// What a commit has to hold beside what it tells of.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct OutboxWrites {
     pub(crate) writes: Vec<Write>,
     pub(crate) blobs: Vec<Blob>,
 }
 
-impl Told {
+impl OutboxWrites {
     pub(crate) fn is_empty(&self) -> bool {
         self.writes.is_empty()
     }
@@ -32,47 +32,51 @@ impl Told {
 
 impl Store {
     /// The messages that a task has ended, if it has. Its version is the one that the write of it spends.
-    pub(crate) async fn tell_of_end(
+    pub(crate) async fn messages_of_end(
         &self,
         task: &Stored<Task>,
         event: Option<&Event>,
         now: Millis,
-    ) -> Result<Told, Error> {
-        let mut told = Told::default();
+    ) -> Result<OutboxWrites, Error> {
+        let mut outbox = OutboxWrites::default();
         if !task.item.state.is_terminal() {
-            return Ok(told);
+            return Ok(outbox);
         }
-        let ears = self.hearing().ears(self, now).await?;
+        let filters = self.channel_cache().filters(self, now).await?;
         // Most stores have none, and then nothing is made for them.
-        if ears.is_empty() {
-            return Ok(told);
+        if filters.is_empty() {
+            return Ok(outbox);
         }
         if let Some(message) = Message::of_end(&task.item, event, now)
-            && wanted(&ears, &message).next().is_some()
+            && wanted(&filters, &message).next().is_some()
         {
             let workflow = self.workflow_of(&task.item.workflow_id).await?;
             let result = event.and_then(|event| event.result.as_ref());
             let message = Message { workflow, ..message };
-            self.tell(&mut told, &ears, &message, result, task.version);
+            self.tell(&mut outbox, &filters, &message, result, task.version);
         }
-        Ok(told)
+        Ok(outbox)
     }
 
     /// The messages of an evaluation: that the run has ended, and tasks that were ended with it or by a person.
-    pub(crate) async fn tell_of_changes(&self, changes: &Changes, now: Millis) -> Result<Told, Error> {
+    pub(crate) async fn messages_of_changes(
+        &self,
+        changes: &Changes,
+        now: Millis,
+    ) -> Result<OutboxWrites, Error> {
         let ends = changes.run().item.status.is_terminal()
             || changes.tasks().iter().any(|put| put.item.state.is_terminal());
         if !ends {
-            return Ok(Told::default());
+            return Ok(OutboxWrites::default());
         }
-        let ears = self.hearing().ears(self, now).await?;
-        Ok(self.tell_all(changes, &ears, now))
+        let filters = self.channel_cache().filters(self, now).await?;
+        Ok(self.tell_all(changes, &filters, now))
     }
 
-    fn tell_all(&self, changes: &Changes, ears: &[Ear], now: Millis) -> Told {
-        let mut told = Told::default();
-        if ears.is_empty() {
-            return told;
+    fn tell_all(&self, changes: &Changes, filters: &[ChannelFilter], now: Millis) -> OutboxWrites {
+        let mut outbox = OutboxWrites::default();
+        if filters.is_empty() {
+            return outbox;
         }
         let run = changes.run();
         let events: BTreeMap<&StepId, &Event> =
@@ -82,27 +86,34 @@ impl Store {
             if let Some(message) = Message::of_end(&task.item, event, now) {
                 let message = Message { workflow: Some(run.item.workflow.clone()), ..message };
                 let result = event.and_then(|event| event.result.as_ref());
-                self.tell(&mut told, ears, &message, result, task.version.unwrap_or(0));
+                self.tell(&mut outbox, filters, &message, result, task.version.unwrap_or(0));
             }
         }
         if let Some(message) = Message::of_run(&run.item, now) {
-            self.tell(&mut told, ears, &message, outputs(changes).as_ref(), run.version.unwrap_or(0));
+            self.tell(&mut outbox, filters, &message, outputs(changes).as_ref(), run.version.unwrap_or(0));
         }
-        told
+        outbox
     }
 
-    fn tell(&self, told: &mut Told, ears: &[Ear], message: &Message, data: Option<&Payload>, version: u64) {
+    fn tell(
+        &self,
+        outbox: &mut OutboxWrites,
+        filters: &[ChannelFilter],
+        message: &Message,
+        data: Option<&Payload>,
+        version: u64,
+    ) {
         let id = message.id(version);
-        let mut wanted = wanted(ears, message).peekable();
+        let mut wanted = wanted(filters, message).peekable();
         if wanted.peek().is_none() {
             return;
         }
-        let (data, blob) = data.map(Data::new).unzip();
-        told.blobs.extend(blob.flatten());
+        let (data, blob) = data.map(MessageData::new).unzip();
+        outbox.blobs.extend(blob.flatten());
         let mut message = Message { data, ..message.clone() };
-        told.writes.extend(wanted.map(|ear| {
-            message.opened = ear.opened;
-            row_write(self, &ear.channel, &id, &message)
+        outbox.writes.extend(wanted.map(|filter| {
+            message.opened = filter.opened;
+            row_write(self, &filter.channel, &id, &message)
         }));
     }
 
@@ -129,7 +140,7 @@ impl Outbox {
             return Ok(false);
         }
         let Stored { item: event, version } = event;
-        let (data, blob) = Data::new(&event.payload);
+        let (data, blob) = MessageData::new(&event.payload);
         let workflow = work.run.map(|run| run.item.workflow);
         let message = Message::of_dispatch(&task.item, self.0.now().await?);
         let message = Message { workflow, opened, data: Some(data), ..message };
@@ -154,6 +165,6 @@ fn outputs(changes: &Changes) -> Option<Payload> {
     Some(returns.map(|(name, output)| (name.clone(), output.held.clone())).collect())
 }
 
-fn wanted<'a>(ears: &'a [Ear], message: &'a Message) -> impl Iterator<Item = &'a Ear> {
-    ears.iter().filter(|ear| ear.wants(message.topic, &message.facet))
+fn wanted<'a>(filters: &'a [ChannelFilter], message: &'a Message) -> impl Iterator<Item = &'a ChannelFilter> {
+    filters.iter().filter(|filter| filter.wants(message.topic, &message.facet))
 }

@@ -13,10 +13,12 @@ use afl_engine::task::{Lease, Task, TaskKind, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 
-use super::looks::Open;
-use super::turns::{Class, Met, Stretch};
-use super::{Queue, Request, Ticket};
-use crate::backend::{Beside, Ceiling, Choice, Durability, Mark, Mover, Ranks, Take, Taken};
+use super::claim_order::{PriorityBand, TakeReport, TaskClass};
+use super::head_cache::OpenBucket;
+use super::{ClaimRequest, Queue, Ticket};
+use crate::backend::{
+    AlsoRead, BucketCursor, Decide, Decision, Durability, MaxInBucket, Ranks, Take, TakeResult,
+};
 use crate::record::{Key, Record};
 use crate::store::{Error, Stored, bucket, decode, encode, event_beside, run_record, urgency};
 
@@ -42,27 +44,27 @@ const CLASSES: usize = 8;
 impl Queue {
     /// Hands out up to `max` tasks; none when none is there. One look says where tasks wait, unless that is known or can
     /// be guessed; what comes during the claim is for the next one.
-    pub async fn claim(&self, request: &Request) -> Result<Vec<Claim>, Error> {
+    pub async fn claim(&self, request: &ClaimRequest) -> Result<Vec<Claim>, Error> {
         let mut claims = Vec::new();
         if request.max == 0 {
             return Ok(claims);
         }
-        self.turns.asks(&request.owner);
-        if let Some(bucket) = self.turns.guess(&request.owner).filter(|bucket| request.admits_bucket(bucket))
+        self.order.asks(&request.owner);
+        if let Some(bucket) = self.order.guess(&request.owner).filter(|bucket| request.admits_bucket(bucket))
         {
-            let open = Open::guessed(bucket);
+            let open = OpenBucket::guessed(bucket);
             claims = self.take(request, &open, Ranks::All, request.max).await?.claims;
             if !claims.is_empty() {
-                self.turns.guessed();
+                self.order.guessed();
                 return Ok(claims);
             }
         }
         if let Some(known) = self.known_for(request).await? {
-            self.claim_open(request, known, Sight::Known, &mut claims).await?;
+            self.claim_open(request, known, HeadsFrom::Known, &mut claims).await?;
         }
         if claims.len() < request.max {
             match self.open_for(request).await {
-                Ok(open) => self.claim_open(request, open, Sight::New, &mut claims).await?,
+                Ok(open) => self.claim_open(request, open, HeadsFrom::New, &mut claims).await?,
                 Err(error) if claims.is_empty() => return Err(error),
                 // Nobody else would do what is in hand before the end of its lease.
                 Err(_) => {}
@@ -73,43 +75,43 @@ impl Queue {
     }
 
     /// The buckets that may hold what is asked for, if that is known for all lists.
-    async fn known_for(&self, request: &Request) -> Result<Option<Vec<Open>>, Error> {
+    async fn known_for(&self, request: &ClaimRequest) -> Result<Option<Vec<OpenBucket>>, Error> {
         let now = self.store.now().await?;
         let known = request.lists.iter().map(|list| {
             let prefix = bucket::tasks(list, "");
-            Some(request.admitted(&prefix, self.turns.known(&prefix, now)?))
+            Some(request.admitted(&prefix, self.order.known(&prefix, now)?))
         });
         Ok(known.collect::<Option<Vec<_>>>().map(|known| known.concat()))
     }
 
     /// The buckets that may hold what is asked for, by a look.
-    async fn open_for(&self, request: &Request) -> Result<Vec<Open>, Error> {
+    async fn open_for(&self, request: &ClaimRequest) -> Result<Vec<OpenBucket>, Error> {
         let mut open = Vec::new();
         for list in &request.lists {
             let prefix = bucket::tasks(list, "");
-            let watch = self.turns.has_backlog(&prefix).then(|| self.store.watch(&prefix));
-            let found = self.turns.looked(&prefix, watch, self.store.heads(&prefix).await?);
+            let watch = self.order.has_backlog(&prefix).then(|| self.store.watch(&prefix));
+            let found = self.order.looked(&prefix, watch, self.store.heads(&prefix).await?);
             open.extend(request.admitted(&prefix, found));
         }
         if open.is_empty() {
-            self.turns.nothing_waits(&request.owner);
+            self.order.nothing_waits(&request.owner);
         }
         Ok(open)
     }
 
     async fn claim_open(
         &self,
-        request: &Request,
-        open: Vec<Open>,
-        sight: Sight,
+        request: &ClaimRequest,
+        open: Vec<OpenBucket>,
+        sight: HeadsFrom,
         claims: &mut Vec<Claim>,
     ) -> Result<(), Error> {
         let before = claims.len();
-        for stretch in self.turns.stretches(open) {
-            if claims.len() == request.max || (stretch.ranks == Ranks::All && claims.len() > before) {
+        for band in self.order.bands(open) {
+            if claims.len() == request.max || (band.ranks == Ranks::All && claims.len() > before) {
                 break;
             }
-            if self.claim_stretch(request, stretch, sight, claims).await?.is_break() {
+            if self.claim_band(request, band, sight, claims).await?.is_break() {
                 break;
             }
         }
@@ -118,35 +120,35 @@ impl Queue {
 
     /// Gives each bucket an equal share of what is wanted, and what one leaves to the others. A store that fails does
     /// not take back what is in hand already.
-    async fn claim_stretch(
+    async fn claim_band(
         &self,
-        request: &Request,
-        mut stretch: Stretch,
-        sight: Sight,
+        request: &ClaimRequest,
+        mut band: PriorityBand,
+        sight: HeadsFrom,
         claims: &mut Vec<Claim>,
     ) -> Result<ControlFlow<()>, Error> {
-        while !stretch.buckets.is_empty() {
+        while !band.buckets.is_empty() {
             let mut more = Vec::new();
-            let buckets = stretch.buckets.len();
-            for (nth, open) in stretch.buckets.into_iter().enumerate() {
+            let buckets = band.buckets.len();
+            for (nth, open) in band.buckets.into_iter().enumerate() {
                 let wanted = request.max - claims.len();
                 if wanted == 0 {
                     return Ok(ControlFlow::Break(()));
                 }
                 let share = wanted.div_ceil(buckets - nth);
-                let taken = match self.take(request, &open, stretch.ranks, share).await {
+                let taken = match self.take(request, &open, band.ranks, share).await {
                     Err(_) if !claims.is_empty() => return Ok(ControlFlow::Break(())),
                     taken => taken?,
                 };
                 claims.extend(taken.claims);
-                if taken.is_exhausted && sight == Sight::Known {
+                if taken.is_exhausted && sight == HeadsFrom::Known {
                     return Ok(ControlFlow::Break(()));
                 }
                 if taken.count == share {
                     more.push(open);
                 }
             }
-            stretch.buckets = more;
+            band.buckets = more;
         }
         Ok(ControlFlow::Continue(()))
     }
@@ -154,8 +156,8 @@ impl Queue {
     /// Takes tasks off the head of a bucket, and notes what that says of it.
     async fn take(
         &self,
-        request: &Request,
-        open: &Open,
+        request: &ClaimRequest,
+        open: &OpenBucket,
         ranks: Ranks,
         share: usize,
     ) -> Result<HandedOut, Error> {
@@ -163,17 +165,17 @@ impl Queue {
         match &taken {
             Ok(HandedOut { count, claims, is_exhausted }) => {
                 if *count > 0 {
-                    self.turns.took_from(&open.bucket);
+                    self.order.took_from(&open.bucket);
                 }
                 match claims.last() {
                     Some(Claim { task, .. }) if *count == share => {
-                        self.turns.filled(open, urgency(task), task.updated);
+                        self.order.filled(open, urgency(task), task.updated);
                     }
-                    Some(_) | None if *is_exhausted => self.turns.emptied(open),
+                    Some(_) | None if *is_exhausted => self.order.emptied(open),
                     Some(_) | None => {}
                 }
             }
-            Err(_) => self.turns.emptied(open),
+            Err(_) => self.order.emptied(open),
         }
         taken
     }
@@ -181,21 +183,21 @@ impl Queue {
     /// Those of one class in one go.
     async fn take_classes(
         &self,
-        request: &Request,
-        open: &Open,
+        request: &ClaimRequest,
+        open: &OpenBucket,
         ranks: Ranks,
         share: usize,
     ) -> Result<HandedOut, Error> {
         let bucket = open.bucket.as_str();
         let mut all = HandedOut::default();
-        let mut after = Mark::before(open.rank);
-        let mut class = self.turns.class(bucket);
+        let mut after = BucketCursor::before(open.rank);
+        let mut class = self.order.class(bucket);
         // Whose limit let nothing be looked at.
         let mut full = None;
         let mut classes = 0;
         while classes < CLASSES {
-            let met = Met::nothing();
-            let take = self.take_of(request, bucket, ranks, class, &met);
+            let report = TakeReport::nothing();
+            let take = self.take_of(request, bucket, ranks, class, &report);
             let take = Take { limit: share - all.count, after: Some(after.clone()), ..take };
             let taken = match self.store.backend().take(take).await {
                 Err(_) if all.count > 0 => break,
@@ -208,7 +210,7 @@ impl Queue {
                 Err(_) if !all.claims.is_empty() => break,
                 claims => all.claims.extend(claims?),
             }
-            let is_short = all.count < share && !met.has_some_for_another();
+            let is_short = all.count < share && !report.has_some_for_another();
             all.is_exhausted = is_short && class.limit.is_none();
             match gave_up_at {
                 // Behind what cannot be read; what is left to another will be free, and is not worth the way.
@@ -219,11 +221,11 @@ impl Queue {
                 Some(_) | None => {}
             }
             classes += 1;
-            class = match met.stopped_at() {
+            class = match report.stopped_at() {
                 Some(other) if all.count < share => {
-                    self.turns.met(bucket, other);
+                    self.order.report(bucket, other);
                     if full == Some(other) {
-                        self.turns.turned_away(&request.owner);
+                        self.order.turned_away(&request.owner);
                         break;
                     }
                     other
@@ -231,7 +233,7 @@ impl Queue {
                 // The first task may be of another class by now.
                 None if count == 0 && class.limit.is_some() => {
                     full = Some(class);
-                    Class::default()
+                    TaskClass::default()
                 }
                 Some(_) | None => break,
             };
@@ -240,40 +242,47 @@ impl Queue {
         Ok(all)
     }
 
-    fn take_of(&self, request: &Request, bucket: &str, ranks: Ranks, class: Class, met: &Met) -> Take {
+    fn take_of(
+        &self,
+        request: &ClaimRequest,
+        bucket: &str,
+        ranks: Ranks,
+        class: TaskClass,
+        report: &TakeReport,
+    ) -> Take {
         Take {
             tenant: self.store.tenant().clone(),
             bucket: bucket.to_owned(),
             ranks,
             after: None,
             limit: request.max,
-            ceiling: class
+            max_in_bucket: class
                 .limit
-                .map(|max| Ceiling { bucket: request.running_beside(bucket), max: max as usize }),
+                .map(|max| MaxInBucket { bucket: request.running_beside(bucket), max: max as usize }),
             durability: match class.effect {
                 // Whether the work was begun must outlive a power cut, or it would be begun twice.
                 Some(Effect::Once) => Durability::Durable,
                 Some(Effect::Idempotent | Effect::Pure) | None => Durability::Relaxed,
             },
-            mover: self.mover(request, class, met.clone()),
-            beside: Beside::Keys(Arc::new(events_and_runs)),
+            decide: self.decide(request, class, report.clone()),
+            also_read: AlsoRead::Keys(Arc::new(events_and_runs)),
         }
     }
 
-    fn mover(&self, request: &Request, class: Class, met: Met) -> Mover {
+    fn decide(&self, request: &ClaimRequest, class: TaskClass, report: TakeReport) -> Decide {
         let (owner, server, lease) = (request.owner.clone(), request.server.clone(), request.lease);
         let (entropy, names) = (self.entropy.clone(), request.names.clone());
         Arc::new(move |record, now| {
             // A damaged task is left where it is, for the doctor to find.
-            let Ok(Stored { item: task, .. }) = decode::<Task>(record) else { return Choice::Leave };
+            let Ok(Stored { item: task, .. }) = decode::<Task>(record) else { return Decision::Leave };
             if task.is_left_to_another(server.as_deref(), now) {
-                met.one_for_another();
-                return Choice::Leave;
+                report.one_for_another();
+                return Decision::Leave;
             }
-            let found = Class::of(&task);
+            let found = TaskClass::of(&task);
             if found != class {
-                met.stop_at(found);
-                return Choice::Stop;
+                report.stop_at(found);
+                return Decision::Stop;
             }
             let lease = Lease {
                 owner: owner.clone(),
@@ -282,14 +291,14 @@ impl Queue {
                 heartbeat: now,
             };
             let handler = names.handler(&task.name);
-            Choice::Move(encode(&record.key, &claimed(task, lease, &handler, now), now))
+            Decision::Move(encode(&record.key, &claimed(task, lease, &handler, now), now))
         })
     }
 
     /// Gives taken tasks their payload. Those of a run that is held or cannot be read are put aside.
-    async fn hand_out(&self, taken: Taken) -> Result<Vec<Claim>, Error> {
+    async fn hand_out(&self, taken: TakeResult) -> Result<Vec<Claim>, Error> {
         let tasks = taken.moved.iter().map(decode::<Task>).collect::<Result<Vec<_>, _>>()?;
-        let (events, runs) = taken.beside.split_at(tasks.len());
+        let (events, runs) = taken.also_read.split_at(tasks.len());
         let going = runs.iter().flatten().filter(|run| matches!(goes_on(run), Ok(true)));
         let going: BTreeSet<&str> = going.map(|run| &*run.key.scope).collect();
         let mut claims = Vec::with_capacity(tasks.len());
@@ -371,7 +380,7 @@ struct HandedOut {
 
 /// Where the buckets of a claim are known from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Sight {
+enum HeadsFrom {
     /// The first bucket with less than was wanted ends it: there is a look for what it does not know.
     Known,
     New,

@@ -9,8 +9,8 @@ use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 
 use super::claim::{claimed, goes_on};
-use super::{Claim, Queue, Request};
-use crate::backend::{Beside, Ceiling, Choice, Durability, Mark, Mover, Ranks, Take};
+use super::{Claim, ClaimRequest, Queue};
+use crate::backend::{AlsoRead, BucketCursor, Decide, Decision, Durability, MaxInBucket, Ranks, Take};
 use crate::entropy::Entropy;
 use crate::record::Key;
 use crate::store::{Error, Stored, bucket, decode, encode, event_record, place_of, run_record, task_record};
@@ -36,7 +36,12 @@ impl Asked {
 
 impl Queue {
     /// The task, if it may be handed out now to who asks. It is named, so the lists that are asked for do not matter.
-    pub async fn claim_step(&self, run: &RunId, step: &StepId, request: &Request) -> Result<Asked, Error> {
+    pub async fn claim_step(
+        &self,
+        run: &RunId,
+        step: &StepId,
+        request: &ClaimRequest,
+    ) -> Result<Asked, Error> {
         let Some(task) = self.store.task(run, step).await? else { return Ok(Asked::NotGiven) };
         let now = self.store.now().await?;
         let is_due = task.item.not_before.is_none_or(|at| at <= now);
@@ -67,7 +72,7 @@ impl Queue {
         &self,
         task: Stored<Task>,
         payload: Map<String, Value>,
-        request: &Request,
+        request: &ClaimRequest,
         now: Millis,
     ) -> Result<Asked, Error> {
         let (run, durability) = (task.item.workflow_id.clone(), durability(&task.item));
@@ -86,24 +91,24 @@ impl Queue {
         task: &Stored<Task>,
         limit: u32,
         payload: Map<String, Value>,
-        request: &Request,
+        request: &ClaimRequest,
     ) -> Result<Asked, Error> {
         let Task { workflow_id: run, step_id: step, .. } = &task.item;
         let place = place_of(&task.item).expect("a pending task has a place");
         let own = self.store.run_key(run, task_record(step));
         // Short of the task, so that few others are looked at.
         let before = own.id[..own.id.len() - 1].to_owned();
-        let ceiling = bucket::running(&task.item.task_list_name, &task.item.name);
+        let max_in_bucket = bucket::running(&task.item.task_list_name, &task.item.name);
         let take = Take {
             tenant: own.tenant.clone(),
             bucket: place.bucket,
             ranks: Ranks::UpTo(place.rank),
-            after: Some(Mark { rank: place.rank, scope: Arc::clone(&own.scope), id: before }),
+            after: Some(BucketCursor { rank: place.rank, scope: Arc::clone(&own.scope), id: before }),
             limit: 1,
-            ceiling: Some(Ceiling { bucket: ceiling, max: limit as usize }),
+            max_in_bucket: Some(MaxInBucket { bucket: max_in_bucket, max: limit as usize }),
             durability: durability(&task.item),
-            mover: self.mover_of(own, request),
-            beside: Beside::Nothing,
+            decide: self.mover_of(own, request),
+            also_read: AlsoRead::Nothing,
         };
         let taken = self.store.backend().take(take).await?;
         if let Some(moved) = taken.moved.first() {
@@ -115,19 +120,19 @@ impl Queue {
     }
 
     /// Moves this one task only.
-    fn mover_of(&self, own: Key, request: &Request) -> Mover {
+    fn mover_of(&self, own: Key, request: &ClaimRequest) -> Decide {
         let (entropy, request) = (self.entropy.clone(), request.clone());
         Arc::new(move |record, now| {
             if record.key != own {
-                return Choice::Leave;
+                return Decision::Leave;
             }
-            let Ok(Stored { item: task, .. }) = decode::<Task>(record) else { return Choice::Leave };
-            Choice::Move(encode(&record.key, &claimed_for(&request, task, &entropy, now), now))
+            let Ok(Stored { item: task, .. }) = decode::<Task>(record) else { return Decision::Leave };
+            Decision::Move(encode(&record.key, &claimed_for(&request, task, &entropy, now), now))
         })
     }
 }
 
-fn claimed_for(request: &Request, task: Task, entropy: &Entropy, now: Millis) -> Task {
+fn claimed_for(request: &ClaimRequest, task: Task, entropy: &Entropy, now: Millis) -> Task {
     let lease = Lease {
         owner: request.owner.clone(),
         secret: entropy.secret(),

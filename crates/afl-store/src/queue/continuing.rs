@@ -11,17 +11,17 @@ use afl_engine::value::{Map, Value};
 
 use super::outcome;
 use super::settle::{Basis, asked};
-use super::{CONFLICT_TRIES, Queue, Refusal, Settled};
+use super::{CONFLICT_TRIES, Queue, Refusal, SettleResult};
 
 /// What came of continuing a step.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Continued {
-    Now(Settled),
+pub enum ContinueResult {
+    Now(SettleResult),
     /// The step was past its event; nothing was written.
     Before,
 }
 
-enum Told<'a> {
+enum SettleRequest<'a> {
     Result(&'a Map<String, Value>),
     Error(&'a EventError),
     Skip,
@@ -30,7 +30,7 @@ enum Told<'a> {
 
 /// Which work of a step is meant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Meant {
+enum WorkOfStep {
     /// That of its facet's event: nobody outside knows of a script.
     Event,
     /// Whatever it waits for, as a person sees it.
@@ -44,8 +44,8 @@ impl Queue {
         step: &StepId,
         result: &Map<String, Value>,
         by: &Actor,
-    ) -> Result<Continued, Refusal> {
-        self.tell(run, step, Meant::Event, &Told::Result(result), by).await
+    ) -> Result<ContinueResult, Refusal> {
+        self.tell(run, step, WorkOfStep::Event, &SettleRequest::Result(result), by).await
     }
 
     /// Whatever retries are declared: it is the end of the step.
@@ -55,8 +55,8 @@ impl Queue {
         step: &StepId,
         error: &EventError,
         by: &Actor,
-    ) -> Result<Continued, Refusal> {
-        self.tell(run, step, Meant::Event, &Told::Error(error), by).await
+    ) -> Result<ContinueResult, Refusal> {
+        self.tell(run, step, WorkOfStep::Event, &SettleRequest::Error(error), by).await
     }
 
     /// A person's word on what a step waits for, be it an event or a script.
@@ -66,17 +66,17 @@ impl Queue {
         step: &StepId,
         outcome: Result<&Map<String, Value>, &EventError>,
         by: &Actor,
-    ) -> Result<Continued, Refusal> {
+    ) -> Result<ContinueResult, Refusal> {
         let told = match outcome {
-            Ok(result) => Told::Result(result),
-            Err(error) => Told::Error(error),
+            Ok(result) => SettleRequest::Result(result),
+            Err(error) => SettleRequest::Error(error),
         };
-        self.tell(run, step, Meant::Any, &told, by).await
+        self.tell(run, step, WorkOfStep::Any, &told, by).await
     }
 
     /// Lets a step go on without its work, which nobody has begun.
-    pub async fn skip(&self, run: &RunId, step: &StepId, by: &Actor) -> Result<Settled, Refusal> {
-        let continued = self.tell(run, step, Meant::Any, &Told::Skip, by).await?;
+    pub async fn skip(&self, run: &RunId, step: &StepId, by: &Actor) -> Result<SettleResult, Refusal> {
+        let continued = self.tell(run, step, WorkOfStep::Any, &SettleRequest::Skip, by).await?;
         self.open(run, step, continued, SKIPPED).await
     }
 
@@ -87,8 +87,8 @@ impl Queue {
         step: &StepId,
         error: &EventError,
         by: &Actor,
-    ) -> Result<Settled, Refusal> {
-        let continued = self.tell(run, step, Meant::Any, &Told::Cancel(error), by).await?;
+    ) -> Result<SettleResult, Refusal> {
+        let continued = self.tell(run, step, WorkOfStep::Any, &SettleRequest::Cancel(error), by).await?;
         self.open(run, step, continued, "canceled").await
     }
 
@@ -97,13 +97,13 @@ impl Queue {
         &self,
         run: &RunId,
         step: &StepId,
-        continued: Continued,
+        continued: ContinueResult,
         verb: &'static str,
-    ) -> Result<Settled, Refusal> {
+    ) -> Result<SettleResult, Refusal> {
         match (continued, self.store.task(run, step).await?) {
-            (Continued::Now(settled), _) => Ok(settled),
-            (Continued::Before, Some(task)) => Err(not_open(&task.item, verb)),
-            (Continued::Before, None) => Err(Refusal::Unknown { run: run.clone(), step: step.clone() }),
+            (ContinueResult::Now(settled), _) => Ok(settled),
+            (ContinueResult::Before, Some(task)) => Err(not_open(&task.item, verb)),
+            (ContinueResult::Before, None) => Err(Refusal::Unknown { run: run.clone(), step: step.clone() }),
         }
     }
 
@@ -111,10 +111,10 @@ impl Queue {
         &self,
         run: &RunId,
         step: &StepId,
-        meant: Meant,
-        told: &Told<'_>,
+        meant: WorkOfStep,
+        told: &SettleRequest<'_>,
         by: &Actor,
-    ) -> Result<Continued, Refusal> {
+    ) -> Result<ContinueResult, Refusal> {
         let unknown = || Refusal::Unknown { run: run.clone(), step: step.clone() };
         let too_early = || Refusal::TooEarly { run: run.clone(), step: step.clone() };
         for _ in 0..CONFLICT_TRIES {
@@ -123,17 +123,17 @@ impl Queue {
             let record = work.run.ok_or_else(unknown)?;
             match at.map(|step| standing(&step.item, meant)).ok_or_else(too_early)? {
                 Standing::Before => return Err(too_early()),
-                Standing::Past => return Ok(Continued::Before),
+                Standing::Past => return Ok(ContinueResult::Before),
                 Standing::There => {}
             }
             let (Some(task), Some(event)) = (work.task, work.event) else { return Err(too_early()) };
             if event.item.reception != Reception::Open {
-                return Ok(Continued::Before);
+                return Ok(ContinueResult::Before);
             }
             if record.item.control == Control::Cancel {
                 return Err(Refusal::Canceled { run: run.clone(), path: task.item.path });
             }
-            if matches!(told, Told::Skip) && task.item.state != TaskState::Pending {
+            if matches!(told, SettleRequest::Skip) && task.item.state != TaskState::Pending {
                 return Err(not_open(&task.item, SKIPPED));
             }
             let now = self.store.now().await?;
@@ -141,16 +141,18 @@ impl Queue {
             // Whoever holds the task has lost it now.
             let task = Task { lease: None, ..task.item };
             let outcome = match told {
-                Told::Result(result) => {
+                SettleRequest::Result(result) => {
                     outcome::check(&task, result)?;
                     outcome::completed(task, event.item, (*result).clone(), by, now)
                 }
-                Told::Error(error) => outcome::failed(task, event.item, (*error).clone(), by, now),
-                Told::Skip => outcome::ignored(task, event.item, by, now),
-                Told::Cancel(error) => outcome::canceled(task, event.item, (*error).clone(), by, now),
+                SettleRequest::Error(error) => outcome::failed(task, event.item, (*error).clone(), by, now),
+                SettleRequest::Skip => outcome::ignored(task, event.item, by, now),
+                SettleRequest::Cancel(error) => {
+                    outcome::canceled(task, event.item, (*error).clone(), by, now)
+                }
             };
             match self.write_outcome(outcome, basis, asked(&record.item), now).await {
-                Ok(settled) => return Ok(Continued::Now(settled)),
+                Ok(settled) => return Ok(ContinueResult::Now(settled)),
                 Err(error) if error.is_conflict() => {}
                 Err(error) => return Err(error.into()),
             }
@@ -172,13 +174,15 @@ enum Standing {
     Past,
 }
 
-fn standing(step: &Step, meant: Meant) -> Standing {
+fn standing(step: &Step, meant: WorkOfStep) -> Standing {
     let states = step.object_type.path().states();
     let place = |state| states.iter().position(|other| *other == state);
     match step.event {
         Transmission::Answered => Standing::Past,
         Transmission::Sent | Transmission::None if step.is_terminal() => Standing::Past,
-        Transmission::Sent if meant == Meant::Any || step.state == State::EventTransmit => Standing::There,
+        Transmission::Sent if meant == WorkOfStep::Any || step.state == State::EventTransmit => {
+            Standing::There
+        }
         // Its facet is no event facet.
         Transmission::None if place(step.state) > place(State::EventTransmit) => Standing::Past,
         // It is not there yet, or waits for a script: that comes before the event of its facet, and a block has none.

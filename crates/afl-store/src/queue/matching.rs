@@ -2,7 +2,7 @@
 
 /// Whose work it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Matched<'a, T> {
+pub enum HandlerMatch<'a, T> {
     /// That of the handler of this very name.
     Exact(T),
     /// That of the handler for every namespace, because no namespace has one of its own by this name.
@@ -12,17 +12,20 @@ pub enum Matched<'a, T> {
         short: &'a str,
         other: &'a str,
     },
-    Nobody,
+    Missing,
 }
 
 /// The first handler of the facet's whole name, else of its last part. One of another namespace never does the work of
 /// a namesake.
-pub fn matched<'a, T>(offers: impl IntoIterator<Item = (&'a str, T)>, facet: &str) -> Matched<'a, T> {
+pub fn match_handler<'a, T>(
+    offers: impl IntoIterator<Item = (&'a str, T)>,
+    facet: &str,
+) -> HandlerMatch<'a, T> {
     let short = last_part(facet);
     let (mut fallback, mut namesake) = (None, None);
     for (name, offer) in offers {
         if name == facet {
-            return Matched::Exact(offer);
+            return HandlerMatch::Exact(offer);
         }
         if name == short {
             fallback.get_or_insert((name, offer));
@@ -31,9 +34,9 @@ pub fn matched<'a, T>(offers: impl IntoIterator<Item = (&'a str, T)>, facet: &st
         }
     }
     match (fallback, namesake) {
-        (Some((_, offer)), None) => Matched::Short(offer),
-        (Some((short, _)), Some(other)) => Matched::Ambiguous { short, other },
-        (None, _) => Matched::Nobody,
+        (Some((_, offer)), None) => HandlerMatch::Short(offer),
+        (Some((short, _)), Some(other)) => HandlerMatch::Ambiguous { short, other },
+        (None, _) => HandlerMatch::Missing,
     }
 }
 

@@ -1,9 +1,10 @@
 //! The queue of tasks: claimed under a lease, settled once, looked after when nobody answers.
 
 mod claim;
+mod claim_order;
 mod claim_step;
 mod continuing;
-mod looks;
+mod head_cache;
 mod matching;
 mod note;
 mod outcome;
@@ -12,7 +13,6 @@ mod request;
 mod settle;
 mod sweep;
 mod system;
-mod turns;
 
 use afl_engine::id::{RunId, StepId};
 use serde::{Deserialize, Serialize};
@@ -22,21 +22,21 @@ use crate::store::Store;
 
 pub use claim::Claim;
 pub use claim_step::Asked;
-pub use continuing::Continued;
-pub use matching::{Matched, matched};
+pub use continuing::ContinueResult;
+pub use matching::{HandlerMatch, match_handler};
 pub use note::{LogLevel, LogLine, LogPage, LogStream};
 pub use refusal::Refusal;
-pub use request::{Handlers, Names, Request};
-pub use settle::Settled;
-pub use sweep::{Swept, Upkeep};
-pub use system::Order;
+pub use request::{ClaimRequest, FacetFilter, HandlerLookup};
+pub use settle::SettleResult;
+pub use sweep::{SweepReport, Upkeep};
+pub use system::SystemTaskRequest;
 
 /// One tenant's tasks.
 #[derive(Clone, Debug)]
 pub struct Queue {
     store: Store,
     entropy: Entropy,
-    turns: turns::Turns,
+    order: claim_order::ClaimOrder,
 }
 
 /// What shows that a write comes from the one who holds the task.
@@ -50,17 +50,17 @@ pub struct Ticket {
     pub secret: String,
 }
 
-/// How often a call that met another writer reads again before it gives up.
+/// How often a call that meets another writer reads again before it fails.
 const CONFLICT_TRIES: usize = 16;
 
 impl Queue {
     pub fn new(store: Store, entropy: Entropy) -> Self {
-        Self { store, entropy, turns: turns::Turns::default() }
+        Self { store, entropy, order: claim_order::ClaimOrder::default() }
     }
 
     /// Whether the last claim of this owner left tasks because as many of their facet run as their `Limit` allows.
     pub fn was_turned_away(&self, owner: &str) -> bool {
-        self.turns.was_turned_away(owner)
+        self.order.was_turned_away(owner)
     }
 }
 

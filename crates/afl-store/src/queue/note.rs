@@ -7,7 +7,7 @@ use afl_engine::value::{Map, Value};
 use afl_engine::wire_enum;
 use serde::{Deserialize, Serialize};
 
-use super::settle::{Held, Holding};
+use super::settle::{TicketCheck, TicketWork};
 use super::{CONFLICT_TRIES, Queue, Refusal, Ticket, outcome};
 use crate::backend::{Change, Durability, Expect, Scan, StoreError, Write};
 use crate::record::Key;
@@ -56,9 +56,9 @@ impl Queue {
     /// A part of the result, seen at once; the whole result comes over it.
     pub async fn update(&self, ticket: &Ticket, partial: &Map<String, Value>) -> Result<(), Refusal> {
         for _ in 0..CONFLICT_TRIES {
-            let Holding { task, event, era, .. } = match self.holding(ticket).await? {
-                Held::Now(holding) => *holding,
-                Held::Settled { path } => return Err(Refusal::LeaseLost { path }),
+            let TicketWork { task, event, era, .. } = match self.holding(ticket).await? {
+                TicketCheck::Now(holding) => *holding,
+                TicketCheck::Settled { path } => return Err(Refusal::LeaseLost { path }),
             };
             outcome::check(&task.item, partial)?;
             let now = self.store.now().await?;
@@ -87,7 +87,7 @@ impl Queue {
     pub async fn log(&self, ticket: &Ticket, number: u64, lines: Vec<LogLine>) -> Result<(), Refusal> {
         // The last lines may come after the outcome.
         match self.holding(ticket).await? {
-            Held::Now(_) | Held::Settled { .. } => {}
+            TicketCheck::Now(_) | TicketCheck::Settled { .. } => {}
         }
         let page = LogPage { token: ticket.token, number, at: self.store.now().await?, lines };
         let key = self.log_key(ticket, number);

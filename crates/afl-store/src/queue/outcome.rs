@@ -14,7 +14,7 @@ use super::Refusal;
 
 /// What to write. Without an event the task goes on.
 #[derive(Clone, Debug)]
-pub(super) struct Outcome {
+pub(super) struct TaskOutcome {
     pub(super) task: Task,
     pub(super) event: Option<Event>,
     pub(super) blobs: Vec<Blob>,
@@ -35,7 +35,7 @@ pub(super) fn completed(
     result: Map<String, Value>,
     by: &Actor,
     now: Millis,
-) -> Outcome {
+) -> TaskOutcome {
     completed_as((TaskState::Completed, Move::Completed), task, event, result, by, now)
 }
 
@@ -46,7 +46,7 @@ fn completed_as(
     result: Map<String, Value>,
     by: &Actor,
     now: Millis,
-) -> Outcome {
+) -> TaskOutcome {
     let (told, blobs) = held(result);
     let mut result = event.told_by(task.token);
     result.extend(told);
@@ -58,21 +58,21 @@ fn completed_as(
         ..event
     };
     let task = ended(task, state, now).moved(what, by, "", now);
-    Outcome { task, event: Some(event), blobs }
+    TaskOutcome { task, event: Some(event), blobs }
 }
 
 /// The end of the task, whatever retries are declared.
-pub(super) fn failed(task: Task, event: Event, error: EventError, by: &Actor, now: Millis) -> Outcome {
+pub(super) fn failed(task: Task, event: Event, error: EventError, by: &Actor, now: Millis) -> TaskOutcome {
     failed_as((TaskState::Failed, Move::Failed), task, event, error, by, now)
 }
 
 /// An operator does not want it any more.
-pub(super) fn canceled(task: Task, event: Event, error: EventError, by: &Actor, now: Millis) -> Outcome {
+pub(super) fn canceled(task: Task, event: Event, error: EventError, by: &Actor, now: Millis) -> TaskOutcome {
     failed_as((TaskState::Canceled, Move::Canceled), task, event, error, by, now)
 }
 
 /// An operator lets the step go on without the work.
-pub(super) fn ignored(task: Task, event: Event, by: &Actor, now: Millis) -> Outcome {
+pub(super) fn ignored(task: Task, event: Event, by: &Actor, now: Millis) -> TaskOutcome {
     completed_as((TaskState::Ignored, Move::Ignored), task, event, Map::new(), by, now)
 }
 
@@ -83,7 +83,7 @@ fn failed_as(
     error: EventError,
     by: &Actor,
     now: Millis,
-) -> Outcome {
+) -> TaskOutcome {
     let task = Task {
         error: Some(error.message.clone()),
         error_kind: Some(error.kind.clone()),
@@ -97,7 +97,7 @@ fn failed_as(
         reception: received(&task),
         ..event
     };
-    Outcome { task, event: Some(event), blobs: Vec::new() }
+    TaskOutcome { task, event: Some(event), blobs: Vec::new() }
 }
 
 /// The end of an attempt: the declared retries decide whether it is that of the task.
@@ -107,7 +107,7 @@ pub(super) fn attempt_failed(
     error: EventError,
     by: &Actor,
     now: Millis,
-) -> Outcome {
+) -> TaskOutcome {
     let task = Task { attempts: task.attempts + 1, ..task };
     // Whether it happened is for a person to find out, before it may happen again.
     let is_known = error.kind != UNCERTAIN;
@@ -119,11 +119,11 @@ pub(super) fn attempt_failed(
     // It is asked for anew, so silent deliveries are counted anew. The lease stays as the mark of who gave it
     // back, so that telling it twice does no harm.
     let task = Task { state: TaskState::Pending, deliveries: 0, not_before, error, updated: now, ..task };
-    Outcome { task, event: None, blobs: Vec::new() }
+    TaskOutcome { task, event: None, blobs: Vec::new() }
 }
 
 /// The holder fell silent.
-pub(super) fn silent(task: Task, event: Event, now: Millis) -> Option<Outcome> {
+pub(super) fn silent(task: Task, event: Event, now: Millis) -> Option<TaskOutcome> {
     let lease = task.lease.as_ref()?;
     let owner = lease.owner.clone();
     let timed_out = task.policy.timeout_ms.filter(|timeout| lease.heartbeat.plus(*timeout) <= now);
@@ -150,7 +150,7 @@ pub(super) fn silent(task: Task, event: Event, now: Millis) -> Option<Outcome> {
             let task = task.moved(Move::Requeued, &Actor::System, &message, now);
             let error = Some(message);
             let task = Task { state: TaskState::Pending, lease: None, error, updated: now, ..task };
-            Some(Outcome { task, event: None, blobs: Vec::new() })
+            Some(TaskOutcome { task, event: None, blobs: Vec::new() })
         }
     }
 }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use afl_engine::task::{DEFAULT_TASK_LIST, Task};
 use afl_engine::time::Millis;
 
-use super::looks::Open;
-use super::matching::{Matched, matched};
+use super::head_cache::OpenBucket;
+use super::matching::{HandlerMatch, match_handler};
 use crate::store::bucket;
 
 /// What an agent asks for.
 #[derive(Clone, Debug)]
-pub struct Request {
-    pub names: Names,
+pub struct ClaimRequest {
+    pub names: FacetFilter,
     pub lists: Vec<String>,
     /// What the agent has; tasks that need something else are left.
     pub capabilities: Vec<String>,
@@ -25,9 +25,9 @@ pub struct Request {
     pub owner: String,
 }
 
-impl Request {
+impl ClaimRequest {
     /// One task of the default list, under a lease of a minute.
-    pub fn new(names: Names, owner: &str) -> Self {
+    pub fn new(names: FacetFilter, owner: &str) -> Self {
         let lists = vec![DEFAULT_TASK_LIST.to_owned()];
         Self {
             names,
@@ -44,25 +44,25 @@ impl Request {
 /// Which facets an agent can do. A name without a dot stands for the facet of that name in every namespace, as long as
 /// no other name of the agent says the same of one namespace.
 #[derive(Clone)]
-pub enum Names {
+pub enum FacetFilter {
     All,
     Only(Vec<String>),
     /// Those for which the function has a handler, by their whole names. What it says of the handler is noted with each
     /// claim; it may be nothing.
-    Which(Handlers),
+    Which(HandlerLookup),
 }
 
 /// What can be said of the handler of a facet; nothing where there is none.
-pub type Handlers = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+pub type HandlerLookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-impl Request {
+impl ClaimRequest {
     pub(super) fn admits_bucket(&self, bucket: &str) -> bool {
         let end = |list: &String| bucket.strip_prefix(&bucket::tasks(list, ""));
         self.lists.iter().filter_map(end).any(|end| self.admits(end))
     }
 
     /// Those of the buckets with this prefix whose tasks are asked for.
-    pub(super) fn admitted(&self, prefix: &str, open: Vec<Open>) -> Vec<Open> {
+    pub(super) fn admitted(&self, prefix: &str, open: Vec<OpenBucket>) -> Vec<OpenBucket> {
         open.into_iter().filter(|open| self.admits(&open.bucket[prefix.len()..])).collect()
     }
 
@@ -94,14 +94,16 @@ impl Request {
     }
 }
 
-impl Names {
+impl FacetFilter {
     fn admit(&self, name: &str) -> bool {
         match self {
             Self::All => true,
-            Self::Only(names) => match matched(names.iter().map(|offered| (offered.as_str(), ())), name) {
-                Matched::Exact(()) | Matched::Short(()) => true,
-                Matched::Ambiguous { .. } | Matched::Nobody => false,
-            },
+            Self::Only(names) => {
+                match match_handler(names.iter().map(|offered| (offered.as_str(), ())), name) {
+                    HandlerMatch::Exact(()) | HandlerMatch::Short(()) => true,
+                    HandlerMatch::Ambiguous { .. } | HandlerMatch::Missing => false,
+                }
+            }
             Self::Which(handler) => handler(name).is_some(),
         }
     }
@@ -116,7 +118,7 @@ impl Names {
     }
 }
 
-impl fmt::Debug for Names {
+impl fmt::Debug for FacetFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::All => f.write_str("All"),

@@ -8,16 +8,16 @@ use afl_engine::task::{Lease, Task, TaskKind, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 
-use super::outcome::{self, Outcome};
+use super::outcome::{self, TaskOutcome};
 use super::{CONFLICT_TRIES, Queue, Refusal, Ticket};
 use crate::backend::{Durability, Era};
 use crate::collection::Collection;
-use crate::notification::{Asked, NOTIFY, Notification};
+use crate::notification::{NOTIFY, Notification, NotifyOn};
 use crate::store::{Error, Stored};
 
 /// What came of telling an outcome.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Settled {
+pub enum SettleResult {
     /// The event has its outcome; wake the evaluator.
     Arrived(Box<Stored<Event>>),
     /// The task will be handed out again.
@@ -36,7 +36,11 @@ pub(super) struct Basis {
 
 impl Queue {
     /// The work is done.
-    pub async fn complete(&self, ticket: &Ticket, result: &Map<String, Value>) -> Result<Settled, Refusal> {
+    pub async fn complete(
+        &self,
+        ticket: &Ticket,
+        result: &Map<String, Value>,
+    ) -> Result<SettleResult, Refusal> {
         self.settle(ticket, |task, event, now| {
             outcome::check(&task, result)?;
             let by = task.holder();
@@ -46,7 +50,7 @@ impl Queue {
     }
 
     /// The attempt failed; the declared retries decide what follows.
-    pub async fn fail(&self, ticket: &Ticket, error: &EventError) -> Result<Settled, Refusal> {
+    pub async fn fail(&self, ticket: &Ticket, error: &EventError) -> Result<SettleResult, Refusal> {
         self.settle(ticket, |task, event, now| {
             let by = task.holder();
             Ok(outcome::attempt_failed(task, event, error.clone(), &by, now))
@@ -55,22 +59,22 @@ impl Queue {
     }
 
     /// The holder gives the task back undone, for others to take at once.
-    pub async fn release(&self, ticket: &Ticket) -> Result<Settled, Refusal> {
+    pub async fn release(&self, ticket: &Ticket) -> Result<SettleResult, Refusal> {
         self.give_back(ticket, None).await
     }
 
     /// The holder gives the task back undone, for others to take later.
-    pub async fn put_off(&self, ticket: &Ticket, until: Millis) -> Result<Settled, Refusal> {
+    pub async fn put_off(&self, ticket: &Ticket, until: Millis) -> Result<SettleResult, Refusal> {
         self.give_back(ticket, Some(until)).await
     }
 
-    async fn give_back(&self, ticket: &Ticket, not_before: Option<Millis>) -> Result<Settled, Refusal> {
+    async fn give_back(&self, ticket: &Ticket, not_before: Option<Millis>) -> Result<SettleResult, Refusal> {
         self.settle(ticket, |task, _, now| {
             let deliveries = task.deliveries.saturating_sub(1);
             let by = task.holder();
             let task = Task { state: TaskState::Pending, deliveries, not_before, updated: now, ..task };
             let task = task.moved(Move::Requeued, &by, "given back", now);
-            Ok(Outcome { task, event: None, blobs: Vec::new() })
+            Ok(TaskOutcome { task, event: None, blobs: Vec::new() })
         })
         .await
     }
@@ -78,9 +82,9 @@ impl Queue {
     /// The holder is alive; it keeps the task until the returned time.
     pub async fn extend(&self, ticket: &Ticket, by: Millis) -> Result<Millis, Refusal> {
         for _ in 0..CONFLICT_TRIES {
-            let Holding { task, era, .. } = match self.holding(ticket).await? {
-                Held::Now(holding) => *holding,
-                Held::Settled { path } => return Err(Refusal::LeaseLost { path }),
+            let TicketWork { task, era, .. } = match self.holding(ticket).await? {
+                TicketCheck::Now(holding) => *holding,
+                TicketCheck::Settled { path } => return Err(Refusal::LeaseLost { path }),
             };
             let now = self.store.now().await?;
             let lease = task.item.lease.clone().expect("a held task has a lease");
@@ -103,12 +107,12 @@ impl Queue {
     async fn settle(
         &self,
         ticket: &Ticket,
-        decide: impl Fn(Task, Event, Millis) -> Result<Outcome, Refusal>,
-    ) -> Result<Settled, Refusal> {
+        decide: impl Fn(Task, Event, Millis) -> Result<TaskOutcome, Refusal>,
+    ) -> Result<SettleResult, Refusal> {
         for _ in 0..CONFLICT_TRIES {
-            let Holding { task, event, asked, era } = match self.holding(ticket).await? {
-                Held::Now(holding) => *holding,
-                Held::Settled { .. } => return Ok(Settled::Repeated),
+            let TicketWork { task, event, asked, era } = match self.holding(ticket).await? {
+                TicketCheck::Now(holding) => *holding,
+                TicketCheck::Settled { .. } => return Ok(SettleResult::Repeated),
             };
             let now = self.store.now().await?;
             let basis = Basis { task: task.version, event: event.version, era };
@@ -124,18 +128,18 @@ impl Queue {
 
     pub(super) async fn write_outcome(
         &self,
-        outcome: Outcome,
+        outcome: TaskOutcome,
         basis: Basis,
-        asked: Asked,
+        asked: NotifyOn,
         now: Millis,
-    ) -> Result<Settled, Error> {
+    ) -> Result<SettleResult, Error> {
         let run = outcome.task.workflow_id.clone();
         let not_before = outcome.task.not_before.unwrap_or(now);
         let task = Stored { item: outcome.task, version: basis.task };
         let mut writes = vec![self.store.update(&run, &task, now)];
         let Some(event) = outcome.event else {
             self.store.write_since(basis.era, writes, Durability::Durable).await?;
-            return Ok(Settled::Again { not_before });
+            return Ok(SettleResult::Again { not_before });
         };
         let event = Stored { item: event, version: basis.event };
         writes.push(self.store.update(&run, &event, now));
@@ -144,15 +148,15 @@ impl Queue {
             let id = format!("{run}-{}-{}", task.item.step_id, basis.task);
             writes.push(Collection::new(self.store.clone()).create(&id, &notification));
         }
-        let told = self.store.tell_of_end(&task, Some(&event.item), now).await?;
-        writes.extend(told.writes);
-        let blobs: Vec<_> = outcome.blobs.into_iter().chain(told.blobs).collect();
+        let messages = self.store.messages_of_end(&task, Some(&event.item), now).await?;
+        writes.extend(messages.writes);
+        let blobs: Vec<_> = outcome.blobs.into_iter().chain(messages.blobs).collect();
         self.store.write_with_blobs(&run, writes, &blobs, basis.era, Durability::Durable).await?;
-        Ok(Settled::Arrived(Box::new(Stored { item: event.item, version: basis.event + 1 })))
+        Ok(SettleResult::Arrived(Box::new(Stored { item: event.item, version: basis.event + 1 })))
     }
 
     /// The task and the event, if the ticket is that of the holder.
-    pub(super) async fn holding(&self, ticket: &Ticket) -> Result<Held, Refusal> {
+    pub(super) async fn holding(&self, ticket: &Ticket) -> Result<TicketCheck, Refusal> {
         let work = self.store.work(&ticket.run, &ticket.step).await?;
         let unknown = || Refusal::Unknown { run: ticket.run.clone(), step: ticket.step.clone() };
         let (Some(task), Some(event)) = (work.task, work.event) else { return Err(unknown()) };
@@ -161,7 +165,7 @@ impl Queue {
                 let run = work.run.ok_or_else(unknown)?.item;
                 (run.control, asked(&run))
             }
-            TaskKind::System => (Control::Go, Asked::OnErrors),
+            TaskKind::System => (Control::Go, NotifyOn::OnErrors),
         };
         let path = || task.item.path.clone();
         let own = task.item.token == ticket.token
@@ -169,7 +173,7 @@ impl Queue {
         match task.item.state {
             TaskState::Canceled => return Err(Refusal::Canceled { run: ticket.run.clone(), path: path() }),
             TaskState::Completed | TaskState::Failed | TaskState::Ignored | TaskState::Pending if own => {
-                return Ok(Held::Settled { path: path() });
+                return Ok(TicketCheck::Settled { path: path() });
             }
             TaskState::Running | TaskState::AwaitingResponse if own => {}
             TaskState::Running
@@ -182,7 +186,7 @@ impl Queue {
         match control {
             Control::Cancel => Err(Refusal::Canceled { run: ticket.run.clone(), path: path() }),
             Control::Go | Control::Hold => {
-                Ok(Held::Now(Box::new(Holding { task, event, asked, era: work.era })))
+                Ok(TicketCheck::Now(Box::new(TicketWork { task, event, asked, era: work.era })))
             }
         }
     }
@@ -193,27 +197,27 @@ impl Queue {
     }
 }
 
-pub(super) struct Holding {
+pub(super) struct TicketWork {
     pub(super) task: Stored<Task>,
     pub(super) event: Stored<Event>,
-    /// What the run wants to be told.
-    pub(super) asked: Asked,
+    /// Which notifications the run asks for.
+    pub(super) asked: NotifyOn,
     /// In which it was read.
     pub(super) era: Era,
 }
 
-pub(super) enum Held {
-    Now(Box<Holding>),
+pub(super) enum TicketCheck {
+    Now(Box<TicketWork>),
     /// The holder has given it out of its hands before.
     Settled {
         path: String,
     },
 }
 
-pub(super) fn asked(run: &Run) -> Asked {
+pub(super) fn asked(run: &Run) -> NotifyOn {
     let (label, completed) = NOTIFY;
     match run.labels.get(label) {
-        Some(value) if value == completed => Asked::OnCompleted,
-        Some(_) | None => Asked::OnErrors,
+        Some(value) if value == completed => NotifyOn::OnCompleted,
+        Some(_) | None => NotifyOn::OnErrors,
     }
 }

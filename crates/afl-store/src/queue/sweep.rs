@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use super::outcome;
 use super::settle::Basis;
-use super::{Queue, Settled};
-use crate::backend::{Beside, Choice, Durability, Era, Head, Mark, Order, Ranks, Scan, Take};
-use crate::notification::Asked;
+use super::{Queue, SettleResult};
+use crate::backend::{AlsoRead, BucketCursor, Decision, Durability, Era, Head, Ranks, Scan, ScanOrder, Take};
+use crate::notification::NotifyOn;
 use crate::record::Record;
 use crate::store::{Error, Stored, bucket, decode, encode};
 
@@ -20,7 +20,7 @@ const PAGE: usize = 500;
 
 /// What a round did, and when the next is due.
 #[derive(Debug, Default)]
-pub struct Swept {
+pub struct SweepReport {
     /// Tasks that others may claim again.
     pub requeued: usize,
     /// Retries whose time has come.
@@ -35,7 +35,7 @@ pub struct Swept {
     pub next: Option<Millis>,
 }
 
-impl Swept {
+impl SweepReport {
     fn note_next(&mut self, head: &Head) {
         let at = Millis(head.rank);
         self.next = Some(self.next.map_or(at, |next| next.min(at)));
@@ -66,15 +66,15 @@ impl Queue {
     }
 
     /// One round. It is safe for many to do it at once.
-    pub async fn sweep_once(&self) -> Result<Swept, Error> {
-        let mut swept = Swept::default();
+    pub async fn sweep_once(&self) -> Result<SweepReport, Error> {
+        let mut swept = SweepReport::default();
         self.sweep_silent(&mut swept).await?;
         self.sweep_timers(&mut swept).await?;
         self.sweep_aside(&mut swept).await?;
         Ok(swept)
     }
 
-    async fn sweep_silent(&self, swept: &mut Swept) -> Result<(), Error> {
+    async fn sweep_silent(&self, swept: &mut SweepReport) -> Result<(), Error> {
         for head in self.store.heads(bucket::RUNNING).await? {
             let now = self.store.now().await?;
             if head.rank > now.0 {
@@ -92,7 +92,7 @@ impl Queue {
                     break;
                 }
                 // Those that cannot be read stay where they are; what is behind them is looked after all the same.
-                after = page.last().map(Mark::of);
+                after = page.last().map(BucketCursor::of);
             }
             self.look_for_next(&head.bucket, swept).await?;
         }
@@ -105,14 +105,14 @@ impl Queue {
         record: &Record,
         era: Era,
         now: Millis,
-        swept: &mut Swept,
+        swept: &mut SweepReport,
     ) -> Result<(), Error> {
         match self.end_silent(record, era, now).await {
-            Ok(Some(Settled::Arrived(event))) => {
+            Ok(Some(SettleResult::Arrived(event))) => {
                 swept.arrived.extend(crate::store::run_of(&record.key).map(|run| (run, event.item.step_id)));
             }
-            Ok(Some(Settled::Again { .. })) => swept.requeued += 1,
-            Ok(Some(Settled::Repeated) | None) => {}
+            Ok(Some(SettleResult::Again { .. })) => swept.requeued += 1,
+            Ok(Some(SettleResult::Repeated) | None) => {}
             Err(error @ (Error::Unreadable { .. } | Error::Shared { .. })) => {
                 swept.unreadable.push(error);
             }
@@ -123,7 +123,12 @@ impl Queue {
         Ok(())
     }
 
-    async fn end_silent(&self, record: &Record, era: Era, now: Millis) -> Result<Option<Settled>, Error> {
+    async fn end_silent(
+        &self,
+        record: &Record,
+        era: Era,
+        now: Millis,
+    ) -> Result<Option<SettleResult>, Error> {
         let task = decode::<Task>(record)?;
         let event = self.store.event(&task.item.workflow_id, &task.item.step_id).await?;
         let Some(Stored::<Event> { item: event, version }) = event else {
@@ -131,11 +136,11 @@ impl Queue {
         };
         let basis = Basis { task: task.version, event: version, era };
         let Some(outcome) = outcome::silent(task.item, event, now) else { return Ok(None) };
-        self.write_outcome(outcome, basis, Asked::OnErrors, now).await.map(Some)
+        self.write_outcome(outcome, basis, NotifyOn::OnErrors, now).await.map(Some)
     }
 
     /// Retries whose time has come go back to their queues.
-    async fn sweep_timers(&self, swept: &mut Swept) -> Result<(), Error> {
+    async fn sweep_timers(&self, swept: &mut SweepReport) -> Result<(), Error> {
         let Some(head) = self.store.heads(bucket::TIMERS).await?.pop() else { return Ok(()) };
         let now = self.store.now().await?;
         if head.rank > now.0 {
@@ -147,13 +152,15 @@ impl Queue {
             let take = Take {
                 after,
                 ranks: Ranks::UpTo(now.0),
-                mover: Arc::new(|record, now| {
+                decide: Arc::new(|record, now| {
                     // One that is damaged stays where it is, for the doctor to find.
-                    let Ok(Stored { item: task, .. }) = decode::<Task>(record) else { return Choice::Leave };
+                    let Ok(Stored { item: task, .. }) = decode::<Task>(record) else {
+                        return Decision::Leave;
+                    };
                     if task.not_before.is_none_or(|at| at > now) {
-                        return Choice::Leave;
+                        return Decision::Leave;
                     }
-                    Choice::Move(encode(&record.key, &Task { not_before: None, ..task }, now))
+                    Decision::Move(encode(&record.key, &Task { not_before: None, ..task }, now))
                 }),
                 ..self.page_of(bucket::TIMERS.to_owned())
             };
@@ -167,7 +174,7 @@ impl Queue {
         self.look_for_next(bucket::TIMERS, swept).await
     }
 
-    async fn sweep_aside(&self, swept: &mut Swept) -> Result<(), Error> {
+    async fn sweep_aside(&self, swept: &mut SweepReport) -> Result<(), Error> {
         for bucket in self.store.buckets(bucket::HELD).await? {
             let run = RunId(bucket[bucket::HELD.len()..].into());
             match self.return_aside(&run).await {
@@ -207,28 +214,28 @@ impl Queue {
             ranks: Ranks::All,
             after: None,
             limit: PAGE,
-            ceiling: None,
+            max_in_bucket: None,
             durability: Durability::Relaxed,
-            mover: Arc::new(|record, now| {
+            decide: Arc::new(|record, now| {
                 let task = decode::<Task>(record);
-                task.map_or(Choice::Leave, |task| Choice::Move(encode(&record.key, &task.item, now)))
+                task.map_or(Decision::Leave, |task| Decision::Move(encode(&record.key, &task.item, now)))
             }),
-            beside: Beside::Nothing,
+            also_read: AlsoRead::Nothing,
         }
     }
 
-    async fn look_for_next(&self, bucket: &str, swept: &mut Swept) -> Result<(), Error> {
+    async fn look_for_next(&self, bucket: &str, swept: &mut SweepReport) -> Result<(), Error> {
         let heads = self.store.heads(bucket).await?;
         heads.iter().filter(|head| head.bucket == bucket).for_each(|head| swept.note_next(head));
         Ok(())
     }
 
-    fn due(&self, bucket: &str, now: Millis, after: Option<Mark>) -> Scan {
+    fn due(&self, bucket: &str, now: Millis, after: Option<BucketCursor>) -> Scan {
         Scan::Bucket {
             tenant: self.store.tenant().clone(),
             bucket: bucket.to_owned(),
             ranks: Ranks::UpTo(now.0),
-            order: Order::Ascending,
+            order: ScanOrder::Ascending,
             after,
             limit: PAGE,
         }

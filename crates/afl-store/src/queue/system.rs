@@ -20,7 +20,7 @@ use crate::store::{Error, Reservation, Stored, task_record};
 
 /// What to ask.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Order {
+pub struct SystemTaskRequest {
     /// Its own, which [is no run's](RunId::is_run).
     pub id: RunId,
     pub name: Arc<str>,
@@ -32,7 +32,11 @@ pub struct Order {
 
 impl Queue {
     /// Asks for it, and reserves an idempotency key with it; a conflict says that the id or the key is taken.
-    pub async fn enqueue(&self, order: Order, reservation: Option<&Reservation>) -> Result<(), Error> {
+    pub async fn enqueue(
+        &self,
+        order: SystemTaskRequest,
+        reservation: Option<&Reservation>,
+    ) -> Result<(), Error> {
         assert!(!order.id.is_run(), "the task of a run is its step's");
         let now = self.store.now().await?;
         let (payload, blobs) = held(order.payload);
@@ -119,10 +123,14 @@ impl Queue {
             };
             let changed = Stored { item: Task { updated: now, ..changed }, version: task.version };
             let event = Stored { item: event_changed, version: event.version };
-            let told = self.store.tell_of_end(&changed, Some(&event.item), now).await?;
+            let messages = self.store.messages_of_end(&changed, Some(&event.item), now).await?;
             let mut writes = vec![self.store.update(id, &changed, now), self.store.update(id, &event, now)];
-            writes.extend(told.writes);
-            match self.store.write_with_blobs(id, writes, &told.blobs, work.era, Durability::Durable).await {
+            writes.extend(messages.writes);
+            match self
+                .store
+                .write_with_blobs(id, writes, &messages.blobs, work.era, Durability::Durable)
+                .await
+            {
                 Ok(()) => return Ok(changed.item),
                 Err(error) if error.is_conflict() => {}
                 Err(error) => return Err(error.into()),

@@ -19,7 +19,7 @@ use afl_engine::value::{Map, Value};
 use afl_engine::{ObjectType, attribute::Attributes};
 use serde_json::json;
 
-use super::{Asked, Claim, Continued, Names, Queue, Refusal, Request, Settled};
+use super::{Asked, Claim, ClaimRequest, ContinueResult, FacetFilter, Queue, Refusal, SettleResult};
 use crate::backend::{Backend, Change, Durability, Expect, Write};
 use crate::clock::{Clock, SimClock};
 use crate::entropy::Entropy;
@@ -170,10 +170,10 @@ impl World {
 
     async fn claim(&self, names: &[&str], max: usize) -> Vec<Claim> {
         let names = match names {
-            [] => Names::All,
-            names => Names::Only(names.iter().map(|name| (*name).to_owned()).collect()),
+            [] => FacetFilter::All,
+            names => FacetFilter::Only(names.iter().map(|name| (*name).to_owned()).collect()),
         };
-        let request = Request { max, lease: LEASE, ..Request::new(names, "a1") };
+        let request = ClaimRequest { max, lease: LEASE, ..ClaimRequest::new(names, "a1") };
         self.queue.claim(&request).await.unwrap()
     }
 
@@ -285,7 +285,7 @@ async fn t2_g2_an_outcome_is_one_durable_commit_of_task_event_and_wake_up() {
     let (task, event) = (world.task(&step).await, world.event(&step).await);
     assert_eq!((task.state, event.state), (TaskState::Completed, EventState::Completed));
     assert_eq!(event.reception, Reception::Arrived);
-    assert_eq!(settled, Settled::Arrived(Box::new(Stored { item: event, version: 2 })));
+    assert_eq!(settled, SettleResult::Arrived(Box::new(Stored { item: event, version: 2 })));
     let arrived = world.store().arrived(None, 10).await.unwrap();
     assert_eq!(arrived.iter().map(|(_, step, _)| step).collect::<Vec<_>>(), [&step]);
 }
@@ -298,8 +298,8 @@ async fn f6_f8_repeating_an_outcome_is_a_no_op() {
     let claim = world.one().await;
     world.queue.complete(&claim.ticket, &result()).await.unwrap();
     let before = world.event(&done).await;
-    assert_eq!(world.queue.complete(&claim.ticket, &result()).await.unwrap(), Settled::Repeated);
-    assert_eq!(world.queue.fail(&claim.ticket, &error()).await.unwrap(), Settled::Repeated);
+    assert_eq!(world.queue.complete(&claim.ticket, &result()).await.unwrap(), SettleResult::Repeated);
+    assert_eq!(world.queue.fail(&claim.ticket, &error()).await.unwrap(), SettleResult::Repeated);
     assert_eq!(world.event(&done).await, before);
 
     let retried = Policy {
@@ -309,7 +309,7 @@ async fn f6_f8_repeating_an_outcome_is_a_no_op() {
     let again = world.ask(2, "a.F", retried).await;
     let claim = world.one().await;
     world.queue.fail(&claim.ticket, &error()).await.unwrap();
-    assert_eq!(world.queue.fail(&claim.ticket, &error()).await.unwrap(), Settled::Repeated);
+    assert_eq!(world.queue.fail(&claim.ticket, &error()).await.unwrap(), SettleResult::Repeated);
     assert_eq!(world.task(&again).await.attempts, 1);
 }
 
@@ -406,7 +406,7 @@ async fn declared_retries_wait_their_time_and_no_others_happen() {
         let claim = world.one().await;
         let due = world.clock.now().plus(Millis(wait));
         let settled = world.queue.fail(&claim.ticket, &error()).await.unwrap();
-        assert_eq!(settled, Settled::Again { not_before: due });
+        assert_eq!(settled, SettleResult::Again { not_before: due });
         assert_eq!(world.event(&step).await.reception, Reception::Open);
         world.clock.advance(Millis(wait - 1));
         assert_eq!(world.queue.sweep_once().await.unwrap().next, Some(due));
@@ -416,7 +416,7 @@ async fn declared_retries_wait_their_time_and_no_others_happen() {
     }
     let claim = world.one().await;
     let settled = world.queue.fail(&claim.ticket, &error()).await.unwrap();
-    assert!(matches!(settled, Settled::Arrived(_)));
+    assert!(matches!(settled, SettleResult::Arrived(_)));
     assert_eq!(world.task(&step).await.attempts, 3);
 }
 
@@ -477,20 +477,20 @@ async fn xr8_continuing_is_refused_before_the_event_and_a_no_op_past_it() {
     // A step that sends nothing out goes past its event by itself.
     let past = world.on_its_way(7, State::StatementBlocksContinue).await;
     let continued = world.queue.continue_step(&world.run, &past, &result(), &Actor::System).await.unwrap();
-    assert_eq!(continued, Continued::Before);
+    assert_eq!(continued, ContinueResult::Before);
 
     let claim = world.one().await;
     let continued = world.queue.continue_step(&world.run, &step, &result(), &Actor::System).await.unwrap();
-    assert!(matches!(continued, Continued::Now(Settled::Arrived(_))));
+    assert!(matches!(continued, ContinueResult::Now(SettleResult::Arrived(_))));
     assert_eq!(world.task(&step).await.state, TaskState::Completed);
     let before = world.event(&step).await;
     assert_eq!(
         world.queue.continue_step(&world.run, &step, &Map::new(), &Actor::System).await.unwrap(),
-        Continued::Before
+        ContinueResult::Before
     );
     assert_eq!(
         world.queue.fail_step(&world.run, &step, &error(), &Actor::System).await.unwrap(),
-        Continued::Before
+        ContinueResult::Before
     );
     let refusal = world.queue.complete(&claim.ticket, &result()).await.unwrap_err();
     assert!(matches!(refusal, Refusal::LeaseLost { .. }), "{refusal}");
@@ -503,7 +503,7 @@ async fn a_released_task_is_taken_at_once_and_not_counted() {
     let step = world.ask(1, "a.F", Policy::default()).await;
     let claim = world.one().await;
     world.queue.release(&claim.ticket).await.unwrap();
-    assert_eq!(world.queue.release(&claim.ticket).await.unwrap(), Settled::Repeated);
+    assert_eq!(world.queue.release(&claim.ticket).await.unwrap(), SettleResult::Repeated);
     assert_eq!(world.task(&step).await.deliveries, 0);
     assert_eq!(world.one().await.ticket.token, 2);
 }

@@ -103,12 +103,12 @@ impl Store {
         writes.extend(changes.tasks().iter().map(|put| self.put_change(run, put, now)));
         writes.extend(terms.reservation.map(|reservation| self.put_reservation(reservation)));
         writes.extend(terms.task.map(|task| self.keep_task(task)));
-        let told = self.tell_of_changes(changes, now).await?;
-        if told.is_empty() {
+        let messages = self.messages_of_changes(changes, now).await?;
+        if messages.is_empty() {
             return self.write_with_blobs(run, writes, changes.blobs(), since, durability).await;
         }
-        writes.extend(told.writes);
-        let blobs: Vec<_> = changes.blobs().iter().cloned().chain(told.blobs).collect();
+        writes.extend(messages.writes);
+        let blobs: Vec<_> = changes.blobs().iter().cloned().chain(messages.blobs).collect();
         // Nobody outside may hear of what a power cut could take back.
         self.write_with_blobs(run, writes, &blobs, since, Durability::Durable).await
     }

@@ -5,7 +5,7 @@ use afl_engine::run::Run;
 use afl_engine::task::{Task, TaskKind};
 
 use super::{Error, Store, Stored, entity};
-use crate::backend::{Change, Durability, Expect, Head, Mark, Order, Scan, Write};
+use crate::backend::{BucketCursor, Change, Durability, Expect, Head, Scan, ScanOrder, Write};
 use crate::record::Record;
 
 const PAGE: usize = 500;
@@ -20,13 +20,13 @@ impl Store {
         let mut count = 0;
         let mut after = None;
         while count < most {
-            let scan = self.bucket_scan(bucket.to_owned(), Order::Ascending, after, PAGE);
+            let scan = self.bucket_scan(bucket.to_owned(), ScanOrder::Ascending, after, PAGE);
             let page = self.backend.scan(&scan).await?;
             count += page.len();
             if page.len() < PAGE {
                 break;
             }
-            after = page.last().map(Mark::of);
+            after = page.last().map(BucketCursor::of);
         }
         Ok(count.min(most))
     }

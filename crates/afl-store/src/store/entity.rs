@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use super::error::{Defect, Error};
 use super::{Store, place, seal};
 use crate::backend::{Change, Expect, Write};
-use crate::record::{Key, Place, Record};
+use crate::record::{Key, QueuePosition, Record};
 
 pub(crate) const RUN: &str = "run";
 pub(crate) const ACTIVE: &str = "active";
@@ -35,7 +35,7 @@ pub(crate) trait Entity: Serialize + DeserializeOwned {
         Some(self)
     }
     /// `now` is when it is written.
-    fn place(&self, _now: Millis) -> Option<Place> {
+    fn place(&self, _now: Millis) -> Option<QueuePosition> {
         None
     }
 }
@@ -49,7 +49,7 @@ impl Entity for Run {
         (self.id.0 == key.scope).then_some(self)
     }
 
-    fn place(&self, _: Millis) -> Option<Place> {
+    fn place(&self, _: Millis) -> Option<QueuePosition> {
         Some(place::of_run(self))
     }
 }
@@ -79,7 +79,7 @@ impl Entity for Event {
         Some(Self { step_id: step_of(&key.id, EVENTS)?, ..self })
     }
 
-    fn place(&self, now: Millis) -> Option<Place> {
+    fn place(&self, now: Millis) -> Option<QueuePosition> {
         place::of_event(self, now)
     }
 }
@@ -93,7 +93,7 @@ impl Entity for Task {
         Some(Self { step_id: step_of(&key.id, TASKS)?, ..self })
     }
 
-    fn place(&self, _: Millis) -> Option<Place> {
+    fn place(&self, _: Millis) -> Option<QueuePosition> {
         place::of_task(self)
     }
 }
@@ -155,7 +155,8 @@ impl Store {
         let run = &task.item.workflow_id;
         let key = self.run_key(run, task.item.record_id());
         let mut content = encode(&key, &task.item, now);
-        content.place = content.place.map(|place| Place { bucket: place::bucket::held(run), ..place });
+        content.place =
+            content.place.map(|place| QueuePosition { bucket: place::bucket::held(run), ..place });
         Write { key, expect: Expect::Version(task.version), change: Change::Put(content) }
     }
 }

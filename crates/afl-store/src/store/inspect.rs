@@ -13,19 +13,19 @@ use super::place::bucket;
 use super::scope::SHARED;
 use super::{Error, Store, seal};
 use crate::backend::{Change, Durability, Expect, Scan, Write};
-use crate::record::{Content, Place, Record};
+use crate::record::{Content, QueuePosition, Record};
 
 /// A record as it was found.
 #[derive(Debug)]
-pub struct Inspected {
+pub struct RecordInspection {
     /// Its id in the run.
     pub record: String,
-    pub sort: Sort,
+    pub sort: RecordKind,
     pub state: Result<Placement, Error>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Sort {
+pub enum RecordKind {
     Run,
     Active,
     Step,
@@ -37,7 +37,7 @@ pub enum Sort {
     Unknown,
 }
 
-impl Inspected {
+impl RecordInspection {
     /// The step whose event or task it is, or which it is.
     pub fn step(&self) -> Option<StepId> {
         step_of_record(&self.record)
@@ -53,17 +53,17 @@ pub fn step_of_record(record: &str) -> Option<StepId> {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Placement {
     Right,
-    Wrong(Misplaced),
+    Wrong(Misplacement),
 }
 
 /// A record that nobody will find, and what puts it right.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Misplaced {
+pub struct Misplacement {
     found: Record,
-    right: Option<Place>,
+    right: Option<QueuePosition>,
 }
 
-impl Misplaced {
+impl Misplacement {
     pub fn is(&self) -> String {
         describe(self.found.content.place.as_ref())
     }
@@ -73,7 +73,7 @@ impl Misplaced {
     }
 }
 
-fn describe(place: Option<&Place>) -> String {
+fn describe(place: Option<&QueuePosition>) -> String {
     place
         .map_or_else(|| "in no bucket".to_owned(), |place| format!("in `{}` at {}", place.bucket, place.rank))
 }
@@ -85,7 +85,7 @@ impl Store {
         run: &RunId,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<Vec<Inspected>, Error> {
+    ) -> Result<Vec<RecordInspection>, Error> {
         let scan = Scan::Scope {
             tenant: self.tenant.clone(),
             scope: run.0.clone(),
@@ -103,8 +103,8 @@ impl Store {
     }
 
     /// Puts a record where it belongs, unless it was written meanwhile.
-    pub async fn put_right(&self, misplaced: Misplaced) -> Result<(), Error> {
-        let Misplaced { found, right } = misplaced;
+    pub async fn put_right(&self, misplaced: Misplacement) -> Result<(), Error> {
+        let Misplacement { found, right } = misplaced;
         let content = Content { place: right, ..found.content };
         let expect = Expect::Version(found.version);
         let write = Write { key: found.key, expect, change: Change::Put(content) };
@@ -115,21 +115,25 @@ impl Store {
     }
 }
 
-fn inspected(run: &RunId, record: Record) -> Inspected {
+fn inspected(run: &RunId, record: Record) -> RecordInspection {
     let id = record.key.id.clone();
     let (sort, state) = match id.get(..2) {
         // There, ids are names that others chose.
-        _ if SHARED.contains(&&*run.0) => (Sort::Unknown, seal::opened(&record).map(|_| Placement::Right)),
-        Some(entity::STEPS) => (Sort::Step, placement::<Step>(run, record)),
-        Some(entity::EVENTS) => (Sort::Event, placement::<Event>(run, record)),
-        Some(entity::TASKS) => (Sort::Task, placement::<Task>(run, record)),
-        Some(entity::BLOBS | entity::PIECES) => (Sort::Blob, seal::opened(&record).map(|_| Placement::Right)),
-        Some(entity::LOGS) => (Sort::Log, seal::opened(&record).map(|_| Placement::Right)),
-        _ if id == entity::RUN => (Sort::Run, placement::<Run>(run, record)),
-        _ if id == entity::ACTIVE => (Sort::Active, placement::<Active>(run, record)),
-        _ => (Sort::Unknown, Ok(Placement::Right)),
+        _ if SHARED.contains(&&*run.0) => {
+            (RecordKind::Unknown, seal::opened(&record).map(|_| Placement::Right))
+        }
+        Some(entity::STEPS) => (RecordKind::Step, placement::<Step>(run, record)),
+        Some(entity::EVENTS) => (RecordKind::Event, placement::<Event>(run, record)),
+        Some(entity::TASKS) => (RecordKind::Task, placement::<Task>(run, record)),
+        Some(entity::BLOBS | entity::PIECES) => {
+            (RecordKind::Blob, seal::opened(&record).map(|_| Placement::Right))
+        }
+        Some(entity::LOGS) => (RecordKind::Log, seal::opened(&record).map(|_| Placement::Right)),
+        _ if id == entity::RUN => (RecordKind::Run, placement::<Run>(run, record)),
+        _ if id == entity::ACTIVE => (RecordKind::Active, placement::<Active>(run, record)),
+        _ => (RecordKind::Unknown, Ok(Placement::Right)),
     };
-    Inspected { record: id, sort, state }
+    RecordInspection { record: id, sort, state }
 }
 
 fn placement<T: Entity>(run: &RunId, record: Record) -> Result<Placement, Error> {
@@ -142,6 +146,6 @@ fn placement<T: Entity>(run: &RunId, record: Record) -> Result<Placement, Error>
     if *found == right || is_aside {
         Ok(Placement::Right)
     } else {
-        Ok(Placement::Wrong(Misplaced { found: record, right }))
+        Ok(Placement::Wrong(Misplacement { found: record, right }))
     }
 }

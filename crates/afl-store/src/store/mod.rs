@@ -18,7 +18,7 @@ use std::sync::Arc;
 use afl_engine::time::Millis;
 
 use crate::backend::{Backend, Batch, Durability, Era, Limits, StoreError, Write};
-use crate::outbox::Hearing;
+use crate::outbox::ChannelCache;
 use crate::record::Tenant;
 use crate::watch::Watch;
 
@@ -28,13 +28,13 @@ pub use commit::{Reservation, Terms};
 pub(crate) use entity::{LOGS, decode, encode, event_beside, event_record, task_record};
 pub use entity::{run_record, step_record};
 pub use error::{Defect, Error};
-pub use inspect::{Inspected, Misplaced, Placement, Sort, step_of_record};
-pub use place::{Shelf, bucket};
+pub use inspect::{Misplacement, Placement, RecordInspection, RecordKind, step_of_record};
+pub use place::{RunState, bucket};
 pub(crate) use place::{last_as_urgent, of_task as place_of, urgency};
 pub use query::{RunPage, StepPage, TaskPage};
-pub use read::{Found, Loaded};
+pub use read::{ByStep, RunParts};
 pub(crate) use scope::run_of;
-pub use scope::{Discarded, Program, SHARED};
+pub use scope::{DiscardResult, ProgramRecord, SHARED};
 pub use seal::{RUNTIME_VERSION, SCHEMA_VERSION};
 pub(crate) use seal::{opened, sealed};
 
@@ -43,12 +43,12 @@ pub(crate) use seal::{opened, sealed};
 pub struct Store {
     backend: Arc<dyn Backend>,
     tenant: Tenant,
-    hearing: Hearing,
+    channel_cache: ChannelCache,
 }
 
 impl Store {
     pub fn new(backend: Arc<dyn Backend>, tenant: Tenant) -> Self {
-        Self { backend, tenant, hearing: Hearing::default() }
+        Self { backend, tenant, channel_cache: ChannelCache::default() }
     }
 
     pub fn tenant(&self) -> &Tenant {
@@ -59,8 +59,8 @@ impl Store {
         &*self.backend
     }
 
-    pub(crate) fn hearing(&self) -> &Hearing {
-        &self.hearing
+    pub(crate) fn channel_cache(&self) -> &ChannelCache {
+        &self.channel_cache
     }
 
     pub fn limits(&self) -> Limits {

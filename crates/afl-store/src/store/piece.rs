@@ -108,20 +108,20 @@ mod tests {
     use super::*;
     use crate::backend::Limits;
     use crate::clock::Clock;
-    use crate::fault::{Call, Fault, Faulty};
+    use crate::fault::{BackendCall, Fault, Faulty};
     use crate::memory::Memory;
     use crate::record::Tenant;
-    use crate::store::Program;
+    use crate::store::ProgramRecord;
 
     // A crash of the database takes pieces back that are not durable, and this process lives on.
     #[tokio::test]
     async fn g2_a_text_that_was_kept_in_pieces_is_whole_whatever_a_crash_took_back() {
-        let program = Program { hash: "h".to_owned(), json: format!("{:0>900}", 1) };
+        let program = ProgramRecord { hash: "h".to_owned(), json: format!("{:0>900}", 1) };
         for cut_at in 1..16 {
             let limits = Limits { batch_writes: 10, batch_bytes: 4_000, body_bytes: 100 };
             let memory = Arc::new(Memory::new(Clock::System).with_limits(limits).with_power_cuts());
             let cut = memory.clone();
-            let faulty = Faulty::new(memory, move |call: Call| {
+            let faulty = Faulty::new(memory, move |call: BackendCall| {
                 if call.write == Some(cut_at) {
                     cut.power_cut(3);
                 }

@@ -5,7 +5,7 @@ use afl_engine::run::{Control, Run, RunStatus};
 use afl_engine::task::{Task, TaskKind, TaskState};
 use afl_engine::time::Millis;
 
-use crate::record::Place;
+use crate::record::QueuePosition;
 
 /// The names of buckets.
 pub mod bucket {
@@ -25,7 +25,7 @@ pub mod bucket {
     pub const ENDED: &str = "ended";
     /// Before a run: tasks that are not handed out while the run is held.
     pub const HELD: &str = "held/";
-    /// Before the name of a [`Shelf`](super::Shelf).
+    /// Before the name of a [`RunState`](super::RunState).
     pub const RUNS: &str = "runs/";
     /// Before a channel: messages that wait for their delivery, by the time of it.
     pub const OUTBOX: &str = "outbox/";
@@ -81,7 +81,7 @@ pub mod bucket {
 
 /// Where a run is listed, by its creation. A driver has all its work in the first two, and in [`bucket::ARRIVED`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Shelf {
+pub enum RunState {
     /// An evaluation is under way; whoever finds the run here goes on with it.
     Running,
     /// A cancel was accepted, and not everything has ended yet.
@@ -95,7 +95,7 @@ pub enum Shelf {
     Canceled,
 }
 
-impl Shelf {
+impl RunState {
     pub const ALL: [Self; 7] = [
         Self::Running,
         Self::Canceling,
@@ -135,34 +135,38 @@ impl Shelf {
     }
 }
 
-pub(crate) fn of_run(run: &Run) -> Place {
-    Place { bucket: Shelf::of(run).bucket(), rank: run.created.0 }
+pub(crate) fn of_run(run: &Run) -> QueuePosition {
+    QueuePosition { bucket: RunState::of(run).bucket(), rank: run.created.0 }
 }
 
 /// `at` is when the outcome came.
-pub(crate) fn of_event(event: &Event, at: Millis) -> Option<Place> {
+pub(crate) fn of_event(event: &Event, at: Millis) -> Option<QueuePosition> {
     match event.reception {
-        Reception::Arrived => Some(Place { bucket: bucket::ARRIVED.to_owned(), rank: at.0 }),
+        Reception::Arrived => Some(QueuePosition { bucket: bucket::ARRIVED.to_owned(), rank: at.0 }),
         Reception::Open | Reception::Taken => None,
     }
 }
 
-pub(crate) fn of_task(task: &Task) -> Option<Place> {
+pub(crate) fn of_task(task: &Task) -> Option<QueuePosition> {
     let (list, name) = (&task.task_list_name, &task.name);
     match (task.state, task.not_before) {
-        (TaskState::Pending, None) => Some(Place { bucket: bucket::tasks_like(task), rank: urgency(task) }),
-        (TaskState::Pending, Some(at)) => Some(Place { bucket: bucket::TIMERS.to_owned(), rank: at.0 }),
+        (TaskState::Pending, None) => {
+            Some(QueuePosition { bucket: bucket::tasks_like(task), rank: urgency(task) })
+        }
+        (TaskState::Pending, Some(at)) => {
+            Some(QueuePosition { bucket: bucket::TIMERS.to_owned(), rank: at.0 })
+        }
         (TaskState::Running | TaskState::AwaitingResponse, _) => {
             // One without a lease is nobody's; the doctor tells of it.
             let deadline = task.deadline().unwrap_or(Millis(0));
-            Some(Place { bucket: bucket::running(list, name), rank: deadline.0 })
+            Some(QueuePosition { bucket: bucket::running(list, name), rank: deadline.0 })
         }
         (TaskState::Completed | TaskState::Failed | TaskState::Ignored | TaskState::Canceled, _) => {
             match task.kind() {
                 TaskKind::Event => None,
                 TaskKind::System => {
                     let ended = task.ended.unwrap_or(task.updated);
-                    Some(Place { bucket: bucket::ENDED.to_owned(), rank: ended.0 })
+                    Some(QueuePosition { bucket: bucket::ENDED.to_owned(), rank: ended.0 })
                 }
             }
         }

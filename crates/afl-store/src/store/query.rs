@@ -10,8 +10,8 @@ use afl_engine::step::Step;
 use afl_engine::task::Task;
 
 use super::entity::{self, Entity, decode};
-use super::{Error, Shelf, Store, bucket, scope};
-use crate::backend::{Mark, Order, Ranks, Scan};
+use super::{Error, RunState, Store, bucket, scope};
+use crate::backend::{BucketCursor, Ranks, Scan, ScanOrder};
 
 /// Runs, newest first, and where the next page begins.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +19,7 @@ pub struct RunPage {
     pub runs: Vec<Stored<Run>>,
     /// Runs whose record cannot be read; their errors name them.
     pub unreadable: Vec<Arc<Error>>,
-    pub next: Option<Mark>,
+    pub next: Option<BucketCursor>,
 }
 
 /// Tasks of a bucket, and where the next page begins.
@@ -28,7 +28,7 @@ pub struct TaskPage {
     pub tasks: Vec<Stored<Task>>,
     /// Those that cannot be read; the errors name them.
     pub unreadable: Vec<Error>,
-    pub next: Option<Mark>,
+    pub next: Option<BucketCursor>,
 }
 
 /// Parts of a run in the order of its program, and where the next page begins.
@@ -42,23 +42,23 @@ impl Store {
     /// The runs of some shelves together, newest first.
     pub async fn runs(
         &self,
-        shelves: &[Shelf],
-        after: Option<&Mark>,
+        shelves: &[RunState],
+        after: Option<&BucketCursor>,
         limit: usize,
     ) -> Result<RunPage, Error> {
         let mut records = Vec::new();
         for shelf in shelves {
-            let scan = self.bucket_scan(shelf.bucket(), Order::Descending, after.cloned(), limit);
+            let scan = self.bucket_scan(shelf.bucket(), ScanOrder::Descending, after.cloned(), limit);
             records.extend(self.backend.scan(&scan).await?);
         }
         // Between two looks a run can move from one shelf to another and be seen on both.
-        records.sort_by_cached_key(|record| std::cmp::Reverse(Mark::of(record)));
+        records.sort_by_cached_key(|record| std::cmp::Reverse(BucketCursor::of(record)));
         records.dedup_by(|later, earlier| later.key == earlier.key);
         let more = records.len() > limit;
         records.truncate(limit);
         let mut page = RunPage::default();
         if more || records.len() == limit {
-            page.next = records.last().map(Mark::of);
+            page.next = records.last().map(BucketCursor::of);
         }
         for record in &records {
             match decode(record) {
@@ -72,27 +72,28 @@ impl Store {
     /// The ids of the runs on a shelf, oldest first; whether they can be read is not asked.
     pub async fn ids_on(
         &self,
-        from: Shelf,
-        after: Option<&Mark>,
+        from: RunState,
+        after: Option<&BucketCursor>,
         limit: usize,
-    ) -> Result<Vec<(RunId, Mark)>, Error> {
-        let scan = self.bucket_scan(from.bucket(), Order::Ascending, after.cloned(), limit);
+    ) -> Result<Vec<(RunId, BucketCursor)>, Error> {
+        let scan = self.bucket_scan(from.bucket(), ScanOrder::Ascending, after.cloned(), limit);
         let records = self.backend.scan(&scan).await?;
-        let named = records.iter().filter_map(|record| Some((scope::run_of(&record.key)?, Mark::of(record))));
+        let named =
+            records.iter().filter_map(|record| Some((scope::run_of(&record.key)?, BucketCursor::of(record))));
         Ok(named.collect())
     }
 
     /// Whose outcomes wait for the evaluator, oldest first.
     pub async fn arrived(
         &self,
-        after: Option<&Mark>,
+        after: Option<&BucketCursor>,
         limit: usize,
-    ) -> Result<Vec<(RunId, StepId, Mark)>, Error> {
-        let scan = self.bucket_scan(bucket::ARRIVED.to_owned(), Order::Ascending, after.cloned(), limit);
+    ) -> Result<Vec<(RunId, StepId, BucketCursor)>, Error> {
+        let scan = self.bucket_scan(bucket::ARRIVED.to_owned(), ScanOrder::Ascending, after.cloned(), limit);
         let records = self.backend.scan(&scan).await?;
         let named = records.iter().filter_map(|record| {
             let step = entity::step_of(&record.key.id, entity::EVENTS)?;
-            Some((scope::run_of(&record.key)?, step, Mark::of(record)))
+            Some((scope::run_of(&record.key)?, step, BucketCursor::of(record)))
         });
         Ok(named.collect())
     }
@@ -142,10 +143,10 @@ impl Store {
     pub async fn tasks_in(
         &self,
         bucket: &str,
-        after: Option<&Mark>,
+        after: Option<&BucketCursor>,
         limit: usize,
     ) -> Result<TaskPage, Error> {
-        let scan = self.bucket_scan(bucket.to_owned(), Order::Ascending, after.cloned(), limit);
+        let scan = self.bucket_scan(bucket.to_owned(), ScanOrder::Ascending, after.cloned(), limit);
         let records = self.backend.scan(&scan).await?;
         let mut page = TaskPage::default();
         for record in &records {
@@ -154,7 +155,7 @@ impl Store {
                 Err(error) => page.unreadable.push(error),
             }
         }
-        page.next = records.last().filter(|_| records.len() == limit).map(Mark::of);
+        page.next = records.last().filter(|_| records.len() == limit).map(BucketCursor::of);
         Ok(page)
     }
 
@@ -185,8 +186,8 @@ impl Store {
     pub(crate) fn bucket_scan(
         &self,
         bucket: String,
-        order: Order,
-        after: Option<Mark>,
+        order: ScanOrder,
+        after: Option<BucketCursor>,
         limit: usize,
     ) -> Scan {
         Scan::Bucket { tenant: self.tenant.clone(), bucket, ranks: Ranks::All, order, after, limit }

@@ -16,10 +16,10 @@ use crate::record::{Key, Record};
 
 /// What was wanted, by name; `None` for what is not there.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Loaded {
-    pub steps: Found<Step>,
-    pub events: Found<Event>,
-    pub tasks: Found<Task>,
+pub struct RunParts {
+    pub steps: ByStep<Step>,
+    pub events: ByStep<Event>,
+    pub tasks: ByStep<Task>,
     /// The JSON text of each value.
     pub blobs: Vec<(BlobHash, Option<String>)>,
 }
@@ -57,7 +57,7 @@ impl Store {
     }
 
     /// All that an evaluation wants, from one snapshot.
-    pub async fn load(&self, run: &RunId, wants: &Wants) -> Result<Loaded, Error> {
+    pub async fn load(&self, run: &RunId, wants: &Wants) -> Result<RunParts, Error> {
         let key = |id| self.run_key(run, id);
         let [steps, events, tasks] = [&wants.steps, &wants.events, &wants.tasks].map(in_order);
         let mut keys = Vec::new();
@@ -66,7 +66,7 @@ impl Store {
         keys.extend(tasks.iter().map(|id| key(entity::task_record(id))));
         keys.extend(wants.blobs.iter().map(|hash| key(blob_record(hash))));
         let mut records = self.records(&keys).await?.into_iter();
-        let mut loaded = Loaded {
+        let mut loaded = RunParts {
             steps: decode_all(&steps, &mut records)?,
             events: decode_all(&events, &mut records)?,
             tasks: decode_all(&tasks, &mut records)?,
@@ -83,12 +83,12 @@ impl Store {
     }
 
     /// The run, event and task of one step, from one snapshot.
-    pub(crate) async fn work(&self, run: &RunId, step: &StepId) -> Result<Work, Error> {
+    pub(crate) async fn work(&self, run: &RunId, step: &StepId) -> Result<TaskRecords, Error> {
         let ids = [entity::RUN.to_owned(), entity::task_record(step), entity::event_record(step)];
         let keys = ids.map(|id| self.run_key(run, id));
         let era = self.era();
         let mut records = self.records(&keys).await?.into_iter();
-        Ok(Work {
+        Ok(TaskRecords {
             era,
             run: records.next().flatten().as_ref().map(decode).transpose()?,
             task: records.next().flatten().as_ref().map(decode).transpose()?,
@@ -119,7 +119,7 @@ impl Store {
 
 /// What settling a task touches.
 #[derive(Clone, Debug)]
-pub(crate) struct Work {
+pub(crate) struct TaskRecords {
     /// In which it was read.
     pub(crate) era: Era,
     pub(crate) run: Option<Stored<Run>>,
@@ -128,7 +128,7 @@ pub(crate) struct Work {
 }
 
 /// What was looked for, by the step it belongs to.
-pub type Found<T> = Vec<(StepId, Option<Stored<T>>)>;
+pub type ByStep<T> = Vec<(StepId, Option<Stored<T>>)>;
 
 /// As they lie beside each other in the store.
 fn in_order<'a>(names: impl IntoIterator<Item = &'a StepId>) -> Vec<&'a StepId> {
@@ -141,7 +141,7 @@ fn in_order<'a>(names: impl IntoIterator<Item = &'a StepId>) -> Vec<&'a StepId> 
 fn decode_all<T: Entity>(
     names: &[&StepId],
     records: &mut impl Iterator<Item = Option<Record>>,
-) -> Result<Found<T>, Error> {
+) -> Result<ByStep<T>, Error> {
     // What is collected from fallible items grows again and again, and a step is large.
     let mut found = Vec::with_capacity(names.len());
     for (id, record) in names.iter().zip(records) {

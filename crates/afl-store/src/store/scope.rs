@@ -27,7 +27,7 @@ pub const SHARED: [&str; 8] = [
 
 /// Compiled programs, by the hash of what they mean; written once.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Program {
+pub struct ProgramRecord {
     /// `sha256:…`.
     pub hash: String,
     pub json: String,
@@ -35,7 +35,7 @@ pub struct Program {
 
 /// What came of discarding a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Discarded {
+pub enum DiscardResult {
     Gone,
     /// It can be read, so it stays.
     Readable,
@@ -46,7 +46,7 @@ pub enum Discarded {
 
 impl Store {
     /// Keeps a program; keeping it again changes nothing.
-    pub async fn publish(&self, program: Program) -> Result<(), Error> {
+    pub async fn publish(&self, program: ProgramRecord) -> Result<(), Error> {
         let key = self.shared_key(PROGRAMS, &program.hash);
         if self.backend.get(std::slice::from_ref(&key)).await?[0].is_some() {
             return Ok(());
@@ -60,11 +60,11 @@ impl Store {
         self.write_pieces(key, piece, &program.json, Durability::Durable).await
     }
 
-    pub async fn program(&self, hash: &str) -> Result<Option<Program>, Error> {
+    pub async fn program(&self, hash: &str) -> Result<Option<ProgramRecord>, Error> {
         let key = self.shared_key(PROGRAMS, hash);
         let Some(record) = self.backend.get(&[key]).await?.pop().flatten() else { return Ok(None) };
         let json = self.whole_text(&record, |at| self.program_piece(hash, at)).await?;
-        Ok(Some(Program { hash: hash.to_owned(), json }))
+        Ok(Some(ProgramRecord { hash: hash.to_owned(), json }))
     }
 
     fn program_piece(&self, hash: &str, at: usize) -> Key {
@@ -72,18 +72,18 @@ impl Store {
     }
 
     /// Deletes a record of a shared scope, if it is still the one that cannot be read. Says whether it was there.
-    pub async fn discard_shared(&self, scope: &str, id: &str) -> Result<Discarded, Error> {
+    pub async fn discard_shared(&self, scope: &str, id: &str) -> Result<DiscardResult, Error> {
         let key = self.shared_key(scope, id);
         let found = self.backend.get(std::slice::from_ref(&key)).await?.pop().flatten();
-        let Some(record) = found else { return Ok(Discarded::Absent) };
+        let Some(record) = found else { return Ok(DiscardResult::Absent) };
         match seal::opened(&record) {
-            Ok(_) => return Ok(Discarded::Readable),
-            Err(error) if error.is_of_newer_release() => return Ok(Discarded::Newer),
+            Ok(_) => return Ok(DiscardResult::Readable),
+            Err(error) if error.is_of_newer_release() => return Ok(DiscardResult::Newer),
             Err(_) => {}
         }
         let (expect, change) = (Expect::Version(record.version), Change::Delete);
         self.write(vec![Write { key, expect, change }], Durability::Durable).await?;
-        Ok(Discarded::Gone)
+        Ok(DiscardResult::Gone)
     }
 
     pub(crate) fn run_key(&self, run: &RunId, id: String) -> Key {

@@ -1,14 +1,14 @@
 //! Seals bodies when they are written and checks them when they are read.
 
 use super::error::{Defect, Error};
-use crate::record::{Content, Key, Place, Record, Seal};
+use crate::record::{Content, Key, QueuePosition, Record, Seal};
 
 /// The form of the bodies (`step_schema_version`).
 pub const SCHEMA_VERSION: u32 = 1;
 /// The engine whose rules they follow (`runtime_version`).
 pub const RUNTIME_VERSION: u32 = 1;
 
-pub(crate) fn sealed(key: &Key, body: Vec<u8>, place: Option<Place>) -> Content {
+pub(crate) fn sealed(key: &Key, body: Vec<u8>, place: Option<QueuePosition>) -> Content {
     let checksum = checksum(key, &body);
     Content { place, body, seal: Seal { schema: SCHEMA_VERSION, runtime: RUNTIME_VERSION, checksum } }
 }

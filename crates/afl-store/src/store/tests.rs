@@ -14,7 +14,7 @@ use afl_engine::run::{Active, Control, Counts, Run, RunStatus};
 use afl_engine::task::{Task, TaskState};
 use afl_engine::time::Millis;
 
-use super::{Defect, Error, Shelf, Store};
+use super::{Defect, Error, RunState, Store};
 use crate::backend::{Backend, Change, Durability, Expect, Limits, Write};
 use crate::clock::{Clock, SimClock};
 use crate::memory::{LIMITS, Memory};
@@ -63,7 +63,7 @@ async fn runs_are_listed_newest_first_over_all_their_shelves() {
     let mut seen = Vec::new();
     let mut after = None;
     loop {
-        let page = store.runs(&Shelf::ALL, after.as_ref(), 3).await.unwrap();
+        let page = store.runs(&RunState::ALL, after.as_ref(), 3).await.unwrap();
         seen.extend(page.runs.iter().map(|run| run.item.created.0));
         match page.next {
             Some(next) => after = Some(next),
@@ -71,7 +71,7 @@ async fn runs_are_listed_newest_first_over_all_their_shelves() {
         }
     }
     assert_eq!(seen, [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
-    let failed = store.runs(&[Shelf::Failed], None, 100).await.unwrap();
+    let failed = store.runs(&[RunState::Failed], None, 100).await.unwrap();
     assert_eq!(failed.runs.len(), 3);
 }
 
@@ -101,7 +101,7 @@ async fn f12_a_flipped_byte_or_a_newer_version_names_its_run_and_stops_no_other(
             "{error}"
         );
     }
-    let page = store.runs(&Shelf::ALL, None, 10).await.unwrap();
+    let page = store.runs(&RunState::ALL, None, 10).await.unwrap();
     assert_eq!(page.runs.len(), 1);
     assert_eq!(page.unreadable.len(), 3);
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use afl_runtime::agent::{Names, Request};
+use afl_runtime::agent::{ClaimRequest, FacetFilter};
 use serde_json::{Value, json};
 
 use super::work::Work;
@@ -32,7 +32,7 @@ impl Backlog {
         let mut waits = [const { Vec::new() }; 2];
         for _ in 0..SAMPLES {
             for (opened, waits) in stores.iter().zip(&mut waits) {
-                let request = Request::new(Names::All, "bench");
+                let request = ClaimRequest::new(FacetFilter::All, "bench");
                 let start = Instant::now();
                 let claims = opened.service.claim(&request).await.expect("the store works");
                 waits.push(start.elapsed());

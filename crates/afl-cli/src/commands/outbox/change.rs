@@ -1,7 +1,7 @@
 //! `afl outbox add`, `remove` and `retry`.
 
 use afl_engine::time::Millis;
-use afl_runtime::outbox::{Channel, Target};
+use afl_runtime::outbox::{Channel, ChannelTarget};
 use clap::Args;
 
 use crate::exit::Exit;
@@ -36,7 +36,7 @@ pub(super) struct Add {
 }
 
 pub(super) async fn add(options: &Add) -> Result<Exit, Failure> {
-    let to: Target = options.to.parse().map_err(afl_runtime::Error::from)?;
+    let to: ChannelTarget = options.to.parse().map_err(afl_runtime::Error::from)?;
     let channel = Channel {
         to,
         topics: options.topics.clone(),
@@ -51,11 +51,11 @@ pub(super) async fn add(options: &Add) -> Result<Exit, Failure> {
     let name = &options.name;
     output::say(&match (&kept.to, kept.enabled) {
         (_, false) => format!("{name} is kept, and told nothing\n"),
-        (Target::Feed, true) => {
+        (ChannelTarget::Feed, true) => {
             let read = options.store.command(&format!("outbox read {}", word(name)));
             format!("what ends from now on can be read with {read}\n")
         }
-        (Target::Url(_), true) => format!("what ends from now on is told to {}\n", kept.to),
+        (ChannelTarget::Url(_), true) => format!("what ends from now on is told to {}\n", kept.to),
     });
     Ok(Exit::Fine)
 }

@@ -1,7 +1,7 @@
 //! `afl outbox list`, `show` and `read`.
 
 use afl_runtime::COUNTED;
-use afl_runtime::outbox::{Channel, Standing};
+use afl_runtime::outbox::{Channel, ChannelStatus};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -25,8 +25,8 @@ pub(super) async fn list(options: &List) -> Result<Exit, Failure> {
     let service = options.store.open(Missing::Refuse).await?;
     let mut all = Vec::new();
     for (name, channel) in service.channels().await? {
-        let standing = service.outbox().standing(&name, COUNTED).await?;
-        all.push((name, channel, standing));
+        let status = service.outbox().status(&name, COUNTED).await?;
+        all.push((name, channel, status));
     }
     if options.json {
         let channels: Vec<Value> = all.iter().map(entry).collect();
@@ -41,27 +41,27 @@ pub(super) async fn list(options: &List) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-type Listed = (String, Channel, Standing);
+type Listed = (String, Channel, ChannelStatus);
 
-fn entry((name, channel, standing): &Listed) -> Value {
+fn entry((name, channel, status): &Listed) -> Value {
     let mut object = serde_json::to_value(channel).expect("a channel has a JSON form");
     object["name"] = name.clone().into();
     object["to"] = channel.to.to_string().into();
-    for (field, value) in json!(standing).as_object().into_iter().flatten() {
+    for (field, value) in json!(status).as_object().into_iter().flatten() {
         object[field] = value.clone();
     }
     object
 }
 
-fn row((name, channel, standing): &Listed) -> Vec<String> {
+fn row((name, channel, status): &Listed) -> Vec<String> {
     let to = if channel.enabled { channel.to.to_string() } else { format!("{} (disabled)", channel.to) };
     vec![
         name.clone(),
         shown::inert(&to),
         channel.topics.join(" "),
         if channel.facets.is_empty() { "*".to_owned() } else { channel.facets.join(" ") },
-        number(standing.waiting),
-        number(standing.dead),
+        number(status.waiting),
+        number(status.dead),
     ]
 }
 
@@ -83,8 +83,8 @@ pub(super) struct Show {
 pub(super) async fn show(options: &Show) -> Result<Exit, Failure> {
     let service = options.store.open(Missing::Refuse).await?;
     let channel = service.channel(&options.name).await?.item;
-    let standing = service.outbox().standing(&options.name, COUNTED).await?;
-    let shown = (options.name.clone(), channel, standing);
+    let status = service.outbox().status(&options.name, COUNTED).await?;
+    let shown = (options.name.clone(), channel, status);
     if options.json {
         output::json(&entry(&shown))?;
         return Ok(Exit::Fine);
@@ -92,8 +92,8 @@ pub(super) async fn show(options: &Show) -> Result<Exit, Failure> {
     let [name, to, topics, facets, waiting, dead] = &row(&shown)[..] else {
         unreachable!("a row has a cell for each heading")
     };
-    let (_, channel, standing) = &shown;
-    let oldest = standing.oldest.map_or_else(String::new, |at| Moment(at).local());
+    let (_, channel, status) = &shown;
+    let oldest = status.oldest.map_or_else(String::new, |at| Moment(at).local());
     let fields = [
         ("name", name.clone()),
         ("to", to.clone()),
@@ -104,7 +104,7 @@ pub(super) async fn show(options: &Show) -> Result<Exit, Failure> {
         ("waiting", waiting.clone()),
         ("dead", dead.clone()),
         ("oldest", oldest),
-        ("last error", shown::inert(standing.last_error.as_deref().unwrap_or_default())),
+        ("last error", shown::inert(status.last_error.as_deref().unwrap_or_default())),
     ];
     let kept = fields.into_iter().filter(|(_, value)| !value.is_empty());
     let rows: Vec<Vec<String>> = kept.map(|(field, value)| vec![field.to_owned(), value]).collect();

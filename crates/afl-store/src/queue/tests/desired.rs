@@ -4,8 +4,8 @@ use afl_engine::task::DESIRED_FOR;
 
 use super::*;
 
-fn from(server: &str) -> Request {
-    Request { server: Some(server.to_owned()), ..Request::new(Names::All, server) }
+fn from(server: &str) -> ClaimRequest {
+    ClaimRequest { server: Some(server.to_owned()), ..ClaimRequest::new(FacetFilter::All, server) }
 }
 
 /// A task that wants `wanted`, behind an ordinary one.
@@ -77,11 +77,12 @@ async fn the_task_of_one_step_goes_to_who_may_have_it() {
     let needs = Policy { needs: vec!["gpu".to_owned()], ..Policy::default() };
     let step = wanting(&world, "host-1", needs).await;
     let gpu = vec!["gpu".to_owned()];
-    let claim =
-        async |request: &Request| world.queue.claim_step(&world.run, &step, request).await.unwrap().claim();
+    let claim = async |request: &ClaimRequest| {
+        world.queue.claim_step(&world.run, &step, request).await.unwrap().claim()
+    };
     assert_eq!(claim(&from("host-1")).await, None, "it has no gpu");
-    assert_eq!(claim(&Request { capabilities: gpu.clone(), ..from("other") }).await, None);
-    let names = Names::Only(vec!["a.G".to_owned()]);
-    assert_eq!(claim(&Request { names, capabilities: gpu.clone(), ..from("host-1") }).await, None);
-    assert!(claim(&Request { capabilities: gpu, ..from("host-1") }).await.is_some());
+    assert_eq!(claim(&ClaimRequest { capabilities: gpu.clone(), ..from("other") }).await, None);
+    let names = FacetFilter::Only(vec!["a.G".to_owned()]);
+    assert_eq!(claim(&ClaimRequest { names, capabilities: gpu.clone(), ..from("host-1") }).await, None);
+    assert!(claim(&ClaimRequest { capabilities: gpu, ..from("host-1") }).await.is_some());
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 use crate::backend::TAKE_LOOKS;
-use crate::fault::{Fault, Faulty, Verb, at_write};
+use crate::fault::{BackendVerb, Fault, Faulty, at_write};
 
 /// Tasks of a name, each a millisecond younger than the one before.
 async fn backlog(world: &World, name: &str, numbers: std::ops::Range<u32>) {
@@ -85,14 +85,14 @@ async fn calls(world: &World, max: usize) -> (u64, u64) {
     let looks = Arc::new(AtomicU64::new(0));
     let count = looks.clone();
     let faulty = Arc::new(Faulty::new(world.memory.clone(), move |call| {
-        count.fetch_add(u64::from(call.verb == Verb::Heads), Ordering::Relaxed);
+        count.fetch_add(u64::from(call.verb == BackendVerb::Heads), Ordering::Relaxed);
         Fault::None
     }));
     let queue = Queue {
         store: Store::new(faulty.clone(), Tenant::new(Tenant::LOCAL).unwrap()),
         ..world.queue.clone()
     };
-    let request = Request { max, lease: LEASE, ..Request::new(Names::All, "a1") };
+    let request = ClaimRequest { max, lease: LEASE, ..ClaimRequest::new(FacetFilter::All, "a1") };
     queue.claim(&request).await.unwrap();
     (looks.load(Ordering::Relaxed), faulty.counts().takes)
 }
@@ -203,7 +203,7 @@ async fn what_is_in_hand_is_kept_when_the_store_fails() {
     let faulty = Arc::new(Faulty::new(world.memory.clone(), at_write(2, Fault::ErrorBefore)));
     let store = Store::new(faulty, Tenant::new(Tenant::LOCAL).unwrap());
     let queue = Queue { store, ..world.queue.clone() };
-    let request = Request { max: 9, ..Request::new(Names::All, "a1") };
+    let request = ClaimRequest { max: 9, ..ClaimRequest::new(FacetFilter::All, "a1") };
     assert_eq!(names(&queue.claim(&request).await.unwrap()), ["W.s0"]);
 }
 
@@ -229,16 +229,16 @@ async fn a_task_goes_to_an_agent_that_has_all_it_needs() {
     world.ask(0, "a.F", needing(&["gpu"])).await;
     world.ask(1, "a.F", needing(&["cuda", "gpu"])).await;
     world.ask(2, "a.F", needing(&[])).await;
-    let claim = async |names: Names, has: &[&str]| {
+    let claim = async |names: FacetFilter, has: &[&str]| {
         let capabilities = has.iter().map(|has| (*has).to_owned()).collect();
-        let request = Request { max: 9, capabilities, ..Request::new(names, "a1") };
+        let request = ClaimRequest { max: 9, capabilities, ..ClaimRequest::new(names, "a1") };
         let claims = world.queue.claim(&request).await.unwrap();
         claims.into_iter().map(|claim| claim.task.path).collect::<Vec<_>>()
     };
-    let only = || Names::Only(vec!["a.F".to_owned()]);
+    let only = || FacetFilter::Only(vec!["a.F".to_owned()]);
     assert_eq!(claim(only(), &["cuda"]).await, ["W.s2"]);
-    assert_eq!(claim(Names::All, &[]).await, <[&str; 0]>::default());
+    assert_eq!(claim(FacetFilter::All, &[]).await, <[&str; 0]>::default());
     assert_eq!(claim(only(), &["gpu", "linux"]).await, ["W.s0"]);
     // Two of the facet run, whatever they need.
-    assert_eq!(claim(Names::All, &["gpu", "cuda"]).await, <[&str; 0]>::default());
+    assert_eq!(claim(FacetFilter::All, &["gpu", "cuda"]).await, <[&str; 0]>::default());
 }

@@ -25,7 +25,7 @@ async fn the_task_of_one_step_is_claimed_within_the_limit_too() {
         [world.ask(0, "a.F", limited.clone()).await, world.ask(1, "a.F", limited.clone()).await];
     let claim = |step: StepId| {
         let (queue, run) = (&world.queue, &world.run);
-        async move { queue.claim_step(run, &step, &Request::new(Names::All, "agent")).await.unwrap() }
+        async move { queue.claim_step(run, &step, &ClaimRequest::new(FacetFilter::All, "agent")).await.unwrap() }
     };
     let held = claim(first.clone()).await.claim().expect("nobody runs");
     assert_eq!(claim(second.clone()).await, Asked::Full);
@@ -45,8 +45,12 @@ async fn a_limit_holds_on_a_list_of_any_name() {
             world.ask_on(list, 2 * at + number, "a.F", limited.clone()).await;
         }
         let lists = vec![list.to_owned()];
-        let request =
-            Request { lists, capabilities: gpu.clone(), max: 9, ..Request::new(Names::All, "agent") };
+        let request = ClaimRequest {
+            lists,
+            capabilities: gpu.clone(),
+            max: 9,
+            ..ClaimRequest::new(FacetFilter::All, "agent")
+        };
         let claims = world.queue.claim(&request).await.unwrap();
         assert_eq!(claims.len(), 1, "{list}");
         assert_eq!(world.queue.claim(&request).await.unwrap(), [], "{list}");

@@ -119,7 +119,9 @@ async fn ask(world: &World, step: &StepId, ticket: &super::super::Ticket, verb: 
     let by = Actor::User("ada".to_owned());
     match verb {
         Verb::Claim => drop(world.claim(&[], 1).await),
-        Verb::ClaimStep => drop(queue.claim_step(run, step, &Request::new(Names::All, "a1")).await?),
+        Verb::ClaimStep => {
+            drop(queue.claim_step(run, step, &ClaimRequest::new(FacetFilter::All, "a1")).await?);
+        }
         Verb::Extend => drop(queue.extend(ticket, LEASE).await?),
         Verb::Complete => drop(queue.complete(ticket, &result()).await?),
         Verb::Fail => drop(queue.fail(ticket, &error()).await?),

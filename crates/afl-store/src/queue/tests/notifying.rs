@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::collection::Collection;
-use crate::notification::{MESSAGE_CHARS, NOTIFY, Notification, NotificationType, Severity};
+use crate::notification::{MESSAGE_CHARS, NOTIFY, Notification, NotificationSeverity, NotificationType};
 
 impl World {
     async fn told(&self) -> Vec<Notification> {
@@ -23,7 +23,10 @@ async fn xr9_a_failure_and_what_is_told_of_it_are_one_durable_commit() {
     assert_eq!((task.state, world.event(&step).await.state), (TaskState::Failed, EventState::Error));
     assert_eq!(task.events().last().unwrap().event_type.name(), "ERROR");
     let [told] = &world.told().await[..] else { panic!("one thing is told") };
-    assert_eq!((told.notification_type, told.severity), (NotificationType::TaskError, Severity::Error));
+    assert_eq!(
+        (told.notification_type, told.severity),
+        (NotificationType::TaskError, NotificationSeverity::Error)
+    );
     assert_eq!((told.run.as_ref(), told.path.as_deref()), (Some(&world.run), Some("W.s1")));
     assert_eq!((told.message.chars().count(), told.read), (MESSAGE_CHARS, false));
     world.queue.fail(&claim.ticket, &long).await.unwrap();
@@ -54,7 +57,7 @@ async fn uncertain_work_asks_a_person_and_good_work_says_nothing_unless_asked() 
     world.queue.sweep_once().await.unwrap();
     let [told] = &world.told().await[..] else { panic!("one thing is told") };
     assert_eq!(told.notification_type, NotificationType::TaskAwaitingResponse);
-    assert_eq!((told.severity, &*told.title), (Severity::Warning, "W.s1: did it happen?"));
+    assert_eq!((told.severity, &*told.title), (NotificationSeverity::Warning, "W.s1: did it happen?"));
 
     world.ask(2, "a.F", Policy::default()).await;
     world.queue.complete(&world.one().await.ticket, &result()).await.unwrap();

@@ -1,7 +1,7 @@
 //! Deleting a run takes all of it, whatever the numbers, and breaks off well.
 
 use super::*;
-use crate::fault::{Fault, Faulty, Moment, at_write};
+use crate::fault::{Fault, FaultMoment, Faulty, at_write};
 use crate::store::{Reservation, sealed};
 
 /// More than two pages of a deletion.
@@ -41,7 +41,7 @@ async fn a_deletion_takes_all_of_a_run_and_its_key_however_long_its_log_is() {
 #[tokio::test]
 async fn a_deletion_that_breaks_off_leaves_a_run_that_can_be_deleted_again() {
     for write in 1.. {
-        let (faulty, store, run) = long_log(Fault::Gone(Moment::Before), write).await;
+        let (faulty, store, run) = long_log(Fault::Gone(FaultMoment::Before), write).await;
         if faulty.delete_run(&run).await.is_ok() {
             assert!(write > 3, "the log alone has three pages");
             break;
@@ -56,7 +56,7 @@ async fn a_deletion_that_breaks_off_leaves_a_run_that_can_be_deleted_again() {
 #[tokio::test]
 async fn a_discard_that_breaks_off_leaves_a_run_that_can_be_discarded_again() {
     for write in 1.. {
-        let (faulty, store, run) = long_log(Fault::Gone(Moment::Before), write).await;
+        let (faulty, store, run) = long_log(Fault::Gone(FaultMoment::Before), write).await;
         if faulty.discard_run(&run.id).await.is_ok() {
             assert!(write > 3, "the log alone has three pages");
             break;

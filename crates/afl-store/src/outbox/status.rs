@@ -4,7 +4,7 @@ use afl_engine::id::RunId;
 use afl_engine::time::Millis;
 use serde::Serialize;
 
-use super::message::Data;
+use super::message::MessageData;
 use super::rows::{Outbox, PAGE, decode};
 use crate::backend::Ranks;
 use crate::record::Record;
@@ -12,7 +12,7 @@ use crate::store::{Error, bucket};
 
 /// How it stands with a channel. Counts stop at a limit that the asker gives.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Standing {
+pub struct ChannelStatus {
     pub waiting: usize,
     pub dead: usize,
     /// When the oldest of them came, as far as the first ones of each sort tell.
@@ -24,22 +24,22 @@ pub struct Standing {
 }
 
 impl Outbox {
-    pub async fn standing(&self, channel: &str, counted: usize) -> Result<Standing, Error> {
+    pub async fn status(&self, channel: &str, counted: usize) -> Result<ChannelStatus, Error> {
         let (waiting, dead) = (bucket::outbox(channel), bucket::outbox_dead(channel));
-        let mut standing = Standing {
+        let mut status = ChannelStatus {
             waiting: self.0.count(&waiting, counted).await?,
             dead: self.0.count(&dead, counted).await?,
-            ..Standing::default()
+            ..ChannelStatus::default()
         };
         for bucket in [dead, waiting] {
             let (page, _) = self.page(channel, bucket, Ranks::All, None, PAGE).await?;
             for row in page.rows {
                 let at = row.message.at;
-                standing.oldest = Some(standing.oldest.map_or(at, |oldest| oldest.min(at)));
-                standing.last_error = row.message.delivery.last_error.or(standing.last_error);
+                status.oldest = Some(status.oldest.map_or(at, |oldest| oldest.min(at)));
+                status.last_error = row.message.delivery.last_error.or(status.last_error);
             }
         }
-        Ok(standing)
+        Ok(status)
     }
 
     pub async fn names(&self) -> Result<Vec<String>, Error> {
@@ -54,7 +54,7 @@ impl Outbox {
             loop {
                 let page = self.of(channel, &format!("{run}/"), after).await?;
                 let refers = |record: &Record| match decode(channel, record) {
-                    Ok(row) => row.message.data.as_ref().is_some_and(Data::refers_to_run),
+                    Ok(row) => row.message.data.as_ref().is_some_and(MessageData::refers_to_run),
                     Err(_) => true,
                 };
                 if page.iter().any(refers) {

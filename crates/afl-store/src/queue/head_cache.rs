@@ -13,13 +13,13 @@ const LASTS: Millis = Millis(1_000);
 
 /// One look for each prefix of buckets.
 #[derive(Debug, Default)]
-pub(super) struct Looks {
+pub(super) struct HeadCache {
     count: u64,
-    by_prefix: BTreeMap<String, Look>,
+    by_prefix: BTreeMap<String, CachedHeads>,
 }
 
 #[derive(Debug)]
-struct Look {
+struct CachedHeads {
     number: u64,
     /// Made before the look; there as long as the look may serve more than one claim.
     watch: Option<Watch>,
@@ -31,44 +31,44 @@ struct Look {
 
 /// A bucket that may hold tasks, from a rank on.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Open {
+pub(super) struct OpenBucket {
     pub(super) bucket: String,
     pub(super) rank: i64,
     /// By which look.
     look: u64,
 }
 
-impl Open {
+impl OpenBucket {
     /// Without a look.
     pub(super) fn guessed(bucket: String) -> Self {
         Self { bucket, rank: i64::MIN, look: 0 }
     }
 }
 
-impl Looks {
+impl HeadCache {
     /// Whether there was enough at the last look: then there may be more than one claim takes, and a watch is worth it.
     pub(super) fn has_backlog(&self, prefix: &str) -> bool {
         self.by_prefix.get(prefix).is_some_and(|last| last.filled.is_some())
     }
 
     /// What a new look saw.
-    pub(super) fn add(&mut self, prefix: &str, watch: Option<Watch>, heads: Vec<Head>) -> Vec<Open> {
+    pub(super) fn add(&mut self, prefix: &str, watch: Option<Watch>, heads: Vec<Head>) -> Vec<OpenBucket> {
         self.count += 1;
-        let look = Look { number: self.count, watch, filled: None, heads };
+        let look = CachedHeads { number: self.count, watch, filled: None, heads };
         let open = look.open();
         self.by_prefix.insert(prefix.to_owned(), look);
         open
     }
 
     /// What is known without a new look.
-    pub(super) fn known(&self, prefix: &str, now: Millis) -> Option<Vec<Open>> {
+    pub(super) fn known(&self, prefix: &str, now: Millis) -> Option<Vec<OpenBucket>> {
         let look = self.by_prefix.get(prefix)?;
         let is_fresh = (Millis(0)..LASTS).contains(&now.since(look.filled?));
         (is_fresh && !look.watch.as_ref()?.has_changed()).then(|| look.open())
     }
 
     /// All that was wanted was there, up to this rank.
-    pub(super) fn filled(&mut self, open: &Open, rank: i64, now: Millis) {
+    pub(super) fn filled(&mut self, open: &OpenBucket, rank: i64, now: Millis) {
         let Some(look) = self.of(open) else { return };
         look.filled.get_or_insert(now);
         if let Some(head) = look.heads.iter_mut().find(|head| head.bucket == open.bucket) {
@@ -77,21 +77,22 @@ impl Looks {
     }
 
     /// There was less than it promised.
-    pub(super) fn emptied(&mut self, open: &Open) {
+    pub(super) fn emptied(&mut self, open: &OpenBucket) {
         if let Some(look) = self.of(open) {
             look.watch = None;
         }
     }
 
     /// The look by which a bucket is open, if there was no later one.
-    fn of(&mut self, open: &Open) -> Option<&mut Look> {
+    fn of(&mut self, open: &OpenBucket) -> Option<&mut CachedHeads> {
         self.by_prefix.values_mut().find(|look| look.number == open.look)
     }
 }
 
-impl Look {
-    fn open(&self) -> Vec<Open> {
-        let open = |head: &Head| Open { bucket: head.bucket.clone(), rank: head.rank, look: self.number };
+impl CachedHeads {
+    fn open(&self) -> Vec<OpenBucket> {
+        let open =
+            |head: &Head| OpenBucket { bucket: head.bucket.clone(), rank: head.rank, look: self.number };
         self.heads.iter().map(open).collect()
     }
 }
