@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use afl_backends::postgres::{CONNECTIONS, Postgres};
-use afl_backends::sqlite::{self, Sqlite};
+use afl_backends::sqlite::{self, Sqlite, WaitObserver};
 use afl_runtime::Service;
 use afl_runtime::agent::Actor;
 use afl_store::backend::Backend;
@@ -16,6 +16,7 @@ use afl_store::record::Tenant;
 use clap::{ArgMatches, Args};
 
 use crate::failure::{Failure, Sought};
+use crate::output;
 use crate::shell::word;
 
 /// Beside the sources of a project, as `.git` is.
@@ -147,7 +148,9 @@ async fn backend(address: &Address, missing: Missing) -> Result<Arc<dyn Backend>
             if missing == Missing::Refuse && !file.exists() {
                 return Err(Failure::NoStore { path: file.display().to_string() });
             }
-            Ok(Arc::new(Sqlite::open(&file, sqlite::Options::default())?))
+            let on_wait =
+                WaitObserver::new(|error| output::say(&format!("warning: {error}; waiting for it\n")));
+            Ok(Arc::new(Sqlite::open(&file, sqlite::Options { on_wait, ..sqlite::Options::default() })?))
         }
     }
 }

@@ -3,6 +3,7 @@
 #![cfg(unix)]
 
 mod pay;
+mod standstill;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -16,6 +17,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use pay::PROGRAM;
+use standstill::stop_between_commits;
 
 const QUICK: &str = r#"
 from agentflow import handler
@@ -88,7 +90,7 @@ fn f5_the_late_answer_of_an_agent_that_stood_still_is_refused() {
     let run = start(world.path());
     let first = agent(world.path(), "first", "slow.py");
     first.says("begun");
-    first.signal(Signal::STOP);
+    stop_between_commits(&first, &world.path().join(".afl/store.db"));
     let second = agent(world.path(), "second", "quick.py");
     second.says(&format!("Pay.charge of run {run}: done"));
     fs::write(world.path().join("go"), "").unwrap();

@@ -323,6 +323,9 @@ pub enum StoreError {
     /// Nothing was written.
     #[error("the disk of the store is full: free space, then go on with the same command")]
     Full,
+    /// Another process keeps the store locked. Nothing was written.
+    #[error("cannot use {name}: {reason}")]
+    Locked { name: String, reason: String },
     /// The store cannot be reached or does not answer. A commit may have happened all the same.
     #[error("cannot reach {name}: {reason}")]
     Unavailable { name: String, reason: String },

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 /// Longer than anything takes, on a busy machine.
 pub const PATIENCE: Duration = Duration::from_mins(1);
@@ -41,8 +41,18 @@ impl Process {
     }
 
     pub fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(self.child.id().cast_signed()).expect("a child has a number");
-        kill_process(pid, signal).expect("it is our child");
+        kill_process(self.pid(), signal).expect("it is our child");
+    }
+
+    /// Stops it, and returns when all its threads stand still.
+    pub fn stop(&self) {
+        self.signal(Signal::STOP);
+        let changed = waitpid(Some(self.pid()), WaitOptions::UNTRACED).expect("it is our child");
+        assert!(changed.is_some_and(|(_, status)| status.stopped()), "it ended: {changed:?}");
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(self.child.id().cast_signed()).expect("a child has a number")
     }
 
     pub fn kill(&mut self) {

@@ -12,8 +12,8 @@ use afl_store::watch::Watchers;
 use rusqlite::{Connection, ErrorCode};
 
 use super::bells::{Bells, Ringer, family};
+use super::busy::{BusyWait, is_busy};
 use super::failure::explain;
-use super::file;
 use super::group::{self, Job, Outcome, Writes};
 use super::log::Log;
 
@@ -23,6 +23,7 @@ use super::stats::{Counters, add};
 pub(super) struct Core {
     connection: Connection,
     path: PathBuf,
+    wait: Arc<BusyWait>,
     clock: Clock,
     watchers: Arc<Watchers>,
     counters: Arc<Counters>,
@@ -57,6 +58,7 @@ impl Core {
     pub(super) fn new(
         mut connection: Connection,
         path: &Path,
+        wait: Arc<BusyWait>,
         clock: Clock,
         watchers: Arc<Watchers>,
         ringer: Ringer,
@@ -67,6 +69,7 @@ impl Core {
         Ok(Self {
             connection,
             path: path.to_owned(),
+            wait,
             clock,
             watchers,
             counters: Arc::default(),
@@ -79,14 +82,14 @@ impl Core {
     }
 
     pub(super) fn serve_at_once(&mut self, job: Job) -> AtOnce {
-        if file::be_impatient(&mut self.connection).is_err() {
+        if BusyWait::disable(&mut self.connection).is_err() {
             return AtOnce::Busy(job);
         }
         let outcomes = self.transact(slice::from_ref(&job));
-        let patient = file::be_patient(&mut self.connection);
-        match (outcomes, patient) {
+        let waits_again = self.wait.enable(&mut self.connection);
+        match (outcomes, waits_again) {
             (Ok(outcomes), _) => AtOnce::Served(self.settle(vec![job], outcomes)),
-            (Err(error), Ok(())) if file::is_busy(&error) => AtOnce::Busy(job),
+            (Err(error), Ok(())) if is_busy(&error) => AtOnce::Busy(job),
             (Err(error), _) => AtOnce::Served(self.fail(vec![job], &error)),
         }
     }
@@ -148,6 +151,7 @@ impl Core {
                 return Err(error);
             }
         };
+        self.wait.ended();
         match (writes, durability) {
             (Writes::None, _) => {}
             (Writes::Some, Durability::Relaxed) => add(&self.counters.transactions, 1),
@@ -183,7 +187,7 @@ impl Core {
     /// Returns how long to wait for work until the next one is due.
     pub(super) fn checkpoint(&mut self) -> Option<Duration> {
         add(&self.counters.checkpoints, 1);
-        self.log.checkpoint(&mut self.connection);
+        self.log.checkpoint(&mut self.connection, &self.wait);
         self.log.patience()
     }
 

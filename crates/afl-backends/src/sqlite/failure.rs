@@ -6,6 +6,8 @@ use std::path::Path;
 use afl_store::backend::StoreError;
 use rusqlite::{Error, ErrorCode, ffi};
 
+use super::busy::locked;
+
 pub(super) fn explain(path: &Path, error: &Error) -> StoreError {
     let name = path.display();
     let unavailable = |reason: String| StoreError::Unavailable { name: name.to_string(), reason };
@@ -20,10 +22,7 @@ pub(super) fn explain(path: &Path, error: &Error) -> StoreError {
     match code {
         ErrorCode::DiskFull => StoreError::Full,
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
-            unavailable(format!(
-                "another process kept the file locked ({error}): try again, and find out with `fuser {name}` \
-                 who holds it"
-            ))
+            locked(path)
         }
         ErrorCode::NotADatabase => StoreError::Refused(format!(
             "{name} is not a store of AgentFlow, or its beginning is damaged: name another file, or bring this one \

@@ -1,24 +1,18 @@
 //! Opening the file: whose it is, how it is laid out, how each connection is set.
 
 use std::path::Path;
-use std::thread;
-use std::time::Duration;
+use std::sync::Arc;
 
 use afl_store::backend::StoreError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::busy::BusyWait;
 use super::failure::{damaged, explain};
 use super::{Options, schema};
 
 /// Older ones can damage a write-ahead log that several processes share.
 const OLDEST_SQLITE: i32 = 3_051_003;
-
-/// How long a process waits for another one's transaction. Its own waits happen before, in the writer's queue.
-const BUSY_MAX: Duration = Duration::from_secs(10);
-/// Transactions are short, so asking again soon keeps the wait short; SQLite's own waits grow to 0.1 s.
-const BUSY_FIRST: Duration = Duration::from_micros(200);
-const BUSY_STEP: Duration = Duration::from_millis(4);
 
 /// A log that grew beyond this is cut when it starts anew.
 const LOG_KEPT_BYTES: i64 = 64 << 20;
@@ -27,26 +21,30 @@ const STATEMENTS: usize = 64;
 /// What the check of a file says when there is nothing to say.
 const SOUND: &str = "ok";
 
-pub(super) fn open_writer(path: &Path, options: &Options) -> Result<Connection, StoreError> {
+pub(super) fn open_writer(
+    path: &Path,
+    options: &Options,
+    wait: &Arc<BusyWait>,
+) -> Result<Connection, StoreError> {
     assert!(
         rusqlite::version_number() >= OLDEST_SQLITE,
         "SQLite {} is too old for a file that processes share",
         rusqlite::version()
     );
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-    let mut connection = open(path, flags)?;
-    schema::prepare(&mut connection, path)?;
+    let mut connection = open(path, flags, wait)?;
+    schema::prepare(&mut connection, path, wait)?;
     set_for_writing(&connection, options).map_err(|error| explain(path, &error))?;
     Ok(connection)
 }
 
-pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
-    open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+pub(super) fn open_reader(path: &Path, wait: &Arc<BusyWait>) -> Result<Connection, StoreError> {
+    open(path, OpenFlags::SQLITE_OPEN_READ_ONLY, wait)
 }
 
 /// Reads the whole file, and compares every index with its table: a record that an index lacks is found by nobody.
-pub(super) fn check_integrity(path: &Path) -> Result<Vec<String>, StoreError> {
-    let connection = open_reader(path)?;
+pub(super) fn check_integrity(path: &Path, wait: &Arc<BusyWait>) -> Result<Vec<String>, StoreError> {
+    let connection = open_reader(path, wait)?;
     let found = connection.prepare("PRAGMA integrity_check").and_then(|mut check| {
         let lines = check.query_map([], |row| row.get::<_, String>(0))?;
         lines.collect::<rusqlite::Result<Vec<String>>>()
@@ -60,10 +58,10 @@ pub(super) fn check_integrity(path: &Path) -> Result<Vec<String>, StoreError> {
     }
 }
 
-fn open(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
+fn open(path: &Path, flags: OpenFlags, wait: &Arc<BusyWait>) -> Result<Connection, StoreError> {
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let set = |mut connection: Connection| {
-        be_patient(&mut connection)?;
+        wait.enable(&mut connection)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         connection.pragma_update(None, "temp_store", "memory")?;
         // Else a statement that uses a partial index is compiled anew whenever a value is bound.
@@ -84,38 +82,4 @@ fn set_for_writing(connection: &Connection, options: &Options) -> rusqlite::Resu
         connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
     }
     Ok(())
-}
-
-pub(super) fn be_patient(connection: &mut Connection) -> rusqlite::Result<()> {
-    connection.busy_handler(Some(wait_for_others))
-}
-
-/// For whoever must not block: a file that another process is writing is busy at once.
-pub(super) fn be_impatient(connection: &mut Connection) -> rusqlite::Result<()> {
-    connection.busy_handler(None::<fn(i32) -> bool>)
-}
-
-/// Tries again by hand, for changing the journal: SQLite does not ask the busy handler then.
-pub(super) fn insist<T>(mut attempt: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
-    let mut waits = 0;
-    loop {
-        match attempt() {
-            Err(error) if is_busy(&error) && wait_for_others(waits) => waits += 1,
-            other => return other,
-        }
-    }
-}
-
-pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
-}
-
-fn wait_for_others(waits: i32) -> bool {
-    let quick = (BUSY_STEP.as_micros() / BUSY_FIRST.as_micros()) as u32;
-    let wait = BUSY_FIRST.saturating_mul(waits.unsigned_abs() + 1).min(BUSY_STEP);
-    let is_patient = BUSY_STEP.saturating_mul(waits.unsigned_abs().saturating_sub(quick)) < BUSY_MAX;
-    if is_patient {
-        thread::sleep(wait);
-    }
-    is_patient
 }

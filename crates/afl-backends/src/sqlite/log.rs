@@ -7,7 +7,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 
-use super::file;
+use super::busy::BusyWait;
 
 /// Of this many pages the log is copied into the file as soon as the writer is idle.
 const IDLE_PAGES: usize = 1_000;
@@ -46,12 +46,12 @@ impl Log {
         self.fresh() >= LONG_PAGES
     }
 
-    pub(super) fn checkpoint(&mut self, connection: &mut Connection) {
+    pub(super) fn checkpoint(&mut self, connection: &mut Connection, wait: &Arc<BusyWait>) {
         let pages = self.pages.load(Ordering::Relaxed);
         let copied = if pages < STUCK_PAGES {
             copy(connection, "PRAGMA wal_checkpoint(PASSIVE)")
         } else {
-            cut(connection)
+            cut(connection, wait)
         };
         // A log that cannot be copied now is as good as before; it is tried again when it has grown.
         self.copied = copied.map_or(pages, |copied| if copied >= pages { 0 } else { pages });
@@ -71,9 +71,9 @@ fn copy(connection: &Connection, sql: &str) -> rusqlite::Result<usize> {
     connection.query_row(sql, [], |row| row.get(2))
 }
 
-fn cut(connection: &mut Connection) -> rusqlite::Result<usize> {
+fn cut(connection: &mut Connection, wait: &Arc<BusyWait>) -> rusqlite::Result<usize> {
     connection.busy_timeout(STUCK_WAIT)?;
     let copied = copy(connection, "PRAGMA wal_checkpoint(TRUNCATE)");
-    file::be_patient(connection)?;
+    wait.enable(connection)?;
     copied.map(|_| usize::MAX)
 }

@@ -5,10 +5,12 @@
 
 mod apply;
 mod bells;
+mod busy;
 mod core;
 mod failure;
 mod file;
 mod group;
+mod lock_holder;
 mod log;
 mod notice;
 mod read;
@@ -29,6 +31,8 @@ use async_trait::async_trait;
 
 use self::core::Core;
 use bells::Ringer;
+use busy::BusyWait;
+pub use busy::WaitObserver;
 use notice::Notice;
 use read::Readers;
 pub use stats::Stats;
@@ -42,11 +46,13 @@ pub struct Options {
     pub clock: Clock,
     /// Beyond this size of the file the disk counts as full.
     pub max_bytes: Option<u64>,
+    /// Hears of writes that wait for another process.
+    pub on_wait: WaitObserver,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { clock: Clock::System, max_bytes: None }
+        Self { clock: Clock::System, max_bytes: None, on_wait: WaitObserver::default() }
     }
 }
 
@@ -54,6 +60,7 @@ impl Default for Options {
 pub struct Sqlite {
     path: PathBuf,
     clock: Clock,
+    wait: Arc<BusyWait>,
     watchers: Arc<Watchers>,
     readers: Readers,
     notice: Notice,
@@ -63,14 +70,17 @@ pub struct Sqlite {
 impl Sqlite {
     /// Opens the file, or makes it in a folder that is there.
     pub fn open(path: &Path, options: Options) -> Result<Self, StoreError> {
-        let connection = file::open_writer(path, &options)?;
-        let readers = Readers::open(path)?;
+        let wait = BusyWait::new(path, options.on_wait.clone());
+        let connection = file::open_writer(path, &options, &wait)?;
+        let readers = Readers::open(path, &wait)?;
         let watchers = Arc::new(Watchers::default());
         let ringer = Ringer::new(path);
-        let core = Core::new(connection, path, options.clock.clone(), watchers.clone(), ringer.clone())?;
+        let clock = options.clock;
+        let core =
+            Core::new(connection, path, wait.clone(), clock.clone(), watchers.clone(), ringer.clone())?;
         let writer = Writer::start(core)?;
         let notice = Notice::new(ringer, watchers.clone());
-        Ok(Self { path: path.to_owned(), clock: options.clock, watchers, readers, notice, writer })
+        Ok(Self { path: path.to_owned(), clock, wait, watchers, readers, notice, writer })
     }
 
     pub fn path(&self) -> &Path {
@@ -133,6 +143,6 @@ impl Backend for Sqlite {
     }
 
     async fn check_integrity(&self) -> Result<Vec<String>, StoreError> {
-        file::check_integrity(&self.path)
+        file::check_integrity(&self.path, &self.wait)
     }
 }

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 )]
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 
 use afl_store::backend::{BucketCursor, Head, Scan, ScanOrder, StoreError, Take};
 use afl_store::record::{Key, Record, Tenant};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
+use super::busy::BusyWait;
 use super::failure::explain;
 use super::file;
 use super::row::{columns, rank, record};
@@ -76,8 +77,8 @@ const ANY_IN_BUCKET: &str = "SELECT 1 FROM records INDEXED BY placed WHERE tenan
      AND rank BETWEEN ?3 AND ?4 LIMIT 1";
 
 impl Readers {
-    pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
-        let connections = (0..CONNECTIONS).map(|_| Ok(file::open_reader(path)?.into()));
+    pub(super) fn open(path: &Path, wait: &Arc<BusyWait>) -> Result<Self, StoreError> {
+        let connections = (0..CONNECTIONS).map(|_| Ok(file::open_reader(path, wait)?.into()));
         Ok(Self {
             path: path.to_owned(),
             connections: connections.collect::<Result<_, StoreError>>()?,

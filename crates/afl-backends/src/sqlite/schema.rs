@@ -5,8 +5,8 @@ use std::path::Path;
 use afl_store::backend::StoreError;
 use rusqlite::{Connection, TransactionBehavior};
 
+use super::busy::BusyWait;
 use super::failure::explain;
-use super::file;
 
 /// "AFLo": tells our files from those of other programs.
 const APPLICATION_ID: i32 = 0x4146_4c6f;
@@ -38,7 +38,7 @@ const MIGRATIONS: &[&str] = &[
 ];
 
 /// Makes the file ours and new, or says why not.
-pub(super) fn prepare(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+pub(super) fn prepare(connection: &mut Connection, path: &Path, wait: &BusyWait) -> Result<(), StoreError> {
     let failed = |error: rusqlite::Error| explain(path, &error);
     match owner(connection).map_err(failed)? {
         Owner::Nobody | Owner::AgentFlow => {}
@@ -51,7 +51,7 @@ pub(super) fn prepare(connection: &mut Connection, path: &Path) -> Result<(), St
     }
     // Kept by the file; set before the first transaction, since it cannot be changed within one.
     let switch = || connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0));
-    let mode: String = file::insist(switch).map_err(failed)?;
+    let mode: String = wait.retry(switch).map_err(failed)?;
     if !mode.eq_ignore_ascii_case("wal") {
         return Err(StoreError::Refused(format!(
             "the file system of {} has no shared memory, which the store needs: name a file on a local disk",

@@ -1,12 +1,15 @@
-//! Several processes on one file, and processes that end in the middle.
+//! Several processes on one file, and processes that end or stand still in the middle.
 
 use std::path::PathBuf;
-use std::process::{Child, Command};
-use std::sync::Arc;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use std::{env, fs};
 
+use afl_backends::sqlite::WaitObserver;
 use afl_store::fault::{Fault, FaultMoment, Faulty, at_write};
+use afl_testbed::Process;
+use rusqlite::Connection;
 use tokio::time::timeout;
 
 use super::*;
@@ -19,8 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Starts this program again, only to run [`child`].
 fn start(folder: &Folder, name: &str, abort: Option<(u64, FaultMoment)>) -> Child {
-    let mut command = Command::new(env::current_exe().expect("this program has a file"));
-    command.args(["--exact", "processes::child"]).env(STORE, folder.path()).env(NAME, name);
+    let mut command = again("processes::child");
+    command.env(STORE, folder.path()).env(NAME, name);
     if let Some((write, moment)) = abort {
         let sign = match moment {
             FaultMoment::Before => "-",
@@ -28,11 +31,14 @@ fn start(folder: &Folder, name: &str, abort: Option<(u64, FaultMoment)>) -> Chil
         };
         command.env(ABORT, format!("{sign}{write}"));
     }
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it can be started again")
+}
+
+/// This program, only to run one test.
+fn again(test: &str) -> Command {
+    let mut command = Command::new(env::current_exe().expect("this program has a file"));
+    command.args(["--exact", test, "--nocapture"]);
     command
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .spawn()
-        .expect("it can be started again")
 }
 
 /// Writes, one after the other, under its name; does nothing unless started by another test.
@@ -93,6 +99,68 @@ async fn processes_write_at_once_and_wake_each_other() {
     for mut child in children {
         assert!(child.wait().unwrap().success());
     }
+}
+
+const LOCKED: &str = "AFL_TEST_LOCKED_STORE";
+const HOLDS: &str = "holds the lock";
+
+/// Keeps the write lock until it is killed; does nothing unless started by another test.
+#[test]
+fn lock_holder() {
+    let Ok(path) = env::var(LOCKED) else { return };
+    let connection = Connection::open(path).unwrap();
+    connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+    println!("{HOLDS}");
+    loop {
+        std::thread::park();
+    }
+}
+
+/// A process that was stopped with the write lock in its hands.
+fn stopped_holder(folder: &Folder) -> Process {
+    let mut command = again("processes::lock_holder");
+    command.env(LOCKED, folder.path()).stdout(Stdio::piped());
+    let holder =
+        Process::listening(&mut command, |child| Box::new(child.stdout.take().expect("it is piped")));
+    holder.says(HOLDS);
+    holder.stop();
+    holder
+}
+
+fn assert_names(message: &str, holder: &Process) {
+    let pid = holder.child.id();
+    let (process, state) =
+        (format!("process {pid} (`"), format!("is stopped; continue it with `kill -CONT {pid}`"));
+    assert!(message.contains(&process) && message.contains(&state), "{message}");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_process_that_holds_the_lock_is_named_and_writes_go_on_when_it_is_gone() {
+    let folder = Folder::new();
+    let (report, reports) = mpsc::channel();
+    let on_wait = WaitObserver::new(move |error| report.send(error.to_string()).unwrap());
+    let options = Options { on_wait, ..Options::default() };
+    let store = Arc::new(Sqlite::open(&folder.path(), options).unwrap());
+
+    let mut holder = stopped_holder(&folder);
+    let waiting = tokio::spawn({
+        let store = store.clone();
+        async move { commit(&store, Durability::Durable, insert("a", "{}")).await }
+    });
+    assert_names(&reports.recv_timeout(PATIENCE).expect("it is reported"), &holder);
+    assert!(all(&store).await.unwrap().is_empty(), "reads go on");
+    holder.kill();
+    timeout(PATIENCE, waiting).await.expect("the write goes on").unwrap().unwrap();
+
+    let holder = stopped_holder(&folder);
+    for id in ["b", "c"] {
+        let refused = commit(&store, Durability::Durable, insert(id, "{}")).await.unwrap_err();
+        assert!(matches!(refused, StoreError::Locked { .. }), "{refused:?}");
+        assert_names(&refused.to_string(), &holder);
+    }
+    assert_names(&reports.try_recv().expect("another holder is reported"), &holder);
+    assert!(reports.try_recv().is_err(), "one holder is reported once");
 }
 
 /// The slow look alone would need a second for each round.

@@ -182,7 +182,10 @@ impl Agent {
     async fn bear(&self, error: &afl_store::store::Error) {
         use afl_store::backend::StoreError;
         use afl_store::store::Error as Stored;
-        let is_passing = matches!(error, Stored::Backend(StoreError::Full | StoreError::Unavailable { .. }));
+        let is_passing = matches!(
+            error,
+            Stored::Backend(StoreError::Full | StoreError::Locked { .. } | StoreError::Unavailable { .. })
+        );
         assert!(is_passing, "{error}");
         self.trouble.send_modify(|troubles| *troubles += 1);
         // Others run on this thread too.

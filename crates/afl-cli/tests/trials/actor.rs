@@ -31,6 +31,9 @@ pub(crate) const FACET: &str = "Mark";
 async fn actor() {
     let Ok(role) = env::var(ROLE) else { return };
     let store = PathBuf::from(env::var_os(STORE).expect("the parent sets it"));
+    if role == LOCKER {
+        keep_locked(&store);
+    }
     match Phase::ALL.into_iter().find(|phase| phase.name() == role) {
         Some(phase) => die(phase, &store).await,
         None => hold(&store, &role).await,
@@ -58,6 +61,13 @@ impl World {
                 assert!(!victim.child.wait().expect("it is our child").success(), "{phase:?} did not strike");
             }
         }
+    }
+
+    /// A process in the middle of a transaction.
+    pub(crate) fn lock_holder(&self) -> Process {
+        let process = self.actor(LOCKER);
+        process.says(STOPPED_HERE);
+        process
     }
 
     /// Somebody of this name who has claimed a task, and does with it what he is told.
@@ -93,6 +103,7 @@ impl Phase {
     }
 }
 
+const LOCKER: &str = "keeps the store locked";
 const STOPPED_HERE: &str = "this is the moment";
 
 async fn die(phase: Phase, store: &Path) {
@@ -130,7 +141,13 @@ fn work(phase: Phase, call: &Call, reporting: &AtomicBool) -> Object {
     Object::from_iter([("by".to_owned(), json!("actor"))])
 }
 
-fn wait_for_the_end() {
+fn keep_locked(store: &Path) -> ! {
+    let connection = rusqlite::Connection::open(store).expect("the file opens");
+    connection.execute_batch("BEGIN IMMEDIATE").expect("nobody else writes");
+    wait_for_the_end()
+}
+
+fn wait_for_the_end() -> ! {
     println!("{STOPPED_HERE}");
     loop {
         std::thread::park();

@@ -9,6 +9,7 @@ use tokio::time::sleep;
 
 use crate::actor::{ACCEPTED, Order};
 use crate::deaths::{by, times, world};
+use crate::standstill::stop_between_commits;
 use crate::world::{LEASE, wait_for_deaths};
 
 // covers: XR-4
@@ -17,7 +18,7 @@ async fn f4_every_word_of_a_zombie_is_refused_although_its_heir_has_its_name() {
     let world = world();
     let run = world.start("Marked", &["n=1"]);
     let mut zombie = world.holder("twin");
-    zombie.0.signal(Signal::STOP);
+    zombie.0.stop();
     let mut heir = world.holder("twin");
     zombie.0.signal(Signal::CONT);
     let step = world.task(&run).await.step_id;
@@ -51,7 +52,7 @@ async fn f5_an_agent_that_stood_still_for_two_leases_finds_its_work_in_other_han
     let once = world.start("MarkedOnce", &["n=1"]);
     let first = world.agent("first", &["--handlers", "slow.toml"]);
     world.leaves("marks", 2).await;
-    first.signal(Signal::STOP);
+    stop_between_commits(&first, &world.store());
     // This is the fault itself: its handlers work on, and its heartbeats stop.
     sleep(2 * LEASE).await;
     let second = world.agent("second", &["--handlers", "quick.toml"]);
@@ -67,6 +68,29 @@ async fn f5_an_agent_that_stood_still_for_two_leases_finds_its_work_in_other_han
     assert_eq!((times(&world, &plain), times(&world, &once)), (2, 1));
     assert_eq!(by(&world, &plain).await, "quick");
     assert_eq!(world.ended(&once).await.status, RunStatus::Failed);
+    world.examine();
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn f5_processes_name_the_stopped_one_that_holds_the_lock_of_the_store_and_go_on_when_it_is_gone() {
+    let world = world();
+    let run = world.start("Marked", &["n=1"]);
+    let agent = world.agent("only", &["--handlers", "slow.toml"]);
+    world.leaves("marks", 1).await;
+    let mut holder = world.lock_holder();
+    holder.stop();
+    let named = format!("process {} (`", holder.child.id());
+    let line = agent.says(&named);
+    assert!(line.starts_with("warning: ") && line.contains("is stopped"), "{line}");
+    let start = world.afl(&["start", "program.afl", "--workflow", "Marked", "-i", "n=2"]);
+    let said = String::from_utf8_lossy(&start.stderr);
+    let lines: Vec<&str> = said.lines().filter(|line| line.contains(&named)).collect();
+    assert!(lines[0].starts_with("warning: ") && lines[1].starts_with("error: "), "{said}");
+    holder.kill();
+    world.write("go", "");
+    assert_eq!(by(&world, &run).await, "slow");
+    agent.end();
     world.examine();
 }
 

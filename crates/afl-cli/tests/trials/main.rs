@@ -8,5 +8,7 @@ mod deaths;
 mod holding;
 mod names;
 mod poison;
+#[path = "../standstill/mod.rs"]
+mod standstill;
 mod versions;
 mod world;
