@@ -1,5 +1,6 @@
 //! How many tests passed, failed and were skipped, read from what test runners print.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::AddAssign;
 
@@ -52,6 +53,28 @@ impl TestCounts {
     }
 }
 
+/// The tests that nextest lists behind its summary: `FAIL [   0.004s] (3/9) crate::binary module::test`.
+pub(crate) fn failed_of_nextest(output: &str) -> BTreeSet<String> {
+    let output = without_colour(output);
+    let behind_summary = output.rsplit_once("Summary [").map_or("", |(_, rest)| rest);
+    let name = |line: &str| {
+        let (status, rest) = line.trim().split_once(" [")?;
+        let is_status = status.chars().all(|c| c.is_ascii_uppercase() || " 0123456789/".contains(c));
+        let test = rest.split_once("] ").filter(|_| is_status && !status.contains("SLOW"))?.1.trim();
+        let test =
+            test.strip_prefix('(').and_then(|rest| rest.split_once(") ")).map_or(test, |(_, test)| test);
+        Some(test.trim().to_owned())
+    };
+    behind_summary.lines().skip(1).filter_map(name).collect()
+}
+
+/// The tests that libtest reports as `test module::test ... FAILED`.
+pub(crate) fn failed_of_libtest(output: &str) -> BTreeSet<String> {
+    let output = without_colour(output);
+    let name = |line: &str| Some(line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?.to_owned());
+    output.lines().filter_map(name).collect()
+}
+
 impl AddAssign for TestCounts {
     fn add_assign(&mut self, other: Self) {
         self.passed += other.passed;
@@ -97,6 +120,15 @@ mod tests {
         let coloured = "\u{1b}[32;1m     Summary\u{1b}[0m [   0.004s] \u{1b}[1m2\u{1b}[0m tests run: \u{1b}[1m2\u{1b}[0m \u{1b}[32;1mpassed\u{1b}[0m, \u{1b}[1m0\u{1b}[0m \u{1b}[33;1mskipped\u{1b}[0m\n";
         check(coloured, "2 passed, 0 failed, 0 skipped");
         check("error: could not compile `a`\n", "0 passed, 0 failed, 0 skipped");
+    }
+
+    #[test]
+    fn the_names_of_failed_tests_are_read() {
+        let nextest = "        FAIL [   0.1s] (1/4) a::b early\n     Summary [   0.004s] 4 tests run: 1 passed, 3 failed\n        FAIL [   0.004s] (2/4) afl-cli::agents f5_late\n  TRY 2 FAIL [   1.0s] (3/4) afl-cli::trials holding::f4\n     SIGKILL [   1.0s] afl-store tests::x\nerror: test run failed\n";
+        let failed: Vec<String> = failed_of_nextest(nextest).into_iter().collect();
+        assert_eq!(failed, ["afl-cli::agents f5_late", "afl-cli::trials holding::f4", "afl-store tests::x"]);
+        let libtest = "test a::b ... ok\ntest a::c ... FAILED\n";
+        assert_eq!(failed_of_libtest(libtest).into_iter().collect::<Vec<_>>(), ["a::c"]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod prose;
 mod requirements;
 mod services;
 mod source;
+mod stress;
 mod test;
 mod tidy;
 mod workspace;
@@ -33,6 +34,9 @@ struct Arguments {
 enum Chore {
     /// Run all tests and print how many passed, failed and were skipped
     Test {
+        /// Repeat the tests this often, beside a busy thread for each core, and list those that ever failed
+        #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+        stress: Option<u32>,
         /// Hand these to the test runner, for example `-p afl-lang`; doc tests are then left out
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
@@ -74,7 +78,8 @@ fn main() -> ExitCode {
 fn run(chore: Chore) -> Result<ExitCode> {
     let workspace = Workspace::find()?;
     match chore {
-        Chore::Test { args } => test::run(&workspace, &args),
+        Chore::Test { stress: Some(rounds), args } => stress::run(&workspace, rounds, &args),
+        Chore::Test { stress: None, args } => test::run(&workspace, &args),
         Chore::Tidy { bless: true, .. } => tidy::run(&workspace, TidyMode::Bless),
         Chore::Tidy { list: true, .. } => tidy::run(&workspace, TidyMode::List),
         Chore::Tidy { .. } => tidy::run(&workspace, TidyMode::Check),

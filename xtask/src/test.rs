@@ -1,12 +1,13 @@
 //! `cargo xtask test`: all tests of the workspace, and one line that says how they went.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::thread;
 
 use anyhow::{Context, Result};
 
-use crate::counts::TestCounts;
+use crate::counts::{TestCounts, failed_of_libtest, failed_of_nextest};
 use crate::services::Services;
 use crate::workspace::Workspace;
 
@@ -17,20 +18,18 @@ enum Runner {
     Libtest,
 }
 
+/// The result of one run of all selected tests.
+pub(crate) struct RunOutput {
+    pub(crate) counts: TestCounts,
+    /// The names of the tests that failed.
+    pub(crate) failed: BTreeSet<String>,
+    /// Whether every runner said so.
+    pub(crate) all_succeeded: bool,
+}
+
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
     let services = Services::start()?;
-    let mut counts = TestCounts::default();
-    let mut all_succeeded = true;
-    for (runner, mut command) in commands(workspace, args) {
-        command.args(args).envs(services.variables());
-        let (status, output) = run_shown(&mut command)?;
-        all_succeeded &= status.success();
-        counts += match runner {
-            Runner::Nextest => TestCounts::of_nextest(&output),
-            Runner::Libtest => TestCounts::of_libtest(&output),
-        };
-    }
-
+    let RunOutput { counts, all_succeeded, .. } = run_all(workspace, args, &services)?;
     drop(services);
     if counts.ran() == 0 {
         eprintln!("no test ran");
@@ -40,6 +39,23 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<ExitCode> {
     println!("{counts}");
     let good = all_succeeded && counts.failed == 0 && counts.ran() > 0;
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs the selected tests once.
+pub(crate) fn run_all(workspace: &Workspace, args: &[String], services: &Services) -> Result<RunOutput> {
+    let mut run = RunOutput { counts: TestCounts::default(), failed: BTreeSet::new(), all_succeeded: true };
+    for (runner, mut command) in commands(workspace, args) {
+        command.args(args).envs(services.variables());
+        let (status, output) = run_shown(&mut command)?;
+        run.all_succeeded &= status.success();
+        let (counts, failed) = match runner {
+            Runner::Nextest => (TestCounts::of_nextest(&output), failed_of_nextest(&output)),
+            Runner::Libtest => (TestCounts::of_libtest(&output), failed_of_libtest(&output)),
+        };
+        run.counts += counts;
+        run.failed.extend(failed);
+    }
+    Ok(run)
 }
 
 /// Nextest runs no doc tests, so `cargo test` does; not when a selection is asked for, whose arguments are nextest's.
