@@ -11,7 +11,6 @@ mod hash;
 mod load;
 mod node;
 mod order;
-mod schema;
 mod validate;
 mod wire;
 mod written;
@@ -21,7 +20,7 @@ pub use expr::{BinaryOp, Expr, ExprKind, InputRef, InputSource, StepRef, UnaryOp
 pub use hash::{NotAHash, ProgramHash};
 pub use load::{LoadError, load};
 pub use node::*;
-pub use schema::json_schema;
 pub use validate::Referent;
+pub use wire::document::json_schema;
 pub use wire::{Layout, Locations};
 pub use written::shortened;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::decl::{declarations_schema, write_declarations};
 use super::json::Segment;
-use super::{Definitions, Json, Malformed, Wire, Writer};
+use super::{Definitions, Field, Json, Malformed, Wire, Writer};
 use crate::program::{Decl, FORMAT_VERSION, Program, ProgramHash};
 
 /// What made the document; it depends on nothing but the version.
@@ -14,7 +14,7 @@ const COMPILER: &str = concat!("afl ", env!("CARGO_PKG_VERSION"));
 pub(crate) fn write(program: &Program, hash: Option<&ProgramHash>, mut out: Writer<'_>) {
     out.object(|out| {
         out.tag("Program");
-        out.field("formatVersion", &FORMAT_VERSION);
+        FORMAT_VERSION.write_field("formatVersion", out);
         if let Some(hash) = hash {
             out.key("hash");
             out.text(&hash.to_string());
@@ -33,7 +33,7 @@ fn write_provenance(sources: &[String], out: &mut Writer<'_>) {
         out.key("compiler");
         out.text(COMPILER);
         out.key("sources");
-        out.list(sources, |out, source| out.object(|out| out.field("id", source)));
+        out.list(sources, |out, source| out.object(|out| source.write_field("id", out)));
     });
 }
 
@@ -70,7 +70,8 @@ pub(crate) fn read(json: Json<'_>, sources: Vec<String>) -> Result<(ProgramHash,
     Ok((hash, Program { declarations, sources }))
 }
 
-pub(crate) fn schema() -> Value {
+/// The schema (draft 2020-12) that every [emitted](Program::emit) document follows.
+pub fn json_schema() -> Value {
     let mut types = Definitions::default();
     let program = types.object("Program", |shape| {
         shape.tag("Program");

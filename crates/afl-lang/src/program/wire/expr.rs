@@ -2,133 +2,80 @@
 
 use serde_json::{Value, json};
 
-use super::{Definitions, Fields, Form, Json, Malformed, Shape, Wire, Writer};
+use super::{Definitions, Field, Fields, Json, Malformed, Wire, Writer};
 use crate::program::{BinaryOp, Expr, ExprKind, InputRef, InputSource, Location, StepRef, UnaryOp};
 
-impl Wire for Expr {
-    fn write(&self, out: &mut Writer<'_>) {
-        out.object(|out| {
-            write_kind(&self.kind, out);
-            out.field("location", &self.location);
-        });
-    }
+/// Describes the kinds of expressions: a pattern, the `type`, the keys with their types and values, and
+/// how the kind is made of what was read.
+macro_rules! expressions {
+    ($($kind:pat, $tag:literal { $($key:ident: $ty:ty = $value:expr),* } => $made:expr;)*) => {
+        fn write_kind(kind: &ExprKind, out: &mut Writer<'_>) {
+            match kind {
+                $($kind => {
+                    out.tag($tag);
+                    $($value.write_field(stringify!($key), out);)*
+                })*
+            }
+        }
 
-    fn read(json: Json<'_>) -> Result<Self, Malformed> {
-        let mut fields = json.object()?;
-        let kind = read_kind(&mut fields)?;
-        finish(kind, fields)
-    }
+        /// Expressions nest, so every kind is read in a function of its own: this one's frame stays small.
+        fn read_kind(fields: &mut Fields<'_>) -> Result<ExprKind, Malformed> {
+            match &*fields.take_with("type", Json::text)? {
+                $($tag => {
+                    let read: fn(&mut Fields<'_>) -> Result<ExprKind, Malformed> = |_fields| {
+                        $(let $key: $ty = _fields.take(stringify!($key))?;)*
+                        Ok($made)
+                    };
+                    read(fields)
+                })*
+                other => Err(Malformed::new(format!("`{other}` is not an expression"))),
+            }
+        }
 
-    fn schema(types: &mut Definitions) -> Value {
-        types.define("Expr", |types| {
-            let describe = |(tag, describe): (&'static str, Describe)| {
-                types.object(tag, |shape| {
-                    shape.tag(tag);
-                    describe(shape);
+        impl Wire for Expr {
+            fn write(&self, out: &mut Writer<'_>) {
+                out.object(|out| {
+                    write_kind(&self.kind, out);
+                    self.location.write_field("location", out);
+                });
+            }
+
+            fn read(json: Json<'_>) -> Result<Self, Malformed> {
+                let mut fields = json.object()?;
+                let kind = read_kind(&mut fields)?;
+                finish(kind, fields)
+            }
+
+            fn schema(types: &mut Definitions) -> Value {
+                types.define("Expr", |types| json!({"oneOf": [$(types.object($tag, |shape| {
+                    shape.tag($tag);
+                    $(shape.of::<$ty>(stringify!($key));)*
                     shape.of::<Option<Location>>("location");
-                })
-            };
-            json!({"oneOf": KINDS.map(describe)})
-        })
-    }
-}
-
-fn write_kind(kind: &ExprKind, out: &mut Writer<'_>) {
-    match kind {
-        ExprKind::String(value) => write_part(out, "String", "value", value),
-        ExprKind::Int(value) => write_part(out, "Int", "value", value),
-        ExprKind::Double(value) => write_part(out, "Double", "value", value),
-        ExprKind::Boolean(value) => write_part(out, "Boolean", "value", value),
-        ExprKind::Null => out.tag("Null"),
-        ExprKind::Array(elements) => write_part(out, "ArrayLiteral", "elements", elements),
-        ExprKind::Map(entries) => write_part(out, "MapLiteral", "entries", entries),
-        ExprKind::Concat(operands) => write_part(out, "ConcatExpr", "operands", operands),
-        ExprKind::Input(input) => {
-            write_part(out, "InputRef", "path", &input.path);
-            out.field("source", &input.source);
+                }),)*]}))
+            }
         }
-        ExprKind::Step(step) => {
-            write_part(out, "StepRef", "path", &step.path);
-            out.field("clause", &step.clause);
-        }
-        ExprKind::Binary(op, operands) => {
-            write_part(out, "BinaryExpr", "operator", op);
-            out.field("left", &operands[0]);
-            out.field("right", &operands[1]);
-        }
-        ExprKind::Unary(op, operand) => {
-            write_part(out, "UnaryExpr", "operator", op);
-            out.field("operand", &**operand);
-        }
-        ExprKind::Index(parts) => {
-            write_part(out, "IndexExpr", "base", &parts[0]);
-            out.field("index", &parts[1]);
-        }
-    }
+    };
 }
 
-fn write_part(out: &mut Writer<'_>, tag: &str, key: &str, part: &impl Wire) {
-    out.tag(tag);
-    out.field(key, part);
-}
-
-/// Expressions nest, so every kind is read in a function of its own: this one's frame stays small.
-fn read_kind(fields: &mut Fields<'_>) -> Result<ExprKind, Malformed> {
-    match &*fields.take_with("type", Json::text)? {
-        "String" => read_part(fields, "value", ExprKind::String),
-        "Int" => read_part(fields, "value", ExprKind::Int),
-        "Double" => read_part(fields, "value", ExprKind::Double),
-        "Boolean" => read_part(fields, "value", ExprKind::Boolean),
-        "Null" => Ok(ExprKind::Null),
-        "ArrayLiteral" => read_part(fields, "elements", ExprKind::Array),
-        "MapLiteral" => read_part(fields, "entries", ExprKind::Map),
-        "ConcatExpr" => read_part(fields, "operands", ExprKind::Concat),
-        "InputRef" => read_input(fields),
-        "StepRef" => read_step(fields),
-        "BinaryExpr" => read_binary(fields),
-        "UnaryExpr" => read_unary(fields),
-        "IndexExpr" => read_pair(fields, "base", "index").map(ExprKind::Index),
-        other => Err(Malformed::new(format!("`{other}` is not an expression"))),
-    }
-}
-
-fn read_part<T: Wire>(
-    fields: &mut Fields<'_>,
-    key: &'static str,
-    kind: fn(T) -> ExprKind,
-) -> Result<ExprKind, Malformed> {
-    fields.take(key).map(kind)
-}
-
-fn read_input(fields: &mut Fields<'_>) -> Result<ExprKind, Malformed> {
-    Ok(ExprKind::Input(InputRef { path: fields.take("path")?, source: fields.take("source")? }))
-}
-
-fn read_step(fields: &mut Fields<'_>) -> Result<ExprKind, Malformed> {
-    Ok(ExprKind::Step(StepRef { path: fields.take("path")?, clause: fields.take("clause")? }))
-}
-
-fn read_binary(fields: &mut Fields<'_>) -> Result<ExprKind, Malformed> {
-    Ok(ExprKind::Binary(fields.take("operator")?, read_pair(fields, "left", "right")?))
-}
-
-fn read_unary(fields: &mut Fields<'_>) -> Result<ExprKind, Malformed> {
-    let op = fields.take("operator")?;
-    Ok(ExprKind::Unary(op, read_boxed(fields, "operand")?))
-}
-
-fn read_pair(
-    fields: &mut Fields<'_>,
-    first: &'static str,
-    second: &'static str,
-) -> Result<Box<[Expr; 2]>, Malformed> {
-    let first = read_boxed(fields, first)?;
-    let second = read_boxed(fields, second)?;
-    Ok(Box::new([*first, *second]))
-}
-
-fn read_boxed(fields: &mut Fields<'_>, key: &'static str) -> Result<Box<Expr>, Malformed> {
-    fields.take(key).map(Box::new)
+expressions! {
+    ExprKind::String(it), "String" { value: String = it } => ExprKind::String(value);
+    ExprKind::Int(it), "Int" { value: i64 = it } => ExprKind::Int(value);
+    ExprKind::Double(it), "Double" { value: f64 = it } => ExprKind::Double(value);
+    ExprKind::Boolean(it), "Boolean" { value: bool = it } => ExprKind::Boolean(value);
+    ExprKind::Null, "Null" {} => ExprKind::Null;
+    ExprKind::Array(it), "ArrayLiteral" { elements: Vec<Expr> = it } => ExprKind::Array(elements);
+    ExprKind::Map(it), "MapLiteral" { entries: Vec<(String, Expr)> = it } => ExprKind::Map(entries);
+    ExprKind::Concat(it), "ConcatExpr" { operands: Vec<Expr> = it } => ExprKind::Concat(operands);
+    ExprKind::Input(it), "InputRef" { path: Vec<String> = it.path, source: InputSource = it.source }
+        => ExprKind::Input(InputRef { path, source });
+    ExprKind::Step(it), "StepRef" { path: Vec<String> = it.path, clause: Option<u32> = it.clause }
+        => ExprKind::Step(StepRef { path, clause });
+    ExprKind::Binary(op, it), "BinaryExpr" { operator: BinaryOp = op, left: Expr = it[0], right: Expr = it[1] }
+        => ExprKind::Binary(operator, Box::new([left, right]));
+    ExprKind::Unary(op, it), "UnaryExpr" { operator: UnaryOp = op, operand: Expr = **it }
+        => ExprKind::Unary(operator, Box::new(operand));
+    ExprKind::Index(it), "IndexExpr" { base: Expr = it[0], index: Expr = it[1] }
+        => ExprKind::Index(Box::new([base, index]));
 }
 
 fn finish(kind: ExprKind, mut fields: Fields<'_>) -> Result<Expr, Malformed> {
@@ -137,75 +84,9 @@ fn finish(kind: ExprKind, mut fields: Fields<'_>) -> Result<Expr, Malformed> {
     Ok(Expr { kind, location })
 }
 
-/// Describes one kind of expression.
-type Describe = fn(&mut Shape<'_>);
-
-const KINDS: [(&str, Describe); 13] = [
-    ("String", |shape| shape.of::<String>("value")),
-    ("Int", |shape| shape.of::<i64>("value")),
-    ("Double", |shape| shape.of::<f64>("value")),
-    ("Boolean", |shape| shape.of::<bool>("value")),
-    ("Null", |_| {}),
-    ("ArrayLiteral", |shape| shape.of::<Vec<Expr>>("elements")),
-    ("MapLiteral", |shape| shape.of::<Vec<(String, Expr)>>("entries")),
-    ("ConcatExpr", |shape| shape.of::<Vec<Expr>>("operands")),
-    ("InputRef", |shape| {
-        shape.field("path", |input: &InputRef| &input.path);
-        shape.field("source", |input: &InputRef| &input.source);
-    }),
-    ("StepRef", |shape| {
-        shape.field("path", |step: &StepRef| &step.path);
-        shape.field("clause", |step: &StepRef| &step.clause);
-    }),
-    ("BinaryExpr", |shape| {
-        shape.of::<BinaryOp>("operator");
-        shape.of::<Expr>("left");
-        shape.of::<Expr>("right");
-    }),
-    ("UnaryExpr", |shape| {
-        shape.of::<UnaryOp>("operator");
-        shape.of::<Expr>("operand");
-    }),
-    ("IndexExpr", |shape| {
-        shape.of::<Expr>("base");
-        shape.of::<Expr>("index");
-    }),
-];
-
-impl Wire for BinaryOp {
-    fn write(&self, out: &mut Writer<'_>) {
-        out.text(self.text());
-    }
-
-    fn read(json: Json<'_>) -> Result<Self, Malformed> {
-        read_choice(json, "binary operator", Self::from_text)
-    }
-
-    fn schema(_: &mut Definitions) -> Value {
-        let texts: Vec<_> = Self::ALL.iter().map(|op| op.text()).collect();
-        json!({"enum": texts})
-    }
-}
-
-impl Wire for UnaryOp {
-    fn write(&self, out: &mut Writer<'_>) {
-        out.text(self.text());
-    }
-
-    fn read(json: Json<'_>) -> Result<Self, Malformed> {
-        read_choice(json, "unary operator", |text| Self::from_text(text).filter(|op| op.is_compiled()))
-    }
-
-    fn schema(_: &mut Definitions) -> Value {
-        let compiled = Self::ALL.iter().filter(|op| op.is_compiled());
-        let texts: Vec<_> = compiled.map(|op| op.text()).collect();
-        json!({"enum": texts})
-    }
-}
-
-const INPUT_SOURCES: [InputSource; 3] = [InputSource::Owner, InputSource::Foreach, InputSource::Caught];
-
 impl InputSource {
+    const ALL: [Self; 3] = [Self::Owner, Self::Foreach, Self::Caught];
+
     fn text(self) -> &'static str {
         match self {
             Self::Owner => "owner",
@@ -215,31 +96,38 @@ impl InputSource {
     }
 }
 
-impl Wire for InputSource {
-    fn write(&self, out: &mut Writer<'_>) {
-        out.text(self.text());
-    }
+/// A value of a fixed set, written as its text; `absent` is what a left-out key means.
+macro_rules! choice {
+    ($ty:ident, $what:literal, $choices:expr $(, absent $absent:expr)?) => {
+        impl Wire for $ty {
+            fn write(&self, out: &mut Writer<'_>) {
+                out.text(self.text());
+            }
 
-    fn read(json: Json<'_>) -> Result<Self, Malformed> {
-        read_choice(json, "source of an input", |text| {
-            INPUT_SOURCES.into_iter().find(|source| source.text() == text)
-        })
-    }
+            fn read(json: Json<'_>) -> Result<Self, Malformed> {
+                let text = json.text()?;
+                let choice = $choices.find(|choice| choice.text() == text);
+                choice.ok_or_else(|| Malformed::new(format!("`{text}` is not a {}", $what)))
+            }
 
-    fn schema(_: &mut Definitions) -> Value {
-        json!({"enum": INPUT_SOURCES.map(Self::text)})
-    }
+            fn schema(_: &mut Definitions) -> Value {
+                let texts: Vec<_> = $choices.map(Self::text).collect();
+                json!({"enum": texts})
+            }
 
-    fn is_absent(&self, _: &Form<'_>) -> bool {
-        *self == Self::Owner
-    }
+            $(
+                fn is_absent(&self) -> bool {
+                    *self == $absent
+                }
 
-    fn when_absent() -> Option<Self> {
-        Some(Self::Owner)
-    }
+                fn when_absent() -> Option<Self> {
+                    Some($absent)
+                }
+            )?
+        }
+    };
 }
 
-fn read_choice<T>(json: Json<'_>, what: &str, from_text: fn(&str) -> Option<T>) -> Result<T, Malformed> {
-    let text = json.text()?;
-    from_text(&text).ok_or_else(|| Malformed::new(format!("`{text}` is not a {what}")))
-}
+choice!(BinaryOp, "binary operator", Self::ALL.iter().copied());
+choice!(UnaryOp, "unary operator", Self::ALL.iter().copied().filter(|op| op.is_compiled()));
+choice!(InputSource, "source of an input", Self::ALL.into_iter(), absent Self::Owner);

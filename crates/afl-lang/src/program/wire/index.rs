@@ -89,7 +89,7 @@ impl<'j> Index<'j> {
 /// Categories repeat the declarations; indexing them would cost four times the space. Only a program
 /// (one bracket is open) and a namespace among its declarations (three) have them.
 fn is_category(key: &str, depth: usize) -> bool {
-    matches!(depth, 1 | 3) && CATEGORIES.iter().any(|category| key.trim_matches('"') == category.key())
+    matches!(depth, 1 | 3) && CATEGORIES.iter().any(|(category, _)| key.trim_matches('"') == *category)
 }
 
 /// The offset behind the string, number or word at `at`.

@@ -1,4 +1,16 @@
-//! The JSON form of every node, described once: the same table writes, reads and gives the schema.
+//! The JSON form of every node, described once: the same tables write, read and give the schema.
+//!
+//! The problem: a document of 60 MB must load fast, however deep it nests and in whatever order its keys
+//! stand, and an error must name the path to the node. Locations, doc comments and sources are left out
+//! on demand, and a declaration that is repeated by category is held once.
+//!
+//! `nodes!` and `expressions!` turn a table of keys into [`Wire`]; what a table cannot say (parts that
+//! nodes share, declarations by category) implements [`Field`]. [`Index`] makes reading linear.
+//!
+//! Rejected: serde's derives. Nodes that are told apart by `type` and parts that join the node around
+//! them are buffered again at every level, which makes nesting quadratic (9 KB with 200 levels: 5 ms).
+//! A document of 130 MB loaded in 586 ms instead of 311 ms, without hash and validation; the
+//! declarations took 75 ms to write instead of 37 ms; and errors inside such nodes have no path.
 
 mod decl;
 pub(super) mod document;
@@ -29,7 +41,7 @@ pub(crate) trait Wire: Sized {
     fn schema(types: &mut Definitions) -> Value;
 
     /// Whether a key with this value is left out.
-    fn is_absent(&self, _form: &Form<'_>) -> bool {
+    fn is_absent(&self) -> bool {
         false
     }
 
@@ -39,33 +51,143 @@ pub(crate) trait Wire: Sized {
     }
 }
 
-/// Describes an object: the fields in the order they are written, each with its key. `as` names the
-/// node's `type`.
-macro_rules! object {
-    ($node:ident $(as $tag:literal)? { $($field:ident: $key:literal),* $(,)? }) => {
-        impl Wire for $node {
-            fn write(&self, out: &mut Writer<'_>) {
+/// A field of a node in the object of the node. Most have one key; a part that nodes share has several.
+pub(crate) trait Field: Sized {
+    fn write_field(&self, key: &'static str, out: &mut Writer<'_>);
+
+    fn read_field(key: &'static str, fields: &mut Fields<'_>) -> Result<Self, Malformed>;
+
+    fn describe(key: &'static str, shape: &mut Shape<'_>);
+}
+
+impl<T: Wire> Field for T {
+    #[inline]
+    fn write_field(&self, key: &'static str, out: &mut Writer<'_>) {
+        if !out.form.leaves_out(key) && !self.is_absent() {
+            out.key(key);
+            self.write(out);
+        }
+    }
+
+    fn read_field(key: &'static str, fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+        fields.take(key)
+    }
+
+    fn describe(key: &'static str, shape: &mut Shape<'_>) {
+        shape.of::<T>(key);
+    }
+}
+
+/// An object whose keys a table describes. Its `type` may depend on where it stands.
+pub(crate) trait Node: Sized {
+    /// `None` where the object has no `type`, or a field gives it.
+    const TAG: Option<&'static str>;
+
+    fn write_as(&self, tag: Option<&'static str>, out: &mut Writer<'_>);
+
+    fn read_as(tag: Option<&'static str>, json: Json<'_>) -> Result<Self, Malformed>;
+
+    fn describe(types: &mut Definitions) -> Value;
+}
+
+impl<T: Node> Wire for T {
+    fn write(&self, out: &mut Writer<'_>) {
+        self.write_as(Self::TAG, out);
+    }
+
+    fn read(json: Json<'_>) -> Result<Self, Malformed> {
+        Self::read_as(Self::TAG, json)
+    }
+
+    fn schema(types: &mut Definitions) -> Value {
+        Self::describe(types)
+    }
+}
+
+/// Describes nodes: the fields in the order they are written, each with its key where that is not its
+/// name. `as` names the node's `type`, `via` a type that writes and reads the field in place of its own.
+macro_rules! nodes {
+    ($($node:ident $(as $tag:literal)? { $($field:ident $(: $key:literal)? $(via $codec:ident)?),* })*) => {$(
+        impl Node for $node {
+            const TAG: Option<&'static str> = tag!($($tag)?);
+
+            fn write_as(&self, tag: Option<&'static str>, out: &mut Writer<'_>) {
                 out.object(|out| {
-                    $(out.tag($tag);)?
-                    $(out.field($key, &self.$field);)*
+                    if let Some(tag) = tag {
+                        out.tag(tag);
+                    }
+                    $(<codec!($($codec)?)>::write_field(&self.$field, key!($field $($key)?), out);)*
                 });
             }
 
-            fn read(json: Json<'_>) -> Result<Self, Malformed> {
+            fn read_as(tag: Option<&'static str>, json: Json<'_>) -> Result<Self, Malformed> {
                 let mut fields = json.object()?;
-                $(fields.tag($tag)?;)?
-                let node = Self { $($field: fields.take($key)?,)* };
+                tag.map_or(Ok(()), |tag| fields.tag(tag))?;
+                let node = Self {
+                    $($field: <codec!($($codec)?)>::read_field(key!($field $($key)?), &mut fields)?,)*
+                };
                 fields.finish()?;
                 Ok(node)
             }
 
-            fn schema(types: &mut Definitions) -> Value {
+            fn describe(types: &mut Definitions) -> Value {
                 types.object(stringify!($node), |shape| {
-                    $(shape.tag($tag);)?
-                    $(shape.field($key, |node: &$node| &node.$field);)*
+                    if let Some(tag) = Self::TAG {
+                        shape.tag(tag);
+                    }
+                    $(<codec!($($codec)?)>::describe(key!($field $($key)?), shape, |node: &Self| &node.$field);)*
                 })
             }
         }
+    )*};
+}
+use nodes;
+
+macro_rules! tag {
+    () => {
+        None
+    };
+    ($tag:literal) => {
+        Some($tag)
     };
 }
-use object;
+use tag;
+
+macro_rules! codec {
+    () => {
+        super::Plain
+    };
+    ($codec:ident) => {
+        $codec
+    };
+}
+use codec;
+
+macro_rules! key {
+    ($field:ident) => {
+        stringify!($field)
+    };
+    ($field:ident $key:literal) => {
+        $key
+    };
+}
+use key;
+
+/// Writes and reads a field as its own type says.
+struct Plain;
+
+impl Plain {
+    #[inline]
+    fn write_field<T: Field>(value: &T, key: &'static str, out: &mut Writer<'_>) {
+        value.write_field(key, out);
+    }
+
+    fn read_field<T: Field>(key: &'static str, fields: &mut Fields<'_>) -> Result<T, Malformed> {
+        T::read_field(key, fields)
+    }
+
+    /// `_field` only names the type.
+    fn describe<N, T: Field>(key: &'static str, shape: &mut Shape<'_>, _field: fn(&N) -> &T) {
+        T::describe(key, shape);
+    }
+}

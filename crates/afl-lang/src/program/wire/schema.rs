@@ -14,7 +14,7 @@ impl Definitions {
     /// A reference to the type `name`, described when it is first met.
     pub(super) fn define(&mut self, name: &'static str, describe: impl FnOnce(&mut Self) -> Value) -> Value {
         if !self.0.contains_key(name) {
-            // Nodes nest in their own kind: whoever meets this one again must find it taken.
+            // A node may contain its own kind; the second visit must find the name taken.
             self.0.insert(name, Value::Null);
             let described = describe(self);
             self.0.insert(name, described);
@@ -26,11 +26,12 @@ impl Definitions {
         self.define(name, |types| types.inline(describe))
     }
 
-    pub(super) fn choice(&mut self, name: &'static str, choices: &[fn(&mut Self) -> Value]) -> Value {
-        self.define(name, |types| {
-            let choices: Vec<_> = choices.iter().map(|choice| choice(types)).collect();
-            json!({"oneOf": choices})
-        })
+    /// The object `name` once more, with another `type`.
+    pub(super) fn retagged<T: Wire>(&mut self, name: &'static str, tag: &'static str) -> Value {
+        T::schema(self);
+        let mut copy = self.0[name].clone();
+        copy["properties"]["type"] = json!({"const": tag});
+        self.define(tag, |_| copy)
     }
 
     pub(super) fn inline(&mut self, describe: impl FnOnce(&mut Shape<'_>)) -> Value {
@@ -60,11 +61,6 @@ pub(crate) struct Shape<'d> {
 impl Shape<'_> {
     pub(super) fn tag(&mut self, name: &'static str) {
         self.required("type", json!({"const": name}));
-    }
-
-    /// A key with the type of the field that `_field` picks.
-    pub(super) fn field<N, T: Wire>(&mut self, key: &'static str, _field: fn(&N) -> &T) {
-        self.of::<T>(key);
     }
 
     pub(super) fn of<T: Wire>(&mut self, key: &'static str) {

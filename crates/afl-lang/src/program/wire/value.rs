@@ -4,66 +4,53 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Definitions, Form, Json, Locations, Malformed, Wire, Writer};
+use super::{Definitions, Field, Json, Malformed, Wire, Writer};
 use crate::limits::MAX_NESTING;
-use crate::program::Location;
 use crate::source::FileId;
 use crate::types::TypeRef;
 
-impl Wire for String {
-    fn write(&self, out: &mut Writer<'_>) {
-        out.text(self);
-    }
+macro_rules! texts {
+    ($($ty:ty),*) => {$(
+        impl Wire for $ty {
+            fn write(&self, out: &mut Writer<'_>) {
+                out.text(self);
+            }
 
-    fn read(json: Json<'_>) -> Result<Self, Malformed> {
-        Ok(json.text()?.into_owned())
-    }
+            fn read(json: Json<'_>) -> Result<Self, Malformed> {
+                Ok(json.text()?.into())
+            }
 
-    fn schema(_: &mut Definitions) -> Value {
-        json!({"type": "string"})
-    }
+            fn schema(_: &mut Definitions) -> Value {
+                json!({"type": "string"})
+            }
+        }
+    )*};
 }
 
-impl Wire for Arc<str> {
-    fn write(&self, out: &mut Writer<'_>) {
-        out.text(self);
-    }
+texts!(String, Arc<str>);
 
-    fn read(json: Json<'_>) -> Result<Self, Malformed> {
-        Ok(json.text()?.into())
-    }
+macro_rules! scalars {
+    ($($ty:ty, $what:literal, $schema:tt;)*) => {$(
+        impl Wire for $ty {
+            fn write(&self, out: &mut Writer<'_>) {
+                out.scalar(self);
+            }
 
-    fn schema(_: &mut Definitions) -> Value {
-        json!({"type": "string"})
-    }
+            fn read(json: Json<'_>) -> Result<Self, Malformed> {
+                json.scalar($what)
+            }
+
+            fn schema(_: &mut Definitions) -> Value {
+                json!($schema)
+            }
+        }
+    )*};
 }
 
-impl Wire for u32 {
-    fn write(&self, out: &mut Writer<'_>) {
-        out.scalar(self);
-    }
-
-    fn read(json: Json<'_>) -> Result<Self, Malformed> {
-        json.scalar("a whole number from 0 to 4294967295")
-    }
-
-    fn schema(_: &mut Definitions) -> Value {
-        json!({"type": "integer", "minimum": 0, "maximum": u32::MAX})
-    }
-}
-
-impl Wire for i64 {
-    fn write(&self, out: &mut Writer<'_>) {
-        out.scalar(self);
-    }
-
-    fn read(json: Json<'_>) -> Result<Self, Malformed> {
-        json.scalar("a whole number of 64 bits")
-    }
-
-    fn schema(_: &mut Definitions) -> Value {
-        json!({"type": "integer", "minimum": i64::MIN, "maximum": i64::MAX})
-    }
+scalars! {
+    u32, "a whole number from 0 to 4294967295", {"type": "integer", "minimum": 0, "maximum": u32::MAX};
+    i64, "a whole number of 64 bits", {"type": "integer", "minimum": i64::MIN, "maximum": i64::MAX};
+    bool, "true or false", {"type": "boolean"};
 }
 
 impl Wire for f64 {
@@ -78,20 +65,6 @@ impl Wire for f64 {
 
     fn schema(_: &mut Definitions) -> Value {
         json!({"type": "number"})
-    }
-}
-
-impl Wire for bool {
-    fn write(&self, out: &mut Writer<'_>) {
-        out.scalar(self);
-    }
-
-    fn read(json: Json<'_>) -> Result<Self, Malformed> {
-        json.scalar("true or false")
-    }
-
-    fn schema(_: &mut Definitions) -> Value {
-        json!({"type": "boolean"})
     }
 }
 
@@ -111,8 +84,8 @@ impl<T: Wire> Wire for Option<T> {
         T::schema(types)
     }
 
-    fn is_absent(&self, form: &Form<'_>) -> bool {
-        self.as_ref().is_none_or(|value| value.is_absent(form))
+    fn is_absent(&self) -> bool {
+        self.is_none()
     }
 
     fn when_absent() -> Option<Self> {
@@ -133,7 +106,7 @@ impl<T: Wire> Wire for Vec<T> {
         json!({"type": "array", "items": T::schema(types)})
     }
 
-    fn is_absent(&self, _: &Form<'_>) -> bool {
+    fn is_absent(&self) -> bool {
         self.is_empty()
     }
 
@@ -142,48 +115,12 @@ impl<T: Wire> Wire for Vec<T> {
     }
 }
 
-impl Wire for Location {
-    fn write(&self, out: &mut Writer<'_>) {
-        out.object(|out| {
-            out.field("line", &self.line);
-            out.field("column", &self.column);
-            out.field("endLine", &self.end_line);
-            out.field("endColumn", &self.end_column);
-        });
-    }
-
-    fn read(json: Json<'_>) -> Result<Self, Malformed> {
-        let mut fields = json.object()?;
-        let location = Self {
-            line: fields.take("line")?,
-            column: fields.take("column")?,
-            end_line: fields.take("endLine")?,
-            end_column: fields.take("endColumn")?,
-        };
-        fields.finish()?;
-        Ok(location)
-    }
-
-    fn schema(types: &mut Definitions) -> Value {
-        types.object("Location", |shape| {
-            shape.field("line", |location: &Self| &location.line);
-            shape.field("column", |location: &Self| &location.column);
-            shape.field("endLine", |location: &Self| &location.end_line);
-            shape.field("endColumn", |location: &Self| &location.end_column);
-        })
-    }
-
-    fn is_absent(&self, form: &Form<'_>) -> bool {
-        form.locations == Locations::Strip
-    }
-}
-
 /// An entry of a map or a prompt.
 impl<T: Wire> Wire for (String, T) {
     fn write(&self, out: &mut Writer<'_>) {
         out.object(|out| {
-            out.field("key", &self.0);
-            out.field("value", &self.1);
+            self.0.write_field("key", out);
+            self.1.write_field("value", out);
         });
     }
 
@@ -196,8 +133,8 @@ impl<T: Wire> Wire for (String, T) {
 
     fn schema(types: &mut Definitions) -> Value {
         types.inline(|shape| {
-            shape.field("key", |entry: &Self| &entry.0);
-            shape.field("value", |entry: &Self| &entry.1);
+            shape.of::<String>("key");
+            shape.of::<T>("value");
         })
     }
 }
@@ -214,10 +151,6 @@ impl Wire for FileId {
 
     fn schema(_: &mut Definitions) -> Value {
         json!({"type": "string", "description": "the id of a source in `provenance`"})
-    }
-
-    fn is_absent(&self, form: &Form<'_>) -> bool {
-        form.sources.is_empty()
     }
 }
 

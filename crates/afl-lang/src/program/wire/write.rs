@@ -4,8 +4,6 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::Wire;
-
 /// How the text is laid out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layout {
@@ -44,6 +42,19 @@ pub(crate) struct Form<'p> {
     pub(crate) categories: Categories,
     /// The names behind `sourceId`; empty where provenance is not wanted.
     pub(crate) sources: &'p [String],
+}
+
+impl Form<'_> {
+    /// Whether no node is written with this key.
+    #[inline]
+    pub(super) fn leaves_out(&self, key: &'static str) -> bool {
+        match key {
+            "location" => self.locations == Locations::Strip,
+            "doc" => self.docs == Docs::Strip,
+            "sourceId" => self.sources.is_empty(),
+            _ => false,
+        }
+    }
 }
 
 /// Where text goes, piece by piece.
@@ -147,21 +158,6 @@ impl<'p> Writer<'p> {
     pub(super) fn tag(&mut self, name: &str) {
         self.key("type");
         self.text(name);
-    }
-
-    #[inline]
-    pub(super) fn field<T: Wire>(&mut self, key: &str, value: &T) {
-        if !value.is_absent(&self.form) {
-            self.key(key);
-            value.write(self);
-        }
-    }
-
-    /// A doc comment; the canonical form has none.
-    pub(super) fn doc(&mut self, doc: Option<&String>) {
-        if let (Some(doc), Docs::Keep) = (doc, self.form.docs) {
-            self.field("doc", doc);
-        }
     }
 
     /// Writes a list and gives what writing each item gave.
