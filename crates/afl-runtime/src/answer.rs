@@ -11,7 +11,7 @@ use afl_engine::value::{Map, Value, check_size};
 use afl_store::backend::Durability;
 use afl_store::queue::{ContinueResult, Refusal};
 
-use crate::drive::{Arrival, Work};
+use crate::drive::{Arrival, Work, guarded};
 use crate::error::Error;
 use crate::evaluator::Evaluator;
 use crate::serve::Wake;
@@ -46,10 +46,11 @@ impl Service {
     /// or fails for good, in one durable commit; only work that may have happened can be given up so.
     pub async fn answer(&self, run: &RunId, step: &StepId, verdict: &Verdict) -> Result<Answered, Error> {
         for _ in 0..TRIES {
+            let era = self.store.era();
             match self.try_answer(run, step, verdict).await {
                 Ok(Try::Ended(answered)) => return Ok(answered),
                 Ok(Try::Overtaken) => {}
-                Err(error) if error.is_conflict() => {}
+                Err(error) if error.is_conflict() || self.is_torn(&error, era) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -139,15 +140,14 @@ impl Service {
         let plan = self.plan_of(&suspended.run.item).await?;
         let mut evaluator = Evaluator::new(Evaluation::resume(plan, suspended, now, self.options), era);
         loop {
-            match evaluator.answer(step, told, &self.actor) {
+            match guarded(&mut evaluator, |evaluation| evaluation.answer(step, told, &self.actor))? {
                 evaluation::Answer::Taken => break,
                 evaluation::Answer::Need(wants) => self.supply(&mut evaluator, &wants).await?,
                 evaluation::Answer::Refused(refused) => {
                     return Err(self.unanswerable(id, step, refused).await?);
                 }
             }
-            // Every evaluator writes the run: while its version is the same, all that was supplied is of one time.
-            if self.existing(id).await?.version != evaluator.run_version().expect("it is stored") {
+            if self.is_outdated(&evaluator).await? {
                 return Ok(Try::Overtaken);
             }
         }

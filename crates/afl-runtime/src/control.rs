@@ -66,6 +66,7 @@ impl Service {
 
     async fn set_control(&self, id: &RunId, control: Control, verb: &'static str) -> Result<(), Error> {
         for _ in 0..TRIES {
+            let era = self.store.era();
             let run = self.existing(id).await?;
             if run.item.status.is_terminal() {
                 return Err(Error::Ended { run: id.clone(), status: run.item.status, verb });
@@ -78,7 +79,7 @@ impl Service {
             let now = self.store.now().await?;
             let version = run.version;
             let item = Run { control, updated: now, ..run.item };
-            match self.store.save_run(&Stored { item, version }, Durability::Durable).await {
+            match self.store.save_run(&Stored { item, version }, era, Durability::Durable).await {
                 Ok(()) => return Ok(()),
                 Err(error) if error.is_conflict() => {}
                 Err(error) => return Err(error.into()),
@@ -90,8 +91,9 @@ impl Service {
     /// Ends all that is open in a run with the intent to cancel, page by page, the run itself last.
     pub(crate) async fn end_canceled(&self, id: &RunId, by: &Actor) -> Result<(), Error> {
         for _ in 0..TRIES {
+            let era = self.store.era();
             match self.try_end_canceled(id, by).await {
-                Err(error) if error.is_conflict() => {}
+                Err(error) if error.is_conflict() || self.is_torn(&error, era) => {}
                 outcome => return outcome,
             }
         }

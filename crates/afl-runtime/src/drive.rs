@@ -14,7 +14,7 @@ use afl_engine::id::{RunId, StepId};
 use afl_engine::run::{Control, Run, RunStatus};
 use afl_engine::step::Step;
 use afl_engine::time::Millis;
-use afl_store::backend::Durability;
+use afl_store::backend::{Durability, Era};
 use afl_store::store::{self, ByStep, Defect, blob_record, run_record, step_record};
 
 use crate::error::Error;
@@ -92,8 +92,7 @@ impl Service {
             let (was_hot, era) = (hot.is_some(), self.store.era());
             match self.attempt(work, hot.take(), others, redo).await {
                 Err(error) if error.is_conflict() => {}
-                // What was read before the store lost something need not fit what was read after it.
-                Err(error) if error.is_damage() && (was_hot || era < self.store.era()) => {}
+                Err(error) if (was_hot && error.is_damage()) || self.is_torn(&error, era) => {}
                 outcome => {
                     self.driven.fetch_add(u64::from(outcome.is_ok()), Ordering::Relaxed);
                     return outcome;
@@ -200,7 +199,7 @@ impl Service {
     ) -> Result<(), Error> {
         let mut durability = first;
         loop {
-            let advance = advance(evaluator, now)?;
+            let advance = guarded(evaluator, |evaluation| evaluation.advance(now))?;
             match &advance {
                 Advance::Need(wants) => {
                     self.supply(evaluator, wants).await?;
@@ -218,6 +217,18 @@ impl Service {
                 return Ok(());
             }
         }
+    }
+
+    /// Whether records seem damaged because the store lost commits between two reads; then a new read decides.
+    pub(crate) fn is_torn(&self, error: &Error, since: Era) -> bool {
+        error.is_damage() && since < self.store.era()
+    }
+
+    /// Whether what the evaluator has read is not of one time. Every evaluator writes the run, so another version of it
+    /// tells of another writer. A crash of the database may spend the same version again; the epoch tells of that.
+    pub(crate) async fn is_outdated(&self, evaluator: &Evaluator) -> Result<bool, Error> {
+        let version = self.existing(&evaluator.run().id).await?.version;
+        Ok(Some(version) != evaluator.run_version() || evaluator.era != self.store.era())
     }
 
     pub(crate) async fn supply(&self, evaluation: &mut Evaluation, wants: &Wants) -> Result<(), Error> {
@@ -249,9 +260,13 @@ impl Service {
     }
 }
 
-/// What is stored may not fit together, in ways that no checksum tells. That must stop this run alone.
-fn advance(evaluation: &mut Evaluation, now: Millis) -> Result<Advance, Error> {
-    catch_unwind(AssertUnwindSafe(|| evaluation.advance(now))).map_err(|panic| {
+/// Calls the evaluator on records that may not fit together, in ways that no checksum tells. Its panic stops this run
+/// alone.
+pub(crate) fn guarded<T>(
+    evaluation: &mut Evaluation,
+    call: impl FnOnce(&mut Evaluation) -> T,
+) -> Result<T, Error> {
+    catch_unwind(AssertUnwindSafe(|| call(evaluation))).map_err(|panic| {
         let said = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let said = said.or_else(|| panic.downcast_ref::<String>().cloned());
         let damage = Damage::Unfitting(said.unwrap_or_else(|| "its evaluation broke off".to_owned()));

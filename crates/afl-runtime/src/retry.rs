@@ -56,10 +56,11 @@ impl Service {
         }
         let mut opened = Vec::new();
         for _ in 0..TRIES {
+            let era = self.store.era();
             match self.try_retry(run, again, &mut opened).await {
                 Ok(Try::Done) => return Ok(opened),
                 Ok(Try::Overtaken) => {}
-                Err(error) if error.is_conflict() => {}
+                Err(error) if error.is_conflict() || self.is_torn(&error, era) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -110,8 +111,7 @@ impl Service {
         let mut evaluator = Evaluator::new(Evaluation::resume(plan, suspended, now, self.options), era);
         for some in failed.steps.chunks(OPENED_AT_ONCE) {
             self.supply(&mut evaluator, &wants_of(some)).await?;
-            // Every evaluator writes the run: while its version is the same, all that was supplied is of one time.
-            if self.existing(id).await?.version != evaluator.run_version().expect("it is stored") {
+            if self.is_outdated(&evaluator).await? {
                 return Ok(Try::Overtaken);
             }
             for step in some {

@@ -45,11 +45,12 @@ impl Store {
         self.commit_writes(changes, since, terms, Durability::Durable).await
     }
 
-    /// Writes a run back over the version it was read with, for what an operator asks of it. Whoever evaluates it
-    /// meanwhile loses.
-    pub async fn save_run(&self, run: &Stored<Run>, durability: Durability) -> Result<(), Error> {
+    /// Writes a run back over the version that was read in this epoch, for what an operator asks of it. An evaluation
+    /// that began before loses. Without the epoch, a crash of the database could spend the same version again, and the
+    /// counters of the lost version would replace those of the run.
+    pub async fn save_run(&self, run: &Stored<Run>, since: Era, durability: Durability) -> Result<(), Error> {
         let write = self.update(&run.item.id, run, run.item.updated);
-        Ok(self.write(vec![write], durability).await?)
+        Ok(self.write_since(since, vec![write], durability).await?)
     }
 
     pub async fn reservation(&self, key: &str) -> Result<Option<Reservation>, Error> {
