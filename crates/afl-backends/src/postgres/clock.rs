@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use afl_store::Millis;
 use tokio::sync::watch;
 
-use super::failure::Failure;
+use super::failure::PostgresFailure;
 use super::server::Connections;
 
 /// Clocks drift by less than a millisecond in this time, and a step of the server's clock is followed this soon.
@@ -14,23 +14,23 @@ const FRESH: Duration = Duration::from_secs(5);
 const ASK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 #[derive(Debug)]
-pub(super) struct Clock {
-    anchor: watch::Sender<Option<Anchor>>,
+pub(super) struct ServerClock {
+    anchor: watch::Sender<Option<ClockAnchor>>,
 }
 
 /// The server's time at a moment of this process, by the clock that nobody can set.
 #[derive(Clone, Copy, Debug)]
-struct Anchor {
+struct ClockAnchor {
     server: Millis,
     here: Instant,
 }
 
-impl Clock {
+impl ServerClock {
     pub(super) fn new() -> Self {
         Self { anchor: watch::Sender::new(None) }
     }
 
-    pub(super) async fn now(&self, connections: &Connections) -> Result<Millis, Failure> {
+    pub(super) async fn now(&self, connections: &Connections) -> Result<Millis, PostgresFailure> {
         let anchor = *self.anchor.borrow();
         if let Some(anchor) = anchor
             && anchor.here.elapsed() < FRESH
@@ -40,14 +40,14 @@ impl Clock {
         let asked = Instant::now();
         let rows = connections.query(ASK, &[]).await?;
         let answered = Instant::now();
-        let answer = Anchor { server: Millis(rows[0].get(0)), here: answered };
+        let answer = ClockAnchor { server: Millis(rows[0].get(0)), here: answered };
         let anchor = anchor.map_or(answer, |known| known.corrected(answer, answered - asked));
         self.anchor.send_replace(Some(anchor));
         Ok(anchor.time(Instant::now()))
     }
 }
 
-impl Anchor {
+impl ClockAnchor {
     fn time(&self, at: Instant) -> Millis {
         let since = at.saturating_duration_since(self.here).as_millis();
         self.server.plus(Millis(i64::try_from(since).unwrap_or(i64::MAX)))
@@ -67,7 +67,7 @@ mod tests {
 
     fn corrected(known_ms: i64, answer_ms: i64, doubt_ms: u64) -> i64 {
         let here = Instant::now();
-        let at = |ms| Anchor { server: Millis(ms), here };
+        let at = |ms| ClockAnchor { server: Millis(ms), here };
         at(known_ms).corrected(at(answer_ms), Duration::from_millis(doubt_ms)).server.0
     }
 

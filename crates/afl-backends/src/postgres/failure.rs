@@ -7,12 +7,12 @@ use deadpool_postgres::{PoolError, TimeoutType};
 use tokio_postgres::Error;
 use tokio_postgres::error::{DbError, Severity, SqlState};
 
-use super::server::Server;
+use super::server::ServerAddress;
 use super::tls;
 
 /// A failure that all commits of a group may share.
 #[derive(Clone, Debug)]
-pub(super) enum Failure {
+pub(super) enum PostgresFailure {
     Full,
     Unavailable {
         name: String,
@@ -66,12 +66,12 @@ pub(super) fn outlook(error: &Error) -> Outlook {
     if is_connection || passing.contains(code) { Outlook::Passing } else { Outlook::Lasting }
 }
 
-impl Failure {
-    pub(super) fn unavailable(server: &Server, reason: impl Into<String>) -> Self {
+impl PostgresFailure {
+    pub(super) fn unavailable(server: &ServerAddress, reason: impl Into<String>) -> Self {
         Self::Unavailable { name: server.name().to_owned(), reason: reason.into() }
     }
 
-    pub(super) fn of_pool(server: &Server, error: &PoolError) -> Self {
+    pub(super) fn of_pool(server: &ServerAddress, error: &PoolError) -> Self {
         match error {
             PoolError::Backend(error) => Self::of(server, error),
             PoolError::Timeout(TimeoutType::Wait) => Self::unavailable(
@@ -86,7 +86,7 @@ impl Failure {
     }
 
     /// Messages name the server, the user and the database, never the password.
-    pub(super) fn of(server: &Server, error: &Error) -> Self {
+    pub(super) fn of(server: &ServerAddress, error: &Error) -> Self {
         let Some(fault) = error.as_db_error() else {
             return Self::of_connection(server, error);
         };
@@ -138,7 +138,7 @@ impl Failure {
         }
     }
 
-    fn of_connection(server: &Server, error: &Error) -> Self {
+    fn of_connection(server: &ServerAddress, error: &Error) -> Self {
         if let Some(reason) = tls::explain(error) {
             return Self::Refused(format!("{} {reason}", server.name()));
         }
@@ -173,18 +173,18 @@ fn is_resource(code: &SqlState) -> bool {
     ["08", "40", "53", "55", "57", "58", "XX"].iter().any(|class| code.code().starts_with(class))
 }
 
-impl From<Failure> for StoreError {
-    fn from(failure: Failure) -> Self {
+impl From<PostgresFailure> for StoreError {
+    fn from(failure: PostgresFailure) -> Self {
         match failure {
-            Failure::Full => Self::Full,
-            Failure::Unavailable { name, reason } => Self::Unavailable { name, reason },
-            Failure::Locked { name } => Self::Unavailable {
+            PostgresFailure::Full => Self::Full,
+            PostgresFailure::Unavailable { name, reason } => Self::Unavailable { name, reason },
+            PostgresFailure::Locked { name } => Self::Unavailable {
                 name,
                 reason:
                     "another session has locked a record for long: look for it in pg_stat_activity and end it"
                         .to_owned(),
             },
-            Failure::Refused(reason) => Self::Refused(reason),
+            PostgresFailure::Refused(reason) => Self::Refused(reason),
         }
     }
 }

@@ -1,11 +1,20 @@
-//! Reads by key. Those that come while others are under way share the next statement.
+//! Reads by key, which share statements under load.
+//!
+//! Problem: every read by key is a round trip and a statement. Under load the server spends more on the statements than on
+//! the rows.
+//!
+//! Approach: a read runs at once while fewer than two statements are under way. Further reads queue, and the next statement
+//! asks for the keys of all that wait, up to 1,000. The snapshot of a shared statement begins after each of its calls. Two
+//! statements at once keep a long read from delaying short ones; more cost the server more than they gain.
+//!
+//! A statement that fails for one of its reads is repeated for each read alone.
 
 use std::sync::Arc;
 
 use afl_store::record::{Key, Record};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use super::failure::Failure;
+use super::failure::PostgresFailure;
 use super::read;
 use super::server::Connections;
 
@@ -15,23 +24,23 @@ const STATEMENTS: usize = 2;
 /// What one statement asks for at most; a single read may ask for more.
 const KEYS: usize = 1_000;
 
-type Found = Vec<Option<Record>>;
+type GetReply = Vec<Option<Record>>;
 
 #[derive(Debug)]
 pub(super) struct Gets {
     connections: Arc<Connections>,
     free: Arc<Semaphore>,
-    shared: mpsc::UnboundedSender<Request>,
+    shared: mpsc::UnboundedSender<GetRequest>,
 }
 
 #[derive(Debug)]
-struct Request {
+struct GetRequest {
     keys: Vec<Key>,
-    reply: oneshot::Sender<Result<Found, Failure>>,
+    reply: oneshot::Sender<Result<GetReply, PostgresFailure>>,
 }
 
 impl Gets {
-    /// With a task that ends with it.
+    /// Starts a task that ends when this is dropped.
     pub(super) fn new(connections: Arc<Connections>) -> Self {
         let free = Arc::new(Semaphore::new(STATEMENTS));
         let (shared, requests) = mpsc::unbounded_channel();
@@ -40,13 +49,14 @@ impl Gets {
     }
 
     /// From one snapshot, taken after the call.
-    pub(super) async fn get(&self, keys: &[Key]) -> Result<Found, Failure> {
+    pub(super) async fn get(&self, keys: &[Key]) -> Result<GetReply, PostgresFailure> {
         if let Ok(_permit) = self.free.try_acquire() {
             return read::get(&self.connections, keys).await;
         }
-        let gone = || Failure::unavailable(&self.connections.server, "the reader of this process has ended");
+        let gone =
+            || PostgresFailure::unavailable(&self.connections.server, "the reader of this process has ended");
         let (reply, result) = oneshot::channel();
-        self.shared.send(Request { keys: keys.to_vec(), reply }).map_err(|_| gone())?;
+        self.shared.send(GetRequest { keys: keys.to_vec(), reply }).map_err(|_| gone())?;
         result.await.map_err(|_| gone())?
     }
 }
@@ -54,7 +64,7 @@ impl Gets {
 async fn share(
     connections: Arc<Connections>,
     free: Arc<Semaphore>,
-    mut requests: mpsc::UnboundedReceiver<Request>,
+    mut requests: mpsc::UnboundedReceiver<GetRequest>,
 ) {
     while let Some(first) = requests.recv().await {
         // Meanwhile more come.
@@ -71,24 +81,24 @@ async fn share(
     }
 }
 
-async fn serve(connections: &Connections, group: Vec<Request>) {
+async fn serve(connections: &Connections, group: Vec<GetRequest>) {
     let keys: Vec<Key> = group.iter().flat_map(|request| request.keys.iter().cloned()).collect();
     match read::get(connections, &keys).await {
         Ok(found) => {
             let mut found = found.into_iter();
-            for Request { keys, reply } in group {
-                // Whoever asked may have stopped waiting.
+            for GetRequest { keys, reply } in group {
+                // The caller may have stopped waiting.
                 drop(reply.send(Ok(found.by_ref().take(keys.len()).collect())));
             }
         }
-        // The others must not suffer for one.
+        // One bad read must not fail the others.
         Err(failure) if failure.is_of_a_batch() && group.len() > 1 => {
-            for Request { keys, reply } in group {
+            for GetRequest { keys, reply } in group {
                 drop(reply.send(read::get(connections, &keys).await));
             }
         }
         Err(failure) => {
-            for Request { reply, .. } in group {
+            for GetRequest { reply, .. } in group {
                 drop(reply.send(Err(failure.clone())));
             }
         }

@@ -9,15 +9,15 @@ use deadpool_postgres::ClientWrapper;
 use tokio::time::timeout;
 use tokio_postgres::Error;
 
+use super::commit_queues::CommitRequest;
 use super::eras::Eras;
-use super::failure::{Failure, Outlook, outlook};
-use super::lanes::Request;
-use super::listen::Origin;
-use super::plan::{Known, Plan, Verdicts};
+use super::failure::{Outlook, PostgresFailure, outlook};
+use super::listen::NoticeOrigin;
+use super::plan::{GroupPlan, KnownVersions, Verdicts};
 use super::rows::{Keys, key};
-use super::server::{ANSWER, SILENT, Server, Tries};
-use super::stats::Counters;
-use super::write::{BEGIN, COMMIT, Ending, Rows, and_tell, prepare};
+use super::server::{ANSWER, SILENT, ServerAddress, Tries};
+use super::stats::PostgresCounters;
+use super::write::{BEGIN, COMMIT, Rows, TransactionEnd, and_tell, prepare};
 
 /// The records of the group that are there, locked until the transaction ends.
 const LOCK: &str = "
@@ -28,46 +28,46 @@ const LOCK: &str = "
     FOR UPDATE OF r";
 
 #[derive(Debug)]
-pub(super) struct Writer {
-    server: Server,
+pub(super) struct GroupWriter {
+    server: ServerAddress,
     eras: Eras,
-    origin: Origin,
+    origin: NoticeOrigin,
     watchers: Arc<Watchers>,
-    counters: Arc<Counters>,
-    line: Option<Line>,
+    counters: Arc<PostgresCounters>,
+    session: Option<WriteSession>,
 }
 
 /// A connection, and the era that began with it.
 #[derive(Debug)]
-struct Line {
+struct WriteSession {
     client: ClientWrapper,
     era: Era,
 }
 
 /// How a group is written.
 #[derive(Clone, Copy)]
-enum Way {
+enum WriteStrategy {
     /// In one round trip, as if nobody else wrote the same records.
-    AtOnce,
-    /// After looking, with what is there locked, so that only the batches with a conflict fail.
-    Carefully,
+    Optimistic,
+    /// SlotAfter looking, with what is there locked, so that only the batches with a conflict fail.
+    Locking,
 }
 
-impl Writer {
+impl GroupWriter {
     /// Connected at once: what is read before it writes must not be older than its connection.
     pub(super) async fn connect(
-        server: Server,
+        server: ServerAddress,
         eras: Eras,
-        origin: Origin,
+        origin: NoticeOrigin,
         watchers: Arc<Watchers>,
-        counters: Arc<Counters>,
-    ) -> Result<Self, Failure> {
-        let line = Some(Line::open(&server, &eras).await?);
-        Ok(Self { server, eras, origin, watchers, counters, line })
+        counters: Arc<PostgresCounters>,
+    ) -> Result<Self, PostgresFailure> {
+        let session = Some(WriteSession::open(&server, &eras).await?);
+        Ok(Self { server, eras, origin, watchers, counters, session })
     }
 
     /// Writes and answers.
-    pub(super) async fn serve(&mut self, group: Vec<Request>) {
+    pub(super) async fn serve(&mut self, group: Vec<CommitRequest>) {
         let batches: Vec<&Batch> = group.iter().map(|request| &request.batch).collect();
         let results: Vec<Result<(), StoreError>> = match self.commit(&batches).await {
             Ok(verdicts) => verdicts.into_iter().map(|verdict| verdict.map_err(StoreError::from)).collect(),
@@ -92,58 +92,64 @@ impl Writer {
         Ok(verdicts.pop().expect("one verdict for one batch")?)
     }
 
-    async fn commit(&mut self, batches: &[&Batch]) -> Result<Verdicts, Failure> {
-        let mut way = Way::AtOnce;
+    async fn commit(&mut self, batches: &[&Batch]) -> Result<Verdicts, PostgresFailure> {
+        let mut strategy = WriteStrategy::Optimistic;
         let mut tries = Tries::default();
         loop {
-            let line = self.connected().await?;
-            let written = timeout(ANSWER, self.write(&line, batches, way)).await;
+            let session = self.connected().await?;
+            let written = timeout(ANSWER, self.write(&session, batches, strategy)).await;
             let Ok((ending, verdicts)) = written else { return Err(self.unknown(SILENT)) };
             let error = match ending {
-                Ending::Committed => {
-                    self.line = Some(line);
+                TransactionEnd::Committed => {
+                    self.session = Some(session);
                     return Ok(verdicts);
                 }
-                Ending::Unknown(error) => return Err(self.unknown(&error.to_string())),
-                Ending::Undone(error) => error,
+                TransactionEnd::Unknown(error) => return Err(self.unknown(&error.to_string())),
+                TransactionEnd::Undone(error) => error,
             };
-            match (outlook(&error), way) {
-                (Outlook::Contended, Way::AtOnce) => {
-                    self.line = Some(line);
-                    way = Way::Carefully;
+            match (outlook(&error), strategy) {
+                (Outlook::Contended, WriteStrategy::Optimistic) => {
+                    self.session = Some(session);
+                    strategy = WriteStrategy::Locking;
                 }
                 // The connection goes, and with it the transaction.
-                (Outlook::Contended, Way::Carefully) | (Outlook::Passing, _) if tries.again().await => {}
+                (Outlook::Contended, WriteStrategy::Locking) | (Outlook::Passing, _)
+                    if tries.again().await => {}
                 (Outlook::Contended | Outlook::Passing | Outlook::Lasting, _) => {
-                    return Err(Failure::of(&self.server, &error));
+                    return Err(PostgresFailure::of(&self.server, &error));
                 }
             }
         }
     }
 
-    async fn write(&self, line: &Line, batches: &[&Batch], way: Way) -> (Ending, Verdicts) {
-        let client = &line.client;
-        match way {
-            Way::AtOnce => {
-                let plan = Plan::new(batches.iter().copied(), line.era, Known::Nothing);
+    async fn write(
+        &self,
+        session: &WriteSession,
+        batches: &[&Batch],
+        strategy: WriteStrategy,
+    ) -> (TransactionEnd, Verdicts) {
+        let client = &session.client;
+        match strategy {
+            WriteStrategy::Optimistic => {
+                let plan = GroupPlan::new(batches.iter().copied(), session.era, KnownVersions::Nothing);
                 let durability = durability(batches);
                 let rows = Rows::new(&plan);
                 let written = and_tell(rows.write(client, durability), rows.tell(client, &self.origin)).await;
-                self.ended(Ending::of(written), plan, batches, durability)
+                self.ended(TransactionEnd::of(written), plan, batches, durability)
             }
-            Way::Carefully => match self.write_carefully(line, batches).await {
+            WriteStrategy::Locking => match self.write_locking(session, batches).await {
                 Ok((ending, verdicts)) => (ending, verdicts),
-                Err(error) => (Ending::Undone(error), Vec::new()),
+                Err(error) => (TransactionEnd::Undone(error), Vec::new()),
             },
         }
     }
 
     /// An error is one before the commit: nothing was written.
-    async fn write_carefully(
+    async fn write_locking(
         &self,
-        Line { client, era }: &Line,
+        WriteSession { client, era }: &WriteSession,
         batches: &[&Batch],
-    ) -> Result<(Ending, Verdicts), Error> {
+    ) -> Result<(TransactionEnd, Verdicts), Error> {
         let durability = durability(batches);
         let lock = client.prepare_cached(LOCK).await?;
         client.batch_execute(BEGIN).await?;
@@ -153,23 +159,23 @@ impl Writer {
             let version: i64 = row.try_get(3)?;
             versions.insert(key(&row, 0)?, version.cast_unsigned());
         }
-        let plan = Plan::new(batches.iter().copied(), *era, Known::Versions(&versions));
+        let plan = GroupPlan::new(batches.iter().copied(), *era, KnownVersions::Versions(&versions));
         let rows = Rows::new(&plan);
         rows.write(client, durability).await?;
         let commit = client.batch_execute(COMMIT);
-        let ending = Ending::of(and_tell(commit, rows.tell(client, &self.origin)).await);
+        let ending = TransactionEnd::of(and_tell(commit, rows.tell(client, &self.origin)).await);
         Ok(self.ended(ending, plan, batches, durability))
     }
 
     /// Counts what was committed and wakes those who wait for it.
     fn ended(
         &self,
-        ending: Ending,
-        plan: Plan<'_>,
+        ending: TransactionEnd,
+        plan: GroupPlan<'_>,
         batches: &[&Batch],
         durability: Durability,
-    ) -> (Ending, Verdicts) {
-        if let Ending::Committed = ending {
+    ) -> (TransactionEnd, Verdicts) {
+        if let TransactionEnd::Committed = ending {
             for (tenant, place) in plan.places() {
                 self.watchers.wake(tenant, place);
             }
@@ -185,26 +191,26 @@ impl Writer {
     }
 
     /// The connection of before when it lives, or a new one.
-    async fn connected(&mut self) -> Result<Line, Failure> {
-        match self.line.take().filter(|line| !line.client.is_closed()) {
-            Some(line) => Ok(line),
-            None => Line::open(&self.server, &self.eras).await,
+    async fn connected(&mut self) -> Result<WriteSession, PostgresFailure> {
+        match self.session.take().filter(|session| !session.client.is_closed()) {
+            Some(session) => Ok(session),
+            None => WriteSession::open(&self.server, &self.eras).await,
         }
     }
 
-    fn unknown(&self, reason: &str) -> Failure {
+    fn unknown(&self, reason: &str) -> PostgresFailure {
         // Others hear of it from the server if it did happen, but our own notices we do not listen to.
         self.watchers.wake_all();
         let reason = format!("{reason}; whether the last commit happened is not known");
-        Failure::unavailable(&self.server, reason)
+        PostgresFailure::unavailable(&self.server, reason)
     }
 }
 
-impl Line {
-    async fn open(server: &Server, eras: &Eras) -> Result<Self, Failure> {
+impl WriteSession {
+    async fn open(server: &ServerAddress, eras: &Eras) -> Result<Self, PostgresFailure> {
         let client = server.connect().await?;
         let era = eras.begin();
-        prepare(&client).await.map_err(|error| Failure::of(server, &error))?;
+        prepare(&client).await.map_err(|error| PostgresFailure::of(server, &error))?;
         Ok(Self { client, era })
     }
 }

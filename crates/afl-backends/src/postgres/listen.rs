@@ -12,7 +12,7 @@ use tokio::time::{interval, sleep, timeout};
 use tokio_postgres::{AsyncMessage, Client, Connection, Error, Notification, Socket};
 
 use super::eras::Eras;
-use super::server::{CONNECT_TIMEOUT, Server};
+use super::server::{CONNECT_TIMEOUT, ServerAddress};
 use super::tls::TlsStream;
 
 const CHANNEL: &str = "afl";
@@ -28,9 +28,9 @@ const NOTICE_BYTES: usize = 7_000;
 
 /// Who sent a notice: a handle does not wake itself a second time.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Origin(String);
+pub(super) struct NoticeOrigin(String);
 
-impl Origin {
+impl NoticeOrigin {
     /// Different from all others, near enough: to take another's notice for one's own costs a wake-up, which the
     /// waiters' own look around makes good.
     pub(super) fn new() -> Self {
@@ -44,14 +44,14 @@ impl Origin {
 
 /// That something came into a bucket.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Notice<'a> {
+pub(super) struct BucketNotice<'a> {
     pub(super) tenant: &'a Tenant,
     pub(super) bucket: &'a str,
 }
 
-impl Notice<'_> {
+impl BucketNotice<'_> {
     /// `origin tenant bucket`, or `origin` alone when that is too long: something came somewhere.
-    pub(super) fn text(&self, Origin(origin): &Origin) -> String {
+    pub(super) fn text(&self, NoticeOrigin(origin): &NoticeOrigin) -> String {
         let text = format!("{origin} {} {}", self.tenant.as_str(), self.bucket);
         if text.len() < NOTICE_BYTES { text } else { origin.clone() }
     }
@@ -59,14 +59,14 @@ impl Notice<'_> {
 
 /// Wakes the watchers of one handle until it is dropped.
 #[derive(Debug)]
-pub(super) struct Listener {
-    pub(super) server: Server,
+pub(super) struct NotifyListener {
+    pub(super) server: ServerAddress,
     pub(super) eras: Eras,
-    pub(super) origin: Origin,
+    pub(super) origin: NoticeOrigin,
     pub(super) watchers: Arc<Watchers>,
 }
 
-impl Listener {
+impl NotifyListener {
     /// Never returns: a lost connection is made anew.
     pub(super) async fn run(self) {
         let mut pause = FIRST_PAUSE;

@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Error, Row};
 
-use super::failure::Failure;
-use super::server::Server;
+use super::failure::PostgresFailure;
+use super::server::ServerAddress;
 
 struct Migration {
     number: i32,
@@ -38,12 +38,15 @@ CREATE TABLE IF NOT EXISTS afl.migrations (
 
 const APPLIED: &str = "SELECT number, usable_from, checksum FROM afl.migrations ORDER BY number";
 
-pub(super) async fn migrate(server: &Server, client: &mut ClientWrapper) -> Result<(), Failure> {
-    let failed = |error: &Error| Failure::of(server, error);
+pub(super) async fn migrate(
+    server: &ServerAddress,
+    client: &mut ClientWrapper,
+) -> Result<(), PostgresFailure> {
+    let failed = |error: &Error| PostgresFailure::of(server, error);
     let encoding = client.query_one("SHOW server_encoding", &[]).await.map_err(|error| failed(&error))?;
     let encoding: &str = encoding.get(0);
     if !encoding.eq_ignore_ascii_case("utf8") {
-        return Err(Failure::Refused(format!(
+        return Err(PostgresFailure::Refused(format!(
             "{} has the encoding {encoding}: create one with `createdb --encoding=UTF8 --template=template0`",
             server.name()
         )));
@@ -80,13 +83,13 @@ fn is_missing(error: &Error) -> bool {
 }
 
 /// What is still to be applied. An error when this program cannot work with what was.
-fn pending(server: &Server, applied: &[Row]) -> Result<Vec<&'static Migration>, Failure> {
+fn pending(server: &ServerAddress, applied: &[Row]) -> Result<Vec<&'static Migration>, PostgresFailure> {
     let known = MIGRATIONS.last().map_or(0, |migration| migration.number);
     let mut pending: Vec<&Migration> = MIGRATIONS.iter().collect();
     for row in applied {
         let (number, usable_from, checksum): (i32, i32, String) = (row.get(0), row.get(1), row.get(2));
         if usable_from > known {
-            return Err(Failure::Refused(format!(
+            return Err(PostgresFailure::Refused(format!(
                 "{} was migrated by a newer AgentFlow to schema {number}, this one knows {known}: upgrade this \
                  program, or use another database",
                 server.name()
@@ -94,7 +97,7 @@ fn pending(server: &Server, applied: &[Row]) -> Result<Vec<&'static Migration>, 
         }
         let ours = MIGRATIONS.iter().find(|migration| migration.number == number);
         if ours.is_some_and(|migration| migration.checksum() != checksum) {
-            return Err(Failure::Refused(format!(
+            return Err(PostgresFailure::Refused(format!(
                 "migration {number} of {} is not the one of this AgentFlow: it was made by a build that was never \
                  released; use another database",
                 server.name()

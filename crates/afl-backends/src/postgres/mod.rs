@@ -1,11 +1,11 @@
 //! The store of many machines: records in PostgreSQL.
 
 mod clock;
+mod commit_queues;
 mod eras;
 mod failure;
 mod gets;
 mod group;
-mod lanes;
 mod listen;
 mod migrate;
 mod plan;
@@ -28,17 +28,17 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-pub use self::stats::Stats;
+pub use self::stats::PostgresStats;
 
-use self::clock::Clock;
+use self::clock::ServerClock;
+use self::commit_queues::{CommitQueues, CommitRequest};
 use self::eras::Eras;
-use self::failure::Failure;
+use self::failure::PostgresFailure;
 use self::gets::Gets;
-use self::group::Writer;
-use self::lanes::{Lanes, Request};
-use self::listen::{Listener, Origin};
-use self::server::{Connections, Server};
-use self::stats::Counters;
+use self::group::GroupWriter;
+use self::listen::{NoticeOrigin, NotifyListener};
+use self::server::{Connections, ServerAddress};
+use self::stats::PostgresCounters;
 use self::take::Taker;
 
 /// How many connections a process opens for reads and takes; two more write, and one listens if it watches.
@@ -51,11 +51,11 @@ const LIMITS: Limits = Limits { batch_writes: 10_000, batch_bytes: 64 << 20, bod
 pub struct Postgres {
     connections: Arc<Connections>,
     gets: Gets,
-    clock: Clock,
-    requests: mpsc::Sender<Request>,
+    clock: ServerClock,
+    requests: mpsc::Sender<CommitRequest>,
     watchers: Arc<Watchers>,
-    counters: Arc<Counters>,
-    origin: Origin,
+    counters: Arc<PostgresCounters>,
+    origin: NoticeOrigin,
     eras: Eras,
     runtime: Handle,
     /// Started with the first watch: who never waits needs no connection for it.
@@ -66,24 +66,30 @@ impl Postgres {
     /// Connects to `postgres://USER:PASSWORD@HOST:PORT/DATABASE` and brings its schema `afl` up to date. `connections`
     /// is how many it may open for reads and takes, usually [`CONNECTIONS`].
     pub async fn connect(url: &str, connections: usize) -> Result<Self, StoreError> {
-        let server = Server::new(url)?;
+        let server = ServerAddress::new(url)?;
         let mut client = server.connect().await?;
         migrate::migrate(&server, &mut client).await?;
         drop(client);
 
-        let (requests, received) = mpsc::channel(lanes::QUEUE);
-        let (watchers, counters) = (Arc::<Watchers>::default(), Arc::<Counters>::default());
-        let (origin, eras) = (Origin::new(), Eras::default());
+        let (requests, received) = mpsc::channel(commit_queues::QUEUE);
+        let (watchers, counters) = (Arc::<Watchers>::default(), Arc::<PostgresCounters>::default());
+        let (origin, eras) = (NoticeOrigin::new(), Eras::default());
         let writer = || {
-            Writer::connect(server.clone(), eras.clone(), origin.clone(), watchers.clone(), counters.clone())
+            GroupWriter::connect(
+                server.clone(),
+                eras.clone(),
+                origin.clone(),
+                watchers.clone(),
+                counters.clone(),
+            )
         };
-        tokio::spawn(Lanes::new(writer().await?, writer().await?).run(received));
+        tokio::spawn(CommitQueues::new(writer().await?, writer().await?).run(received));
         let pool = server.pool(connections);
         let connections = Arc::new(Connections { server, pool });
         Ok(Self {
             gets: Gets::new(connections.clone()),
             connections,
-            clock: Clock::new(),
+            clock: ServerClock::new(),
             requests,
             watchers,
             counters,
@@ -94,12 +100,12 @@ impl Postgres {
         })
     }
 
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> PostgresStats {
         self.counters.stats()
     }
 
     fn listen(&self) -> JoinHandle<()> {
-        let listener = Listener {
+        let listener = NotifyListener {
             server: self.connections.server.clone(),
             eras: self.eras.clone(),
             origin: self.origin.clone(),
@@ -149,9 +155,10 @@ impl Backend for Postgres {
 
     async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
         LIMITS.check(&batch)?;
-        let gone = || Failure::unavailable(&self.connections.server, "the writer of this process has ended");
+        let gone =
+            || PostgresFailure::unavailable(&self.connections.server, "the writer of this process has ended");
         let (reply, result) = oneshot::channel();
-        self.requests.send(Request { batch, reply }).await.map_err(|_| gone())?;
+        self.requests.send(CommitRequest { batch, reply }).await.map_err(|_| gone())?;
         result.await.map_err(|_| gone())?
     }
 

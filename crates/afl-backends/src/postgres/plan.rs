@@ -8,7 +8,7 @@ use afl_store::record::{Content, Key, QueuePosition, Tenant};
 
 /// What is known about the table when a plan is made.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Known<'a> {
+pub(super) enum KnownVersions<'a> {
     /// Nothing: what the first batch expects of a key is taken for true, and the transaction fails if it is not.
     Nothing,
     /// The versions of all records of the group, which are locked.
@@ -16,9 +16,9 @@ pub(super) enum Known<'a> {
 }
 
 #[derive(Debug)]
-pub(super) struct Plan<'a> {
+pub(super) struct GroupPlan<'a> {
     /// In the order of keys, in which all transactions lock, so that none waits for another in a circle.
-    slots: BTreeMap<&'a Key, Slot<'a>>,
+    slots: BTreeMap<&'a Key, KeySlot<'a>>,
     pub(super) verdicts: Verdicts,
 }
 
@@ -44,21 +44,21 @@ impl From<Refused> for StoreError {
 
 /// One key before and after the group.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Slot<'a> {
+pub(super) struct KeySlot<'a> {
     pub(super) found: Option<u64>,
-    pub(super) after: After<'a>,
+    pub(super) after: SlotAfter<'a>,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum After<'a> {
+pub(super) enum SlotAfter<'a> {
     Kept,
     Put { version: u64, content: &'a Content },
     Gone,
 }
 
-impl<'a> Plan<'a> {
+impl<'a> GroupPlan<'a> {
     /// For a connection that began this era.
-    pub(super) fn new(batches: impl Iterator<Item = &'a Batch>, era: Era, known: Known<'_>) -> Self {
+    pub(super) fn new(batches: impl Iterator<Item = &'a Batch>, era: Era, known: KnownVersions<'_>) -> Self {
         let mut plan = Self { slots: BTreeMap::new(), verdicts: Vec::new() };
         for batch in batches {
             let verdict = plan.check(batch, era, known);
@@ -70,15 +70,15 @@ impl<'a> Plan<'a> {
         plan
     }
 
-    fn check(&self, batch: &Batch, era: Era, known: Known<'_>) -> Result<(), Refused> {
+    fn check(&self, batch: &Batch, era: Era, known: KnownVersions<'_>) -> Result<(), Refused> {
         if batch.is_outdated(era) {
             return Err(Refused::Outdated);
         }
         for write in &batch.writes {
             let found = match (self.slots.get(&write.key), known) {
                 (Some(slot), _) => slot.version(),
-                (None, Known::Nothing) => continue,
-                (None, Known::Versions(versions)) => versions.get(&write.key).copied(),
+                (None, KnownVersions::Nothing) => continue,
+                (None, KnownVersions::Versions(versions)) => versions.get(&write.key).copied(),
             };
             if found != version(write.expect) {
                 return Err(Refused::Unexpected(write.key.clone()));
@@ -92,37 +92,37 @@ impl<'a> Plan<'a> {
             let expected = version(write.expect);
             let slot = match self.slots.entry(&write.key) {
                 Entry::Occupied(entry) => entry.into_mut(),
-                Entry::Vacant(entry) => entry.insert(Slot { found: expected, after: After::Kept }),
+                Entry::Vacant(entry) => entry.insert(KeySlot { found: expected, after: SlotAfter::Kept }),
             };
             match &write.change {
                 Change::Put(content) => {
-                    slot.after = After::Put { version: expected.unwrap_or(0) + 1, content };
+                    slot.after = SlotAfter::Put { version: expected.unwrap_or(0) + 1, content };
                 }
-                Change::Delete => slot.after = After::Gone,
+                Change::Delete => slot.after = SlotAfter::Gone,
                 Change::Keep => {}
             }
         }
     }
 
-    pub(super) fn slots(&self) -> impl Iterator<Item = (&'a Key, Slot<'a>)> {
+    pub(super) fn slots(&self) -> impl Iterator<Item = (&'a Key, KeySlot<'a>)> {
         self.slots.iter().map(|(key, slot)| (*key, *slot))
     }
 
     /// Where records come to wait.
     pub(super) fn places(&self) -> impl Iterator<Item = (&'a Tenant, &'a QueuePosition)> {
         self.slots().filter_map(|(key, slot)| match slot.after {
-            After::Put { content, .. } => content.place.as_ref().map(|place| (&key.tenant, place)),
-            After::Kept | After::Gone => None,
+            SlotAfter::Put { content, .. } => content.place.as_ref().map(|place| (&key.tenant, place)),
+            SlotAfter::Kept | SlotAfter::Gone => None,
         })
     }
 }
 
-impl Slot<'_> {
+impl KeySlot<'_> {
     fn version(&self) -> Option<u64> {
         match self.after {
-            After::Kept => self.found,
-            After::Put { version, .. } => Some(version),
-            After::Gone => None,
+            SlotAfter::Kept => self.found,
+            SlotAfter::Put { version, .. } => Some(version),
+            SlotAfter::Gone => None,
         }
     }
 }

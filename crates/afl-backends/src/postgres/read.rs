@@ -6,16 +6,19 @@ use afl_store::record::{Key, Record, Tenant};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
-use super::failure::Failure;
+use super::failure::PostgresFailure;
 use super::rows::{COLUMNS, Keys, record};
 use super::server::Connections;
 
-pub(super) async fn get(connections: &Connections, keys: &[Key]) -> Result<Vec<Option<Record>>, Failure> {
+pub(super) async fn get(
+    connections: &Connections,
+    keys: &[Key],
+) -> Result<Vec<Option<Record>>, PostgresFailure> {
     if keys.is_empty() {
         return Ok(Vec::new());
     }
     let rows = connections.query(&by_key(), &keys.iter().collect::<Keys<'_>>().params()).await?;
-    found(&rows, keys.len()).map_err(|error| Failure::of(&connections.server, &error))
+    found(&rows, keys.len()).map_err(|error| PostgresFailure::of(&connections.server, &error))
 }
 
 /// The statement for the records of some keys; [`found`] reads its answer.
@@ -37,24 +40,24 @@ pub(super) fn found(rows: &[Row], keys: usize) -> Result<Vec<Option<Record>>, Er
     Ok(found)
 }
 
-pub(super) async fn scan(connections: &Connections, scan: &Scan) -> Result<Vec<Record>, Failure> {
-    let mut question = Question::default();
+pub(super) async fn scan(connections: &Connections, scan: &Scan) -> Result<Vec<Record>, PostgresFailure> {
+    let mut query = ScanQuery::default();
     let limit = match scan {
         Scan::Scope { tenant, scope, prefix, after, limit } => {
-            question.scope(tenant, scope, prefix, after.as_deref());
+            query.scope(tenant, scope, prefix, after.as_deref());
             limit
         }
         Scan::Bucket { tenant, bucket, ranks, order, after, limit } => {
-            question.bucket(tenant, bucket, ranks.highest(), *order, after.as_ref());
+            query.bucket(tenant, bucket, ranks.highest(), *order, after.as_ref());
             limit
         }
     };
-    let order = question.order;
+    let order = query.order;
     let limit = i64::try_from(*limit).unwrap_or(i64::MAX);
-    let nth = question.add(limit);
-    let filter = question.filters.join(" AND ");
+    let nth = query.add(limit);
+    let filter = query.filters.join(" AND ");
     let sql = format!("SELECT {COLUMNS} FROM afl.records r WHERE {filter} ORDER BY {order} LIMIT ${nth}");
-    let rows = connections.query(&sql, &question.params()).await?;
+    let rows = connections.query(&sql, &query.params()).await?;
     rows.iter().map(|row| read(connections, row, 0)).collect()
 }
 
@@ -63,7 +66,7 @@ pub(super) async fn heads(
     connections: &Connections,
     tenant: &Tenant,
     prefix: &str,
-) -> Result<Vec<Head>, Failure> {
+) -> Result<Vec<Head>, PostgresFailure> {
     let end = end_of_prefix(prefix);
     let before_end = if end.is_some() { "AND bucket < $3" } else { "" };
     let sql = format!(
@@ -93,7 +96,7 @@ pub(super) async fn scopes(
     tenant: &Tenant,
     after: &str,
     limit: usize,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<String>, PostgresFailure> {
     const SQL: &str = "WITH RECURSIVE scopes AS (
              (SELECT scope FROM afl.records WHERE tenant = $1 AND scope > $2 ORDER BY tenant, scope LIMIT 1)
              UNION ALL
@@ -108,19 +111,19 @@ pub(super) async fn scopes(
     Ok(rows.iter().map(|row| row.get(0)).collect())
 }
 
-fn read(connections: &Connections, row: &Row, first: usize) -> Result<Record, Failure> {
-    record(row, first).map_err(|error| Failure::of(&connections.server, &error))
+fn read(connections: &Connections, row: &Row, first: usize) -> Result<Record, PostgresFailure> {
+    record(row, first).map_err(|error| PostgresFailure::of(&connections.server, &error))
 }
 
 /// The conditions of a scan and their values. Only conditions that hold are written, so that each plan is an index range.
 #[derive(Default)]
-struct Question {
+struct ScanQuery {
     filters: Vec<String>,
     values: Vec<Box<dyn ToSql + Sync + Send>>,
     order: &'static str,
 }
 
-impl Question {
+impl ScanQuery {
     fn scope(&mut self, tenant: &Tenant, scope: &str, prefix: &str, after: Option<&str>) {
         self.order = "r.tenant, r.scope, r.id";
         self.filter("r.tenant =", tenant.as_str().to_owned());

@@ -4,7 +4,7 @@ use afl_store::record::{Content, Key, QueuePosition, Record, Seal, Tenant};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
-pub(super) type Params<'a, const N: usize> = [&'a (dyn ToSql + Sync); N];
+pub(super) type SqlParams<'a, const N: usize> = [&'a (dyn ToSql + Sync); N];
 
 /// In the order that [`record`] reads.
 pub(super) const COLUMNS: &str =
@@ -48,7 +48,7 @@ impl<'a> Keys<'a> {
         self.ids.push(&key.id);
     }
 
-    pub(super) fn params(&self) -> Params<'_, 3> {
+    pub(super) fn params(&self) -> SqlParams<'_, 3> {
         [&self.tenants, &self.scopes, &self.ids]
     }
 }

@@ -11,7 +11,7 @@ use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Connection, Error, Row, Socket};
 
-use super::failure::{Failure, Outlook, outlook};
+use super::failure::{Outlook, PostgresFailure, outlook};
 use super::tls::{self, Tls, TlsStream};
 
 /// How often a call is tried that certainly had no effect, and the pause before the second try; each further one is
@@ -24,7 +24,7 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) const ANSWER: Duration = Duration::from_secs(75);
 pub(super) const SILENT: &str = "it does not answer";
 const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
-/// After this a silent peer counts as gone.
+/// SlotAfter this a silent peer counts as gone.
 const SILENCE: Duration = Duration::from_secs(15);
 
 /// Every statement goes by an index and its plan is kept, so the planner must not be misled by the statistics of a
@@ -34,21 +34,21 @@ const SESSION: &str = "-c default_transaction_isolation=read\\ committed -c plan
      -c jit=off -c synchronous_commit=off -c idle_in_transaction_session_timeout=15s -c lock_timeout=3s -c statement_timeout=60s";
 
 #[derive(Clone, Debug)]
-pub(super) struct Server {
+pub(super) struct ServerAddress {
     config: Config,
     name: String,
     tls: Tls,
 }
 
-impl Server {
-    pub(super) fn new(url: &str) -> Result<Self, Failure> {
+impl ServerAddress {
+    pub(super) fn new(url: &str) -> Result<Self, PostgresFailure> {
         let refused = |cause: String| {
-            Failure::Refused(format!("the address of the PostgreSQL store cannot be used: {cause}"))
+            PostgresFailure::Refused(format!("the address of the PostgreSQL store cannot be used: {cause}"))
         };
         let (url, protection) = tls::split(url).map_err(refused)?;
         let mut config = Config::from_str(&url).map_err(|error| {
             let cause = error.into_source().map_or_else(String::new, |cause| format!(" ({cause})"));
-            Failure::Refused(format!(
+            PostgresFailure::Refused(format!(
                 "the address of the PostgreSQL store cannot be read{cause}: write it as \
                  postgres://USER:PASSWORD@HOST:PORT/DATABASE"
             ))
@@ -88,7 +88,7 @@ impl Server {
     }
 
     /// A connection beside the pool, tried again while the server is away.
-    pub(super) async fn connect(&self) -> Result<ClientWrapper, Failure> {
+    pub(super) async fn connect(&self) -> Result<ClientWrapper, PostgresFailure> {
         let mut tries = Tries::default();
         loop {
             let error = match timeout(CONNECT_TIMEOUT, self.open()).await {
@@ -98,10 +98,10 @@ impl Server {
                     return Ok(ClientWrapper::new(client, task));
                 }
                 Ok(Err(error)) => error,
-                Err(_) => return Err(Failure::unavailable(self, SILENT)),
+                Err(_) => return Err(PostgresFailure::unavailable(self, SILENT)),
             };
             if outlook(&error) != Outlook::Passing || !tries.again().await {
-                return Err(Failure::of(self, &error));
+                return Err(PostgresFailure::of(self, &error));
             }
         }
     }
@@ -171,13 +171,17 @@ impl Tries {
 /// Connections for reads and takes.
 #[derive(Debug)]
 pub(super) struct Connections {
-    pub(super) server: Server,
+    pub(super) server: ServerAddress,
     pub(super) pool: Pool,
 }
 
 impl Connections {
     /// One read, tried again while the server is away.
-    pub(super) async fn query(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Failure> {
+    pub(super) async fn query(
+        &self,
+        sql: &str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, PostgresFailure> {
         let mut tries = Tries::default();
         loop {
             let client = self.get().await?;
@@ -186,20 +190,20 @@ impl Connections {
                 Ok(Ok(rows)) => return Ok(rows),
                 Err(_) => {
                     drop(Object::take(client));
-                    return Err(Failure::unavailable(&self.server, SILENT));
+                    return Err(PostgresFailure::unavailable(&self.server, SILENT));
                 }
                 Ok(Err(error)) => {
                     // Whatever is wrong with it, a fresh one is better.
                     drop(Object::take(client));
                     if outlook(&error) != Outlook::Passing || !tries.again().await {
-                        return Err(Failure::of(&self.server, &error));
+                        return Err(PostgresFailure::of(&self.server, &error));
                     }
                 }
             }
         }
     }
 
-    pub(super) async fn get(&self) -> Result<Object, Failure> {
+    pub(super) async fn get(&self) -> Result<Object, PostgresFailure> {
         let mut tries = Tries::default();
         loop {
             let error = match self.pool.get().await {
@@ -211,7 +215,7 @@ impl Connections {
                 _ => false,
             };
             if !passing || !tries.again().await {
-                return Err(Failure::of_pool(&self.server, &error));
+                return Err(PostgresFailure::of_pool(&self.server, &error));
             }
         }
     }

@@ -6,7 +6,7 @@ use afl_store::backend::{Batch, Durability};
 
 /// Since the handle was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Stats {
+pub struct PostgresStats {
     /// Batches that were committed.
     pub commits: u64,
     pub durable_commits: u64,
@@ -21,7 +21,7 @@ pub struct Stats {
     pub bytes: u64,
 }
 
-impl Stats {
+impl PostgresStats {
     /// How many batches one transaction of a commit carried.
     #[expect(clippy::cast_precision_loss, reason = "a rough figure for people")]
     pub fn batches_per_group(&self) -> f64 {
@@ -31,7 +31,7 @@ impl Stats {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct PostgresCounters {
     commits: Counter,
     durable_commits: Counter,
     pub(super) conflicts: Counter,
@@ -54,7 +54,7 @@ impl Counter {
     }
 }
 
-impl Counters {
+impl PostgresCounters {
     pub(super) fn transaction(&self, durability: Durability) {
         self.transactions.add(1);
         match durability {
@@ -72,8 +72,8 @@ impl Counters {
         }
     }
 
-    pub(super) fn stats(&self) -> Stats {
-        Stats {
+    pub(super) fn stats(&self) -> PostgresStats {
+        PostgresStats {
             commits: self.commits.get(),
             durable_commits: self.durable_commits.get(),
             conflicts: self.conflicts.get(),

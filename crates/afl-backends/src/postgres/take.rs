@@ -1,4 +1,13 @@
-//! Taking from a bucket: rows that others hold are passed over, and what is chosen moves in the same transaction.
+//! Takes records from a bucket: locks rows, lets the caller decide, and writes its decision in one transaction.
+//!
+//! Problem: many processes take from the head of one bucket at once. With plain row locks they would wait for each other.
+//!
+//! Approach: `FOR UPDATE SKIP LOCKED` passes over rows that another take has locked, so takes share a bucket without
+//! waiting. The decision runs in this process, page by page, on locked rows; the write, the records read beside it and the
+//! COMMIT go out together, so a take costs two round trips. A bucket with a limit needs a count that no other take changes:
+//! an advisory lock lets one take at a time count and move.
+//!
+//! A connection leaves the pool for good when its transaction did not end: a cancelled caller must not leave locks behind.
 
 use afl_store::Millis;
 use afl_store::backend::{BucketCursor, Decision, Limits, StoreError, TAKE_LOOKS, Take, TakeResult};
@@ -9,14 +18,14 @@ use futures_util::future::{join, join3};
 use tokio::time::timeout;
 use tokio_postgres::{Error, Statement};
 
-use super::failure::{Failure, Outlook, outlook};
-use super::listen::Origin;
-use super::plan::{After, Slot};
+use super::failure::{Outlook, PostgresFailure, outlook};
+use super::listen::NoticeOrigin;
+use super::plan::{KeySlot, SlotAfter};
 use super::read;
 use super::rows::{COLUMNS, Keys, record};
 use super::server::{ANSWER, Connections, SILENT, Tries};
-use super::stats::Counters;
-use super::write::{BEGIN, COMMIT, Ending, Rows, and_tell, prepare};
+use super::stats::PostgresCounters;
+use super::write::{BEGIN, COMMIT, Rows, TransactionEnd, and_tell, prepare};
 
 /// When the mover left some of the first page, the next ones are at least this long.
 const NEXT_PAGE: usize = 100;
@@ -32,14 +41,14 @@ const HELD: &str =
 pub(super) struct Taker<'a> {
     pub(super) connections: &'a Connections,
     pub(super) watchers: &'a Watchers,
-    pub(super) counters: &'a Counters,
-    pub(super) origin: &'a Origin,
+    pub(super) counters: &'a PostgresCounters,
+    pub(super) origin: &'a NoticeOrigin,
     pub(super) limits: Limits,
     pub(super) now: Millis,
 }
 
 /// Why one try ended without records.
-enum Stop {
+enum TakeError {
     /// Before the commit.
     Undone(Error),
     /// The commit was sent.
@@ -48,23 +57,16 @@ enum Stop {
     Given(StoreError),
 }
 
-impl From<Error> for Stop {
+impl From<Error> for TakeError {
     fn from(error: Error) -> Self {
         Self::Undone(error)
     }
 }
 
 /// The records of a take as they will be, and where it gave up.
-struct Chosen {
+struct ChosenRecords {
     moves: Vec<Record>,
     gave_up_at: Option<BucketCursor>,
-}
-
-/// Whether to look at another page.
-#[derive(PartialEq, Eq)]
-enum More {
-    Yes,
-    No,
 }
 
 impl Taker<'_> {
@@ -76,20 +78,21 @@ impl Taker<'_> {
             // closed and never used again.
             let session = Session(Some(self.connections.get().await?));
             let attempt = timeout(ANSWER, self.attempt(session, take)).await;
-            match attempt.unwrap_or(Err(Stop::Silent)) {
+            match attempt.unwrap_or(Err(TakeError::Silent)) {
                 Ok(taken) => return Ok(taken),
-                Err(Stop::Undone(error)) if outlook(&error) != Outlook::Lasting && tries.again().await => {}
-                Err(Stop::Undone(error)) => return Err(Failure::of(server, &error).into()),
-                Err(Stop::Unknown(error)) => return Err(self.unknown(&error.to_string())),
-                Err(Stop::Silent) => return Err(self.unknown(SILENT)),
-                Err(Stop::Given(error)) => return Err(error),
+                Err(TakeError::Undone(error))
+                    if outlook(&error) != Outlook::Lasting && tries.again().await => {}
+                Err(TakeError::Undone(error)) => return Err(PostgresFailure::of(server, &error).into()),
+                Err(TakeError::Unknown(error)) => return Err(self.unknown(&error.to_string())),
+                Err(TakeError::Silent) => return Err(self.unknown(SILENT)),
+                Err(TakeError::Given(error)) => return Err(error),
             }
         }
     }
 
-    async fn attempt(self, session: Session, take: &Take) -> Result<TakeResult, Stop> {
+    async fn attempt(self, session: Session, take: &Take) -> Result<TakeResult, TakeError> {
         let client = session.client();
-        let Chosen { moves, gave_up_at } = if take.max_in_bucket.is_some() {
+        let ChosenRecords { moves, gave_up_at } = if take.max_in_bucket.is_some() {
             client.batch_execute(BEGIN).await?;
             let room = room(client, take).await?;
             self.choose(client, take, room).await?
@@ -100,7 +103,7 @@ impl Taker<'_> {
             chosen?
         };
         for record in &moves {
-            self.limits.check_body(&record.content).map_err(Stop::Given)?;
+            self.limits.check_body(&record.content).map_err(TakeError::Given)?;
         }
         if moves.is_empty() {
             client.batch_execute(COMMIT).await?;
@@ -109,8 +112,8 @@ impl Taker<'_> {
         }
         let mut rows = Rows::default();
         for moved in sorted(&moves) {
-            let after = After::Put { version: moved.version, content: &moved.content };
-            rows.push(&moved.key, Slot { found: Some(moved.version - 1), after });
+            let after = SlotAfter::Put { version: moved.version, content: &moved.content };
+            rows.push(&moved.key, KeySlot { found: Some(moved.version - 1), after });
         }
         let keys = take.also_read.keys(&moves);
         prepare(client).await?;
@@ -121,28 +124,29 @@ impl Taker<'_> {
             client.batch_execute(COMMIT),
         );
         let (written, also_read, committed) = and_tell(write, rows.tell(client, self.origin)).await;
-        match (Ending::of(written), Ending::of(committed)) {
-            (Ending::Undone(error), _) => return Err(Stop::Undone(error)),
-            (Ending::Unknown(error), _) | (_, Ending::Unknown(error) | Ending::Undone(error)) => {
-                return Err(Stop::Unknown(error));
+        match (TransactionEnd::of(written), TransactionEnd::of(committed)) {
+            (TransactionEnd::Undone(error), _) => return Err(TakeError::Undone(error)),
+            (TransactionEnd::Unknown(error), _)
+            | (_, TransactionEnd::Unknown(error) | TransactionEnd::Undone(error)) => {
+                return Err(TakeError::Unknown(error));
             }
-            (Ending::Committed, Ending::Committed) => {}
+            (TransactionEnd::Committed, TransactionEnd::Committed) => {}
         }
         drop(rows);
         session.finish();
         self.took(take, &moves);
         // The take stands; a read that failed would have taken the transaction with it.
-        Ok(TakeResult { moved: moves, also_read: also_read.map_err(Stop::Unknown)?, gave_up_at })
+        Ok(TakeResult { moved: moves, also_read: also_read.map_err(TakeError::Unknown)?, gave_up_at })
     }
 
     /// Locks records until enough are chosen, page by page.
-    async fn choose(self, client: &ClientWrapper, take: &Take, room: usize) -> Result<Chosen, Error> {
+    async fn choose(self, client: &ClientWrapper, take: &Take, room: usize) -> Result<ChosenRecords, Error> {
         let mut moves: Vec<Record> = Vec::new();
         let mut after = take.after.clone();
         let mut looked = 0;
         while moves.len() < room {
             if looked == TAKE_LOOKS {
-                return Ok(Chosen { moves, gave_up_at: after });
+                return Ok(ChosenRecords { moves, gave_up_at: after });
             }
             let lacking = room - moves.len();
             let page = if looked == 0 { lacking } else { lacking.max(NEXT_PAGE) };
@@ -151,28 +155,28 @@ impl Taker<'_> {
             looked += page;
             after = records.last().map(BucketCursor::of);
             let is_last = records.len() < page;
-            if self.move_some(take, records, room, &mut moves) == More::No || is_last {
+            if !self.choose_from(take, records, room, &mut moves) || is_last {
                 break;
             }
         }
-        Ok(Chosen { moves, gave_up_at: None })
+        Ok(ChosenRecords { moves, gave_up_at: None })
     }
 
-    /// Chooses among the records of a page.
-    fn move_some(self, take: &Take, page: Vec<Record>, room: usize, moves: &mut Vec<Record>) -> More {
+    /// Chooses among the records of a page. Returns whether the take may go on with another page.
+    fn choose_from(self, take: &Take, page: Vec<Record>, room: usize, moves: &mut Vec<Record>) -> bool {
         for record in page {
             if moves.len() == room {
-                return More::No;
+                return false;
             }
             match (take.decide)(&record, self.now) {
                 Decision::Move(content) => {
                     moves.push(Record { version: record.version + 1, content, ..record });
                 }
                 Decision::Leave => {}
-                Decision::Stop => return More::No,
+                Decision::Stop => return false,
             }
         }
-        More::Yes
+        true
     }
 
     fn took(self, take: &Take, moved: &[Record]) {
@@ -189,7 +193,7 @@ impl Taker<'_> {
         // As after a commit that may have happened.
         self.watchers.wake_all();
         let reason = format!("{reason}; whether the last take happened is not known");
-        Failure::unavailable(&self.connections.server, reason).into()
+        PostgresFailure::unavailable(&self.connections.server, reason).into()
     }
 }
 

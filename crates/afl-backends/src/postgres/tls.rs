@@ -47,11 +47,11 @@ enum Trust {
     /// Who was certified by one of the roots in this file, under whatever name.
     Certified(PathBuf),
     /// Who was certified by one of these for the host of the address.
-    Named(Roots),
+    Named(TrustedRoots),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Roots {
+enum TrustedRoots {
     System,
     File(PathBuf),
 }
@@ -79,8 +79,8 @@ pub(super) fn split(url: &str) -> Result<(String, Protection), String> {
 
 fn protection(mode: Option<&str>, roots: Option<&str>) -> Result<Protection, String> {
     let named = roots.map(|roots| match roots {
-        "system" => Roots::System,
-        file => Roots::File(file.into()),
+        "system" => TrustedRoots::System,
+        file => TrustedRoots::File(file.into()),
     });
     // Who names roots wants them used.
     let mode = mode.unwrap_or(if named.is_some() { "verify-full" } else { "prefer" });
@@ -91,14 +91,16 @@ fn protection(mode: Option<&str>, roots: Option<&str>) -> Result<Protection, Str
             return Err(format!("sslmode={mode} uses no sslrootcert: write verify-full, or leave one out"));
         }
         ("require", None) => (SslMode::Require, Trust::Anybody),
-        ("require" | "verify-ca", Some(Roots::File(file))) => (SslMode::Require, Trust::Certified(file)),
-        ("require" | "verify-ca", Some(Roots::System) | None) => {
+        ("require" | "verify-ca", Some(TrustedRoots::File(file))) => {
+            (SslMode::Require, Trust::Certified(file))
+        }
+        ("require" | "verify-ca", Some(TrustedRoots::System) | None) => {
             return Err(format!(
                 "sslmode={mode} with the roots of this machine lets in whoever has a certificate of any name: write \
                  sslmode=verify-full, or name the file of your own root with sslrootcert"
             ));
         }
-        ("verify-full", named) => (SslMode::Require, Trust::Named(named.unwrap_or(Roots::System))),
+        ("verify-full", named) => (SslMode::Require, Trust::Named(named.unwrap_or(TrustedRoots::System))),
         (other, _) => {
             return Err(format!(
                 "sslmode={other} is not known: write disable, prefer, require, verify-ca or verify-full"
@@ -118,7 +120,7 @@ impl Protection {
         let config = match &self.trust {
             Trust::Named(roots) => config.with_root_certificates(roots.read()?),
             Trust::Certified(file) => {
-                let roots = Roots::File(file.clone()).read()?.into();
+                let roots = TrustedRoots::File(file.clone()).read()?.into();
                 let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider.clone());
                 let chain = verifier.build().map_err(|error| error.to_string())?;
                 config.dangerous().with_custom_certificate_verifier(Lenient::new(provider, Some(chain)))
@@ -131,7 +133,7 @@ impl Protection {
     }
 }
 
-impl Roots {
+impl TrustedRoots {
     fn read(&self) -> Result<RootCertStore, String> {
         let mut store = RootCertStore::empty();
         let source = match self {
@@ -250,7 +252,7 @@ mod tests {
     fn an_address_is_as_strict_as_it_says_whatever_its_password() {
         let read = |url: &str| split(url).map(|(rest, found)| (rest, found.mode, found.trust));
         let file = || PathBuf::from("/a b.pem");
-        let system = || Trust::Named(Roots::System);
+        let system = || Trust::Named(TrustedRoots::System);
         for (url, rest, mode, trust) in [
             ("postgres://u:p@h/d", "postgres://u:p@h/d", None, Trust::Anybody),
             ("host=a sslmode=require", "host=a sslmode=require", None, Trust::Anybody),
@@ -278,7 +280,7 @@ mod tests {
                 "postgres://h/d?sslrootcert=/a%20b.pem",
                 "postgres://h/d",
                 Some(SslMode::Require),
-                Trust::Named(Roots::File(file())),
+                Trust::Named(TrustedRoots::File(file())),
             ),
         ] {
             assert_eq!(read(url), Ok((rest.to_owned(), mode, trust)), "{url}");

@@ -10,9 +10,9 @@ use futures_util::future::{Either, FutureExt as _, select};
 use tokio_postgres::Error;
 use tokio_postgres::types::ToSql;
 
-use super::listen::{Notice, Origin};
-use super::plan::{After, Plan, Slot};
-use super::rows::{Keys, Params};
+use super::listen::{BucketNotice, NoticeOrigin};
+use super::plan::{GroupPlan, KeySlot, SlotAfter};
+use super::rows::{Keys, SqlParams};
 
 const WRITE: &str = "SELECT afl.write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, \
      $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)";
@@ -24,7 +24,7 @@ pub(super) const COMMIT: &str = "COMMIT";
 
 /// What became of a transaction.
 #[derive(Debug)]
-pub(super) enum Ending {
+pub(super) enum TransactionEnd {
     Committed,
     /// The server said that it is not.
     Undone(Error),
@@ -32,7 +32,7 @@ pub(super) enum Ending {
     Unknown(Error),
 }
 
-impl Ending {
+impl TransactionEnd {
     /// Of a statement whose transaction ends with it, or of a COMMIT.
     pub(super) fn of(result: Result<(), Error>) -> Self {
         match result {
@@ -63,11 +63,11 @@ pub(super) struct Rows<'a> {
     guarded: Keys<'a>,
     guarded_expected: Vec<Option<i64>>,
     guarded_actions: Vec<&'static str>,
-    notices: BTreeSet<Notice<'a>>,
+    notices: BTreeSet<BucketNotice<'a>>,
 }
 
 impl<'a> Rows<'a> {
-    pub(super) fn new(plan: &Plan<'a>) -> Self {
+    pub(super) fn new(plan: &GroupPlan<'a>) -> Self {
         let mut rows = Self::default();
         for (key, slot) in plan.slots() {
             rows.push(key, slot);
@@ -75,22 +75,22 @@ impl<'a> Rows<'a> {
         rows
     }
 
-    pub(super) fn push(&mut self, key: &'a Key, Slot { found, after }: Slot<'a>) {
+    pub(super) fn push(&mut self, key: &'a Key, KeySlot { found, after }: KeySlot<'a>) {
         match (found, after) {
-            (None, After::Put { version, content }) => self.inserted.push(key, version, content),
-            (None, After::Kept | After::Gone) => {
+            (None, SlotAfter::Put { version, content }) => self.inserted.push(key, version, content),
+            (None, SlotAfter::Kept | SlotAfter::Gone) => {
                 self.inserted.push(key, 0, &CLAIM);
                 self.guard("c", key, None);
             }
-            (Some(found), After::Put { version, content }) => {
+            (Some(found), SlotAfter::Put { version, content }) => {
                 self.updated.push(key, version, content);
                 self.updated_expected.push(found.cast_signed());
             }
-            (Some(found), After::Gone) => self.guard("d", key, Some(found)),
-            (Some(found), After::Kept) => self.guard("k", key, Some(found)),
+            (Some(found), SlotAfter::Gone) => self.guard("d", key, Some(found)),
+            (Some(found), SlotAfter::Kept) => self.guard("k", key, Some(found)),
         }
-        if let After::Put { content: Content { place: Some(place), .. }, .. } = after {
-            self.notices.insert(Notice { tenant: &key.tenant, bucket: &place.bucket });
+        if let SlotAfter::Put { content: Content { place: Some(place), .. }, .. } = after {
+            self.notices.insert(BucketNotice { tenant: &key.tenant, bucket: &place.bucket });
         }
     }
 
@@ -115,7 +115,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Tells other processes what came where, also on its way when this was polled once.
-    pub(super) async fn tell(&self, client: &ClientWrapper, origin: &Origin) -> Result<(), Error> {
+    pub(super) async fn tell(&self, client: &ClientWrapper, origin: &NoticeOrigin) -> Result<(), Error> {
         if self.notices.is_empty() {
             return Ok(());
         }
@@ -170,7 +170,7 @@ impl<'a> Puts<'a> {
         self.bodies.push(&content.body);
     }
 
-    fn params(&self) -> Params<'_, 10> {
+    fn params(&self) -> SqlParams<'_, 10> {
         let [tenants, scopes, ids] = self.keys.params();
         [
             tenants,

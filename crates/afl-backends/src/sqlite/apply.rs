@@ -15,7 +15,7 @@ use super::read::{FIRST_PAGE, NEXT_PAGE, clamp, get};
 use super::row::{self, body, mark, record};
 
 /// Why one commit or take was not done. The transaction goes on without it, since it wrote nothing yet.
-pub(super) enum Undone {
+pub(super) enum ApplyError {
     Refused(StoreError),
     /// What the mover of a take panicked with.
     Panicked(Box<dyn Any + Send>),
@@ -23,7 +23,7 @@ pub(super) enum Undone {
     Broken(rusqlite::Error),
 }
 
-impl From<rusqlite::Error> for Undone {
+impl From<rusqlite::Error> for ApplyError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Broken(error)
     }
@@ -40,7 +40,7 @@ const COUNT: &str = "SELECT count(*) FROM (SELECT 1 FROM records INDEXED BY plac
      WHERE tenant = ?1 AND bucket = ?2 LIMIT ?3)";
 
 /// First all expectations, then all changes: a conflict costs a look and needs no way back.
-pub(super) fn commit(connection: &Connection, batch: &Batch) -> Result<(), Undone> {
+pub(super) fn commit(connection: &Connection, batch: &Batch) -> Result<(), ApplyError> {
     for write in &batch.writes {
         let found = version(connection, &write.key)?;
         let is_expected = match write.expect {
@@ -48,7 +48,7 @@ pub(super) fn commit(connection: &Connection, batch: &Batch) -> Result<(), Undon
             Expect::Version(version) => found == Some(version),
         };
         if !is_expected {
-            return Err(Undone::Refused(StoreError::Conflict { key: write.key.clone() }));
+            return Err(ApplyError::Refused(StoreError::Conflict { key: write.key.clone() }));
         }
     }
     for write in &batch.writes {
@@ -65,7 +65,7 @@ pub(super) fn commit(connection: &Connection, batch: &Batch) -> Result<(), Undon
 }
 
 /// First all that may panic or refuse, then all changes.
-pub(super) fn take(connection: &Connection, take: &Take, now: Millis) -> Result<TakeResult, Undone> {
+pub(super) fn take(connection: &Connection, take: &Take, now: Millis) -> Result<TakeResult, ApplyError> {
     let room = match &take.max_in_bucket {
         None => take.limit,
         Some(ceiling) => {
@@ -77,9 +77,10 @@ pub(super) fn take(connection: &Connection, take: &Take, now: Millis) -> Result<
     };
     let (moved, gave_up_at) = choose(connection, take, room, now)?;
     for record in &moved {
-        LIMITS.check_body(&record.content).map_err(Undone::Refused)?;
+        LIMITS.check_body(&record.content).map_err(ApplyError::Refused)?;
     }
-    let keys = catch_unwind(AssertUnwindSafe(|| take.also_read.keys(&moved))).map_err(Undone::Panicked)?;
+    let keys =
+        catch_unwind(AssertUnwindSafe(|| take.also_read.keys(&moved))).map_err(ApplyError::Panicked)?;
     for record in &moved {
         put(connection, UPDATE, &record.key, record.version, &record.content)?;
     }
@@ -93,7 +94,7 @@ fn choose(
     take: &Take,
     room: usize,
     now: Millis,
-) -> Result<(Vec<Record>, Option<BucketCursor>), Undone> {
+) -> Result<(Vec<Record>, Option<BucketCursor>), ApplyError> {
     let (tenant, highest, looks) = (take.tenant.as_str(), take.ranks.highest(), clamp(TAKE_LOOKS));
     let mut statement = connection.prepare_cached(take.after.as_ref().map_or(FIRST_PAGE, |_| NEXT_PAGE))?;
     let mut rows = match &take.after {
@@ -110,7 +111,7 @@ fn choose(
         let Some(row) = rows.next()? else { break };
         let record = record(row, &take.tenant)?;
         let choice = catch_unwind(AssertUnwindSafe(|| (take.decide)(&record, now)));
-        match choice.map_err(Undone::Panicked)? {
+        match choice.map_err(ApplyError::Panicked)? {
             Decision::Move(content) => moved.push(Record { version: record.version + 1, content, ..record }),
             Decision::Leave => {}
             Decision::Stop => break,
@@ -128,7 +129,13 @@ fn version(connection: &Connection, key: &Key) -> rusqlite::Result<Option<u64>> 
     Ok(rows.next()?.map(|row| row::version(row, 0)))
 }
 
-fn put(connection: &Connection, sql: &str, key: &Key, version: u64, content: &Content) -> Result<(), Undone> {
+fn put(
+    connection: &Connection,
+    sql: &str,
+    key: &Key,
+    version: u64,
+    content: &Content,
+) -> Result<(), ApplyError> {
     let place = content.place.as_ref();
     let written = connection.prepare_cached(sql)?.execute(params![
         key.tenant.as_str(),
@@ -145,19 +152,19 @@ fn put(connection: &Connection, sql: &str, key: &Key, version: u64, content: &Co
     one_row(written, key)
 }
 
-fn delete(connection: &Connection, key: &Key) -> Result<(), Undone> {
+fn delete(connection: &Connection, key: &Key) -> Result<(), ApplyError> {
     let values = params![key.tenant.as_str(), key.scope, key.id];
     let deleted = connection.prepare_cached(DELETE)?.execute(values)?;
     one_row(deleted, key)
 }
 
 /// The expectation was checked in this transaction, so only a damaged file gives another number.
-fn one_row(rows: usize, key: &Key) -> Result<(), Undone> {
+fn one_row(rows: usize, key: &Key) -> Result<(), ApplyError> {
     if rows == 1 {
         return Ok(());
     }
     // Part of the batch may be written, so the transaction must go.
     let damage = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
     let reason = format!("{rows} rows were written in the place of {} of {}", key.id, key.scope);
-    Err(Undone::Broken(rusqlite::Error::SqliteFailure(damage, Some(reason))))
+    Err(ApplyError::Broken(rusqlite::Error::SqliteFailure(damage, Some(reason))))
 }

@@ -1,4 +1,4 @@
-//! What writes: the connection with all that belongs to it, used by the writer's thread or by a caller in its place.
+//! The connection that writes, used by the writer's thread or by a caller in its place.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use afl_store::clock::Clock;
 use afl_store::watch::Watchers;
 use rusqlite::{Connection, ErrorCode};
 
-use super::bells::{Bells, Ringer, family};
 use super::busy::{BusyWait, is_busy};
 use super::failure::explain;
-use super::group::{self, Job, Outcome, Writes};
-use super::log::Log;
+use super::group::{self, Job, JobOutcome};
+use super::wake_files::{WakeFolder, WakeSignals, family};
+use super::wal::WriteAheadLog;
 
-use super::stats::{Counters, add};
+use super::stats::{SqliteCounters, add};
 
 #[derive(Debug)]
 pub(super) struct Core {
@@ -26,21 +26,21 @@ pub(super) struct Core {
     wait: Arc<BusyWait>,
     clock: Clock,
     watchers: Arc<Watchers>,
-    counters: Arc<Counters>,
-    bells: Bells,
-    log: Log,
+    counters: Arc<SqliteCounters>,
+    signals: WakeSignals,
+    wal: WriteAheadLog,
     used: Instant,
-    /// What the connection is set to.
+    /// The present setting of the connection.
     durability: Option<Durability>,
     /// Changes when another connection writes.
     data_version: i64,
 }
 
-/// Jobs that are done, whose callers do not know yet. They are told without the lock, so that they find it free.
+/// Finished jobs whose callers still wait. They are answered without the lock, so that they find it free.
 #[must_use]
-pub(super) struct Served(Vec<(Job, Outcome)>);
+pub(super) struct JobResults(Vec<(Job, JobOutcome)>);
 
-impl Served {
+impl JobResults {
     pub(super) fn answer(self) {
         for (job, outcome) in self.0 {
             job.answer(outcome);
@@ -48,8 +48,8 @@ impl Served {
     }
 }
 
-pub(super) enum AtOnce {
-    Served(Served),
+pub(super) enum DirectAttempt {
+    Done(JobResults),
     /// Another process is writing.
     Busy(Job),
 }
@@ -61,10 +61,10 @@ impl Core {
         wait: Arc<BusyWait>,
         clock: Clock,
         watchers: Arc<Watchers>,
-        ringer: Ringer,
+        wake_folder: WakeFolder,
     ) -> Result<Self, StoreError> {
         let failed = |error| explain(path, &error);
-        let log = Log::watch(&mut connection).map_err(failed)?;
+        let wal = WriteAheadLog::attach(&mut connection).map_err(failed)?;
         let data_version = data_version(&connection).map_err(failed)?;
         Ok(Self {
             connection,
@@ -73,24 +73,24 @@ impl Core {
             clock,
             watchers,
             counters: Arc::default(),
-            bells: Bells::new(ringer),
-            log,
+            signals: WakeSignals::new(wake_folder),
+            wal,
             used: Instant::now(),
             durability: None,
             data_version,
         })
     }
 
-    pub(super) fn serve_at_once(&mut self, job: Job) -> AtOnce {
+    pub(super) fn serve_at_once(&mut self, job: Job) -> DirectAttempt {
         if BusyWait::disable(&mut self.connection).is_err() {
-            return AtOnce::Busy(job);
+            return DirectAttempt::Busy(job);
         }
         let outcomes = self.transact(slice::from_ref(&job));
         let waits_again = self.wait.enable(&mut self.connection);
         match (outcomes, waits_again) {
-            (Ok(outcomes), _) => AtOnce::Served(self.settle(vec![job], outcomes)),
-            (Err(error), Ok(())) if is_busy(&error) => AtOnce::Busy(job),
-            (Err(error), _) => AtOnce::Served(self.fail(vec![job], &error)),
+            (Ok(outcomes), _) => DirectAttempt::Done(self.finish(vec![job], outcomes)),
+            (Err(error), Ok(())) if is_busy(&error) => DirectAttempt::Busy(job),
+            (Err(error), _) => DirectAttempt::Done(self.fail(vec![job], &error)),
         }
     }
 
@@ -98,41 +98,41 @@ impl Core {
         &self.path
     }
 
-    pub(super) fn counters(&self) -> &Arc<Counters> {
+    pub(super) fn counters(&self) -> &Arc<SqliteCounters> {
         &self.counters
     }
 
-    pub(super) fn log(&self) -> &Log {
-        &self.log
+    pub(super) fn wal(&self) -> &WriteAheadLog {
+        &self.wal
     }
 
     pub(super) fn idle_since(&self) -> Duration {
         self.used.elapsed()
     }
 
-    pub(super) fn serve(&mut self, jobs: Vec<Job>) -> Served {
+    pub(super) fn serve(&mut self, jobs: Vec<Job>) -> JobResults {
         match self.transact(&jobs) {
-            Ok(outcomes) => self.settle(jobs, outcomes),
-            // One that is too large or touches damage must not take the others with it.
+            Ok(outcomes) => self.finish(jobs, outcomes),
+            // A job that is too large or touches damage must not fail the others.
             Err(error) if jobs.len() > 1 && (is_full(&error) || is_damage(&error)) => {
-                Served(jobs.into_iter().flat_map(|job| self.serve(vec![job]).0).collect())
+                JobResults(jobs.into_iter().flat_map(|job| self.serve(vec![job]).0).collect())
             }
             Err(error) => self.fail(jobs, &error),
         }
     }
 
-    fn fail(&mut self, jobs: Vec<Job>, error: &rusqlite::Error) -> Served {
+    fn fail(&mut self, jobs: Vec<Job>, error: &rusqlite::Error) -> JobResults {
         if is_full(error) {
             // The log can then start anew, in the space that it has.
             self.checkpoint();
         }
-        let refused = |job| (job, Outcome::Refused(explain(&self.path, error)));
-        Served(jobs.into_iter().map(refused).collect())
+        let refused = |job| (job, JobOutcome::Refused(explain(&self.path, error)));
+        JobResults(jobs.into_iter().map(refused).collect())
     }
 
-    fn transact(&mut self, jobs: &[Job]) -> rusqlite::Result<Vec<Outcome>> {
+    fn transact(&mut self, jobs: &[Job]) -> rusqlite::Result<Vec<JobOutcome>> {
         self.used = Instant::now();
-        // Whoever panicked before left its transaction open.
+        // A job that panicked left its transaction open.
         group::roll_back(&self.connection)?;
         let durability = jobs.iter().map(Job::durability).max().unwrap_or(Durability::Relaxed);
         if self.durability != Some(durability) {
@@ -144,7 +144,7 @@ impl Core {
             self.durability = Some(durability);
         }
         let written = group::transact(&self.connection, jobs, self.clock.now());
-        let (outcomes, writes) = match written {
+        let (outcomes, has_written) = match written {
             Ok(written) => written,
             Err(error) => {
                 group::roll_back(&self.connection)?;
@@ -152,18 +152,14 @@ impl Core {
             }
         };
         self.wait.ended();
-        match (writes, durability) {
-            (Writes::None, _) => {}
-            (Writes::Some, Durability::Relaxed) => add(&self.counters.transactions, 1),
-            (Writes::Some, Durability::Durable) => {
-                add(&self.counters.transactions, 1);
-                add(&self.counters.synced_transactions, 1);
-            }
+        if has_written {
+            add(&self.counters.transactions, 1);
+            add(&self.counters.synced_transactions, usize::from(durability == Durability::Durable));
         }
         Ok(outcomes)
     }
 
-    fn settle(&mut self, jobs: Vec<Job>, outcomes: Vec<Outcome>) -> Served {
+    fn finish(&mut self, jobs: Vec<Job>, outcomes: Vec<JobOutcome>) -> JobResults {
         let mut families = BTreeSet::new();
         for (job, outcome) in jobs.iter().zip(&outcomes) {
             if outcome.is_refused() {
@@ -180,15 +176,15 @@ impl Core {
                 }
             }
         }
-        self.bells.ring(&families);
-        Served(jobs.into_iter().zip(outcomes).collect())
+        self.signals.signal(&families);
+        JobResults(jobs.into_iter().zip(outcomes).collect())
     }
 
     /// Returns how long to wait for work until the next one is due.
     pub(super) fn checkpoint(&mut self) -> Option<Duration> {
         add(&self.counters.checkpoints, 1);
-        self.log.checkpoint(&mut self.connection, &self.wait);
-        self.log.patience()
+        self.wal.checkpoint(&mut self.connection, &self.wait);
+        self.wal.idle_wait()
     }
 
     pub(super) fn look(&mut self) {
@@ -202,7 +198,7 @@ impl Core {
                 self.data_version = found;
                 self.watchers.wake_all();
             }
-            // Whoever waits then looks for itself, and hears why.
+            // A caller that waits then reads by itself, and gets the error.
             Err(_) => self.watchers.wake_all(),
         }
     }

@@ -9,7 +9,7 @@ use afl_store::record::{Content, Tenant};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::apply::{self, Undone};
+use super::apply::{self, ApplyError};
 
 pub(super) enum Job {
     Commit(Batch, Reply<()>),
@@ -22,25 +22,19 @@ const LIGHT_BYTES: usize = 64 << 10;
 /// The error is what a mover panicked with; the caller's own panic goes back to the caller.
 pub(super) type Reply<T> = oneshot::Sender<thread::Result<Result<T, StoreError>>>;
 
-pub(super) enum Outcome {
+pub(super) enum JobOutcome {
     Committed,
     Taken(TakeResult),
     Refused(StoreError),
     Panicked(Box<dyn Any + Send>),
 }
 
-#[derive(Clone, Copy)]
-pub(super) enum Writes {
-    None,
-    Some,
-}
-
-/// After an error, [`roll_back`] is due.
+/// Also returns whether anything was written. After an error, [`roll_back`] is due.
 pub(super) fn transact(
     connection: &Connection,
     jobs: &[Job],
     now: Millis,
-) -> rusqlite::Result<(Vec<Outcome>, Writes)> {
+) -> rusqlite::Result<(Vec<JobOutcome>, bool)> {
     let before = connection.total_changes();
     run(connection, "BEGIN IMMEDIATE")?;
     let outcomes = jobs.iter().map(|job| job.apply(connection, now)).collect::<rusqlite::Result<Vec<_>>>()?;
@@ -53,8 +47,7 @@ pub(super) fn transact(
         run(connection, "UPDATE meta SET value = value + 1 WHERE name = 'syncs'")?;
     }
     run(connection, "COMMIT")?;
-    let writes = if connection.total_changes() == before { Writes::None } else { Writes::Some };
-    Ok((outcomes, writes))
+    Ok((outcomes, connection.total_changes() != before))
 }
 
 pub(super) fn roll_back(connection: &Connection) -> rusqlite::Result<()> {
@@ -67,16 +60,16 @@ fn run(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
 }
 
 impl Job {
-    fn apply(&self, connection: &Connection, now: Millis) -> rusqlite::Result<Outcome> {
+    fn apply(&self, connection: &Connection, now: Millis) -> rusqlite::Result<JobOutcome> {
         let applied = match self {
-            Self::Commit(batch, _) => apply::commit(connection, batch).map(|()| Outcome::Committed),
-            Self::Take(take, _) => apply::take(connection, take, now).map(Outcome::Taken),
+            Self::Commit(batch, _) => apply::commit(connection, batch).map(|()| JobOutcome::Committed),
+            Self::Take(take, _) => apply::take(connection, take, now).map(JobOutcome::Taken),
         };
         match applied {
             Ok(outcome) => Ok(outcome),
-            Err(Undone::Refused(error)) => Ok(Outcome::Refused(error)),
-            Err(Undone::Panicked(panic)) => Ok(Outcome::Panicked(panic)),
-            Err(Undone::Broken(error)) => Err(error),
+            Err(ApplyError::Refused(error)) => Ok(JobOutcome::Refused(error)),
+            Err(ApplyError::Panicked(panic)) => Ok(JobOutcome::Panicked(panic)),
+            Err(ApplyError::Broken(error)) => Err(error),
         }
     }
 
@@ -104,7 +97,7 @@ impl Job {
     }
 
     /// What it wrote, for those who wait for it.
-    pub(super) fn written<'a>(&'a self, outcome: &'a Outcome) -> Vec<(&'a Tenant, &'a Content)> {
+    pub(super) fn written<'a>(&'a self, outcome: &'a JobOutcome) -> Vec<(&'a Tenant, &'a Content)> {
         match (self, outcome) {
             (Self::Commit(batch, _), _) => batch
                 .writes
@@ -114,22 +107,24 @@ impl Job {
                     Change::Delete | Change::Keep => None,
                 })
                 .collect(),
-            (Self::Take(..), Outcome::Taken(taken)) => {
+            (Self::Take(..), JobOutcome::Taken(taken)) => {
                 taken.moved.iter().map(|record| (&record.key.tenant, &record.content)).collect()
             }
-            (Self::Take(..), Outcome::Committed | Outcome::Refused(_) | Outcome::Panicked(_)) => Vec::new(),
+            (Self::Take(..), JobOutcome::Committed | JobOutcome::Refused(_) | JobOutcome::Panicked(_)) => {
+                Vec::new()
+            }
         }
     }
 
-    pub(super) fn answer(self, outcome: Outcome) {
+    pub(super) fn answer(self, outcome: JobOutcome) {
         match (self, outcome) {
-            (Self::Commit(_, reply), Outcome::Committed) => send(reply, Ok(Ok(()))),
-            (Self::Take(_, reply), Outcome::Taken(taken)) => send(reply, Ok(Ok(taken))),
-            (Self::Commit(_, reply), Outcome::Refused(error)) => send(reply, Ok(Err(error))),
-            (Self::Take(_, reply), Outcome::Refused(error)) => send(reply, Ok(Err(error))),
-            (Self::Commit(_, reply), Outcome::Panicked(panic)) => send(reply, Err(panic)),
-            (Self::Take(_, reply), Outcome::Panicked(panic)) => send(reply, Err(panic)),
-            (Self::Commit(..), Outcome::Taken(_)) | (Self::Take(..), Outcome::Committed) => {
+            (Self::Commit(_, reply), JobOutcome::Committed) => send(reply, Ok(Ok(()))),
+            (Self::Take(_, reply), JobOutcome::Taken(taken)) => send(reply, Ok(Ok(taken))),
+            (Self::Commit(_, reply), JobOutcome::Refused(error)) => send(reply, Ok(Err(error))),
+            (Self::Take(_, reply), JobOutcome::Refused(error)) => send(reply, Ok(Err(error))),
+            (Self::Commit(_, reply), JobOutcome::Panicked(panic)) => send(reply, Err(panic)),
+            (Self::Take(_, reply), JobOutcome::Panicked(panic)) => send(reply, Err(panic)),
+            (Self::Commit(..), JobOutcome::Taken(_)) | (Self::Take(..), JobOutcome::Committed) => {
                 unreachable!("an outcome is of its job's kind")
             }
         }
@@ -141,7 +136,7 @@ fn send<T>(reply: Reply<T>, answer: thread::Result<Result<T, StoreError>>) {
     drop(reply.send(answer));
 }
 
-impl Outcome {
+impl JobOutcome {
     pub(super) fn is_refused(&self) -> bool {
         match self {
             Self::Refused(_) | Self::Panicked(_) => true,

@@ -47,7 +47,7 @@ pub(super) fn find(store: &Path) -> Option<LockHolder> {
     let mut index = store.as_os_str().to_owned();
     index.push("-shm");
     let holder_of = |path: &Path, bytes: &[u64]| {
-        let file = FileId::of(path)?;
+        let file = FileIdentity::of(path)?;
         let held = locks.lines().filter_map(HeldLock::parse);
         held.filter(|lock| lock.inode == file.inode && bytes.iter().any(|byte| lock.covers(*byte)))
             .find(|lock| lock.device == file.device() || has_open(lock.pid, &file))
@@ -62,12 +62,12 @@ pub(super) fn find(store: &Path) -> Option<LockHolder> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct FileId {
+struct FileIdentity {
     device: u64,
     inode: u64,
 }
 
-impl FileId {
+impl FileIdentity {
     fn of(path: &Path) -> Option<Self> {
         let metadata = fs::metadata(path).ok()?;
         Some(Self { device: metadata.dev(), inode: metadata.ino() })
@@ -82,9 +82,9 @@ impl FileId {
 }
 
 /// Some file systems, such as btrfs, give a file another device than `/proc/locks` does.
-fn has_open(pid: u32, file: &FileId) -> bool {
+fn has_open(pid: u32, file: &FileIdentity) -> bool {
     let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
-    descriptors.flatten().any(|descriptor| FileId::of(&descriptor.path()) == Some(*file))
+    descriptors.flatten().any(|descriptor| FileIdentity::of(&descriptor.path()) == Some(*file))
 }
 
 /// An exclusive lock, as a line of `/proc/locks`.
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_device_reads_as_the_kernel_writes_it() {
-        let device = |device| FileId { device, inode: 0 }.device();
+        let device = |device| FileIdentity { device, inode: 0 }.device();
         assert_eq!(
             (device(0xfd01), device(0x1a), device(0x10_3402)),
             ("fd:01".into(), "00:1a".into(), "34:102".into())

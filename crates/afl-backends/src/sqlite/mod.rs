@@ -1,22 +1,22 @@
 //! The store in one SQLite file: for one machine, with as many processes as it has.
 //!
-//! Writes go through one thread for each process, which gives all that wait one transaction. Reads, and small writes
-//! while nobody else writes, go straight to the file, since a change of the thread costs as much.
+//! One thread of each process writes, and gives all waiting jobs one transaction. Reads, and small writes while no other
+//! job waits, use the file directly, since a change of threads costs as much.
 
 mod apply;
-mod bells;
 mod busy;
 mod core;
 mod failure;
 mod file;
 mod group;
 mod lock_holder;
-mod log;
-mod notice;
 mod read;
 mod row;
 mod schema;
 mod stats;
+mod wake_files;
+mod wake_listener;
+mod wal;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -30,13 +30,13 @@ use afl_store::watch::{Watch, Watchers};
 use async_trait::async_trait;
 
 use self::core::Core;
-use bells::Ringer;
 use busy::BusyWait;
 pub use busy::WaitObserver;
-use notice::Notice;
 use read::Readers;
-pub use stats::Stats;
-use writer::Writer;
+pub use stats::SqliteStats;
+use wake_files::WakeFolder;
+use wake_listener::WakeListener;
+use writer::SqliteWriter;
 
 /// A body is a value of SQLite, which it copies a few times; a batch is one transaction in the write-ahead log.
 pub const LIMITS: Limits = Limits { batch_writes: 10_000, batch_bytes: 64 << 20, body_bytes: 16 << 20 };
@@ -63,8 +63,8 @@ pub struct Sqlite {
     wait: Arc<BusyWait>,
     watchers: Arc<Watchers>,
     readers: Readers,
-    notice: Notice,
-    writer: Writer,
+    wake_listener: WakeListener,
+    writer: SqliteWriter,
 }
 
 impl Sqlite {
@@ -74,13 +74,13 @@ impl Sqlite {
         let connection = file::open_writer(path, &options, &wait)?;
         let readers = Readers::open(path, &wait)?;
         let watchers = Arc::new(Watchers::default());
-        let ringer = Ringer::new(path);
+        let wake_folder = WakeFolder::new(path);
         let clock = options.clock;
         let core =
-            Core::new(connection, path, wait.clone(), clock.clone(), watchers.clone(), ringer.clone())?;
-        let writer = Writer::start(core)?;
-        let notice = Notice::new(ringer, watchers.clone());
-        Ok(Self { path: path.to_owned(), clock, wait, watchers, readers, notice, writer })
+            Core::new(connection, path, wait.clone(), clock.clone(), watchers.clone(), wake_folder.clone())?;
+        let writer = SqliteWriter::start(core)?;
+        let wake_listener = WakeListener::new(wake_folder, watchers.clone());
+        Ok(Self { path: path.to_owned(), clock, wait, watchers, readers, wake_listener, writer })
     }
 
     pub fn path(&self) -> &Path {
@@ -88,7 +88,7 @@ impl Sqlite {
     }
 
     /// What this process has done to the file since it opened it.
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> SqliteStats {
         self.writer.stats()
     }
 }
@@ -130,7 +130,7 @@ impl Backend for Sqlite {
     }
 
     async fn take(&self, take: Take) -> Result<TakeResult, StoreError> {
-        // Whoever finds nothing must not stand in the way of those who write.
+        // A take that finds nothing must not delay writes.
         if take.limit == 0 || self.readers.is_empty(&take)? {
             return Ok(TakeResult::default());
         }
@@ -138,7 +138,7 @@ impl Backend for Sqlite {
     }
 
     fn watch(&self, tenant: &Tenant, prefix: &str) -> Watch {
-        self.notice.begin(prefix);
+        self.wake_listener.listen(prefix);
         self.watchers.watch(tenant, prefix)
     }
 

@@ -92,7 +92,7 @@ impl Readers {
                 // One statement has a snapshot of its own.
                 return Ok(vec![get(connection, key)?]);
             }
-            let snapshot = Snapshot::begin(connection)?;
+            let snapshot = ReadTransaction::begin(connection)?;
             keys.iter().map(|key| get(snapshot.0, key)).collect()
         })
     }
@@ -138,7 +138,7 @@ impl Readers {
     /// From one bucket to the next by the index, whatever they hold.
     pub(super) fn heads(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<Head>, StoreError> {
         self.read(|connection| {
-            let snapshot = Snapshot::begin(connection)?;
+            let snapshot = ReadTransaction::begin(connection)?;
             let mut heads: Vec<Head> = Vec::new();
             loop {
                 let (sql, from) =
@@ -160,7 +160,7 @@ impl Readers {
         limit: usize,
     ) -> Result<Vec<String>, StoreError> {
         self.read(|connection| {
-            let snapshot = Snapshot::begin(connection)?;
+            let snapshot = ReadTransaction::begin(connection)?;
             let mut statement = snapshot.0.prepare_cached(NEXT_SCOPE)?;
             let mut scopes: Vec<String> = Vec::new();
             while scopes.len() < limit {
@@ -205,16 +205,16 @@ impl Readers {
 }
 
 /// What several reads see together. A transaction of `rusqlite` compiles its statements anew each time.
-struct Snapshot<'c>(&'c Connection);
+struct ReadTransaction<'c>(&'c Connection);
 
-impl<'c> Snapshot<'c> {
+impl<'c> ReadTransaction<'c> {
     fn begin(connection: &'c Connection) -> rusqlite::Result<Self> {
         connection.prepare_cached("BEGIN")?.execute([])?;
         Ok(Self(connection))
     }
 }
 
-impl Drop for Snapshot<'_> {
+impl Drop for ReadTransaction<'_> {
     fn drop(&mut self) {
         let ended = self.0.prepare_cached("COMMIT").and_then(|mut statement| statement.execute([]));
         // One that cannot be ended has been ended by an error before.

@@ -41,8 +41,8 @@ const MIGRATIONS: &[&str] = &[
 pub(super) fn prepare(connection: &mut Connection, path: &Path, wait: &BusyWait) -> Result<(), StoreError> {
     let failed = |error: rusqlite::Error| explain(path, &error);
     match owner(connection).map_err(failed)? {
-        Owner::Nobody | Owner::AgentFlow => {}
-        Owner::Another => {
+        FileOwner::Nobody | FileOwner::AgentFlow => {}
+        FileOwner::Another => {
             return Err(StoreError::Refused(format!(
                 "{} belongs to another program: name another file for the store",
                 path.display()
@@ -70,21 +70,21 @@ pub(super) fn prepare(connection: &mut Connection, path: &Path, wait: &BusyWait)
     Ok(())
 }
 
-enum Owner {
+enum FileOwner {
     Nobody,
     AgentFlow,
     Another,
 }
 
-fn owner(connection: &Connection) -> rusqlite::Result<Owner> {
+fn owner(connection: &Connection) -> rusqlite::Result<FileOwner> {
     // Both from one snapshot: another process may be making the file.
     let snapshot = connection.unchecked_transaction()?;
     let tables: i64 = snapshot.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     let id: i32 = snapshot.pragma_query_value(None, "application_id", |row| row.get(0))?;
     if id == APPLICATION_ID {
-        return Ok(Owner::AgentFlow);
+        return Ok(FileOwner::AgentFlow);
     }
-    Ok(if id == 0 && tables == 0 { Owner::Nobody } else { Owner::Another })
+    Ok(if id == 0 && tables == 0 { FileOwner::Nobody } else { FileOwner::Another })
 }
 
 /// Returns the format that the file has then.

@@ -1,9 +1,9 @@
-//! Counters of one process's work on its file.
+//! SqliteCounters of one process's work on its file.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Stats {
+pub struct SqliteStats {
     /// Batches and takes that were written.
     pub commits: u64,
     pub durable_commits: u64,
@@ -21,7 +21,7 @@ pub struct Stats {
     pub looks: u64,
 }
 
-impl Stats {
+impl SqliteStats {
     /// Waits for the disk: what a durable store costs.
     pub fn syncs(&self) -> u64 {
         self.synced_transactions + 2 * self.checkpoints
@@ -30,7 +30,7 @@ impl Stats {
 
 /// Counted up by the writer, read by anyone.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(super) struct SqliteCounters {
     pub(super) commits: AtomicU64,
     pub(super) durable_commits: AtomicU64,
     pub(super) refused: AtomicU64,
@@ -41,10 +41,10 @@ pub(super) struct Counters {
     pub(super) looks: AtomicU64,
 }
 
-impl Counters {
-    pub(super) fn read(&self) -> Stats {
+impl SqliteCounters {
+    pub(super) fn read(&self) -> SqliteStats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Stats {
+        SqliteStats {
             commits: read(&self.commits),
             durable_commits: read(&self.durable_commits),
             refused: read(&self.refused),

@@ -1,4 +1,16 @@
-//! The thread of a process that writes: all that wait get one transaction, and one sync of the disk.
+//! Group commit: one thread of a process writes, and all jobs that wait share one transaction and one sync of the disk.
+//!
+//! Problem: a durable commit waits for the disk, and SQLite has one writer. Commits one after the other would be as slow as
+//! the disk. But a lone caller must not pay for a change of threads, which costs as much as its whole commit.
+//!
+//! Approach: jobs queue for the thread, which takes all that have arrived and commits them as one transaction. While it
+//! waits for the disk, the next group gathers by itself. After a group of several jobs, a durable group waits 150 µs for
+//! one more: callers that came together come together again.
+//!
+//! A small job runs in its caller's thread when no other job waits and the connection is free. A durable job does so only
+//! when recent groups had one job, and when the runtime has other threads that go on meanwhile.
+//!
+//! Rejected: a channel alone (two thread changes for each lone commit), and a lock alone (no groups, so one sync for each).
 
 #[expect(
     clippy::disallowed_types,
@@ -15,9 +27,9 @@ use afl_store::backend::{Batch, Durability, StoreError, Take, TakeResult};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::core::{AtOnce, Core};
+use super::core::{Core, DirectAttempt};
 use super::group::{Job, Reply};
-use super::stats::{Counters, Stats};
+use super::stats::{SqliteCounters, SqliteStats};
 
 /// How many calls may wait for the writer; more wait to be let in.
 const QUEUE: usize = 4_096;
@@ -26,52 +38,55 @@ const QUEUE: usize = 4_096;
 const GROUP_JOBS: usize = 1_024;
 const GROUP_BYTES: usize = 64 << 20;
 
-/// How long a group waits for one more when the last one had several: those who came together come together again,
-/// and a sync for each would cost them more.
+/// How long a durable group waits for one more job when the last group had several.
 const GATHER: Duration = Duration::from_micros(150);
 
-/// How often to look for changes of other processes that nobody rang for, however busy this one is.
+/// How often to check for changes that no process signalled, however busy this one is.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-pub(super) enum Request {
+pub(super) enum WriterRequest {
     Work(Job, OwnedSemaphorePermit),
-    /// The log has grown.
-    Tidy,
+    /// The write-ahead log has grown.
+    Checkpoint,
     Stop,
 }
 
 /// The lock is held for one transaction by the thread, or by a caller that found it free; never across an await.
 #[expect(clippy::disallowed_types, reason = "a channel alone costs a lone writer two changes of the thread")]
-type Shared = Arc<Mutex<Core>>;
+type SharedCore = Arc<Mutex<Core>>;
 
 /// The handle on the thread; dropping it waits for the thread's end.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct SqliteWriter {
     name: String,
-    core: Shared,
-    requests: Sender<Request>,
+    core: SharedCore,
+    requests: Sender<WriterRequest>,
     queue: Arc<Semaphore>,
-    counters: Arc<Counters>,
-    /// How many had part in the thread's last transaction.
-    crowd: Arc<AtomicUsize>,
+    counters: Arc<SqliteCounters>,
+    /// How many jobs the thread's last transaction had.
+    recent_group_size: Arc<AtomicUsize>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Writer {
+impl SqliteWriter {
     pub(super) fn start(core: Core) -> Result<Self, StoreError> {
         let (requests, receiver) = mpsc::channel();
         let name = core.path().display().to_string();
         let counters = core.counters().clone();
-        let core: Shared = Arc::new(core.into());
-        let crowd = Arc::new(AtomicUsize::new(0));
-        let thread = Thread { core: core.clone(), requests: receiver, crowd: crowd.clone() };
+        let core: SharedCore = Arc::new(core.into());
+        let recent_group_size = Arc::new(AtomicUsize::new(0));
+        let thread = WriterThread {
+            core: core.clone(),
+            requests: receiver,
+            recent_group_size: recent_group_size.clone(),
+        };
         let spawned = thread::Builder::new().name("afl-sqlite".to_owned()).spawn(move || thread.run());
         let thread = spawned.map_err(|error| StoreError::Unavailable {
             name: name.clone(),
             reason: format!("its thread cannot be started: {error}"),
         })?;
         let queue = Arc::new(Semaphore::new(QUEUE));
-        Ok(Self { name, core, requests, queue, counters, crowd, thread: Some(thread) })
+        Ok(Self { name, core, requests, queue, counters, recent_group_size, thread: Some(thread) })
     }
 
     pub(super) async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
@@ -82,7 +97,7 @@ impl Writer {
         self.ask(|reply| Job::Take(take.into(), reply)).await
     }
 
-    pub(super) fn stats(&self) -> Stats {
+    pub(super) fn stats(&self) -> SqliteStats {
         self.counters.read()
     }
 
@@ -90,7 +105,7 @@ impl Writer {
         let (reply, answer) = oneshot::channel();
         if let Some(job) = self.try_at_once(job(reply)) {
             let permit = self.queue.clone().acquire_owned().await.map_err(|_| self.stopped())?;
-            self.requests.send(Request::Work(job, permit)).map_err(|_| self.stopped())?;
+            self.requests.send(WriterRequest::Work(job, permit)).map_err(|_| self.stopped())?;
         }
         match answer.await {
             Ok(Ok(answer)) => answer,
@@ -99,10 +114,9 @@ impl Writer {
         }
     }
 
-    /// A small job is done where it comes up, when nobody else writes: two changes of the thread would cost more than the
-    /// work. Any other comes back.
+    /// Runs a small job in the caller's thread, if the connection is free. Returns any other job.
     fn try_at_once(&self, job: Job) -> Option<Job> {
-        // Whoever waits comes first, else a busy caller could keep the thread out for ever.
+        // Waiting jobs come first, else a busy caller could keep the thread out for ever.
         if !job.is_light() || self.queue.available_permits() < QUEUE || !self.may_wait_for(&job) {
             return Some(job);
         }
@@ -111,30 +125,30 @@ impl Writer {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return Some(job),
         };
-        if core.log().is_long() {
+        if core.wal().is_long() {
             return Some(job);
         }
-        let was_short = core.log().patience().is_none();
+        let was_short = core.wal().idle_wait().is_none();
         let served = core.serve_at_once(job);
-        let is_long_enough = was_short && core.log().patience().is_some();
+        let is_long_enough = was_short && core.wal().idle_wait().is_some();
         drop(core);
         if is_long_enough {
-            // The thread sleeps until somebody tells it; one that is gone has no log to care for.
-            self.requests.send(Request::Tidy).unwrap_or_default();
+            // The thread sleeps until a request comes; one that has ended makes no checkpoints.
+            self.requests.send(WriterRequest::Checkpoint).unwrap_or_default();
         }
         match served {
-            AtOnce::Served(served) => {
+            DirectAttempt::Done(served) => {
                 served.answer();
                 None
             }
-            AtOnce::Busy(job) => Some(job),
+            DirectAttempt::Busy(job) => Some(job),
         }
     }
 
-    /// Whether the caller's thread may wait for the disk: when those who came last came alone, so that nobody would share
-    /// the sync, and others go on with what else is to be done.
+    /// Whether the caller's thread may wait for the disk: no other job would share the sync, and the runtime has other
+    /// threads.
     fn may_wait_for(&self, job: &Job) -> bool {
-        let is_alone = || self.crowd.load(Ordering::Relaxed) <= 1;
+        let is_alone = || self.recent_group_size.load(Ordering::Relaxed) <= 1;
         let has_others = || Handle::try_current().is_ok_and(|runtime| runtime.metrics().num_workers() > 1);
         job.durability() == Durability::Relaxed || (is_alone() && has_others())
     }
@@ -145,42 +159,42 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for SqliteWriter {
     fn drop(&mut self) {
-        let asked = self.requests.send(Request::Stop);
+        let asked = self.requests.send(WriterRequest::Stop);
         if asked.is_ok()
             && let Some(thread) = self.thread.take()
         {
-            // Whoever waited for a writer that panicked was told so.
+            // The callers of a writer that panicked got an error.
             thread.join().unwrap_or_default();
         }
     }
 }
 
-/// What came in since the last turn.
+/// The jobs that came since the last transaction.
 #[derive(Default)]
-struct Turn {
+struct JobGroup {
     jobs: Vec<Job>,
     permits: Vec<OwnedSemaphorePermit>,
     stop: bool,
 }
 
-impl Turn {
-    fn add(&mut self, request: Request) {
+impl JobGroup {
+    fn add(&mut self, request: WriterRequest) {
         match request {
-            Request::Work(job, permit) => {
+            WriterRequest::Work(job, permit) => {
                 self.jobs.push(job);
                 self.permits.push(permit);
             }
-            Request::Tidy => {}
-            Request::Stop => self.stop = true,
+            WriterRequest::Checkpoint => {}
+            WriterRequest::Stop => self.stop = true,
         }
     }
 
-    /// How long to wait for one more; `crowd` came together the last time.
-    fn patience(&self, crowd: usize) -> Duration {
+    /// How long to wait for one more job.
+    fn gather_wait(&self, recent_group_size: usize) -> Duration {
         let is_durable = self.jobs.iter().any(|job| job.durability() == Durability::Durable);
-        if crowd > 1 && is_durable { GATHER } else { Duration::ZERO }
+        if recent_group_size > 1 && is_durable { GATHER } else { Duration::ZERO }
     }
 
     fn is_full(&self) -> bool {
@@ -189,44 +203,45 @@ impl Turn {
 }
 
 /// The thread's own.
-struct Thread {
-    core: Shared,
-    requests: Receiver<Request>,
-    crowd: Arc<AtomicUsize>,
+struct WriterThread {
+    core: SharedCore,
+    requests: Receiver<WriterRequest>,
+    recent_group_size: Arc<AtomicUsize>,
 }
 
-impl Thread {
+impl WriterThread {
     fn run(self) {
-        let mut wait = lock(&self.core).log().patience();
+        let mut wait = lock(&self.core).wal().idle_wait();
         let mut looked = Instant::now();
         loop {
-            let mut turn = Turn::default();
+            let mut group = JobGroup::default();
             match self.requests.recv_timeout(wait.unwrap_or(LOOK_EVERY)) {
-                Ok(request) => turn.add(request),
+                Ok(request) => group.add(request),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            // With the lock, so that those who come while somebody else writes have part in this turn.
+            // With the lock: jobs that come while a caller writes belong to this group.
             let mut core = lock(&self.core);
-            while !turn.is_full()
-                && let Ok(request) =
-                    self.requests.recv_timeout(turn.patience(self.crowd.load(Ordering::Relaxed)))
+            while !group.is_full()
+                && let Ok(request) = self
+                    .requests
+                    .recv_timeout(group.gather_wait(self.recent_group_size.load(Ordering::Relaxed)))
             {
-                turn.add(request);
+                group.add(request);
             }
-            // They count who waits, and these are served now.
-            turn.permits.clear();
+            // Permits count waiting jobs, and these are served now.
+            group.permits.clear();
             if looked.elapsed() >= LOOK_EVERY {
                 looked = Instant::now();
                 core.look();
             }
-            let served = (!turn.jobs.is_empty()).then(|| {
-                self.crowd.store(turn.jobs.len(), Ordering::Relaxed);
-                core.serve(turn.jobs)
+            let served = (!group.jobs.is_empty()).then(|| {
+                self.recent_group_size.store(group.jobs.len(), Ordering::Relaxed);
+                core.serve(group.jobs)
             });
             let is_idle = served.is_none() && wait.is_some_and(|wait| core.idle_since() >= wait);
-            let is_long = core.log().is_long();
-            wait = core.log().patience();
+            let is_long = core.wal().is_long();
+            wait = core.wal().idle_wait();
             drop(core);
             if let Some(served) = served {
                 served.answer();
@@ -234,14 +249,14 @@ impl Thread {
             if is_long || is_idle {
                 wait = lock(&self.core).checkpoint();
             }
-            if turn.stop {
+            if group.stop {
                 return;
             }
         }
     }
 }
 
-fn lock(core: &Shared) -> MutexGuard<'_, Core> {
+fn lock(core: &SharedCore) -> MutexGuard<'_, Core> {
     // A transaction that a panic left open is rolled back by the next one.
     core.lock().unwrap_or_else(PoisonError::into_inner)
 }

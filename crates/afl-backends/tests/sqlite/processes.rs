@@ -163,10 +163,10 @@ async fn a_stopped_process_that_holds_the_lock_is_named_and_writes_go_on_when_it
     assert!(reports.try_recv().is_err(), "one holder is reported once");
 }
 
-/// The slow look alone would need a second for each round.
+/// The slow check alone would need two seconds for each round.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn another_handle_is_heard_when_it_rings() {
+async fn another_handle_wakes_this_one_with_a_signal() {
     const ROUNDS: usize = 20;
     let folder = Folder::new();
     let (store, other) = (folder.open(), folder.open());
@@ -177,13 +177,13 @@ async fn another_handle_is_heard_when_it_rings() {
             watch.changed().await;
         }
     };
-    timeout(Duration::from_secs(10), rounds).await.expect("the bell is heard");
+    timeout(Duration::from_secs(10), rounds).await.expect("the signal arrives");
 }
 
-/// Whoever writes has a list of those who wait; it must not miss who came since.
+/// A writer keeps a list of the processes that wait; it must not miss one that came since.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn whoever_comes_later_is_rung_for_too() {
+async fn a_process_that_begins_to_wait_later_is_signalled_too() {
     const ROUNDS: usize = 20;
     let folder = Folder::new();
     let writer = folder.open();
@@ -195,29 +195,29 @@ async fn whoever_comes_later_is_rung_for_too() {
             watch.changed().await;
         }
     };
-    timeout(Duration::from_secs(10), rounds).await.expect("every bell is heard");
+    timeout(Duration::from_secs(10), rounds).await.expect("every signal arrives");
 }
 
 #[tokio::test]
-async fn no_bell_stays_behind() {
+async fn no_wake_up_file_stays_behind() {
     let folder = Folder::new();
-    let bells = PathBuf::from(format!("{}-bells", folder.path().display()));
-    let hung = || fs::read_dir(&bells).unwrap().count();
+    let folder_of_files = PathBuf::from(format!("{}-wake", folder.path().display()));
+    let files = || fs::read_dir(&folder_of_files).unwrap().count();
     let store = folder.open();
     drop(store.watch(&key("").tenant, "queue"));
-    assert_eq!(hung(), 1);
+    assert_eq!(files(), 1);
     drop(store);
-    assert_eq!(hung(), 0, "its owner takes it down");
+    assert_eq!(files(), 0, "its owner removes it");
 
-    // That of a killed process has nobody who holds its lock.
-    fs::write(bells.join("queue.0123456789abcdef"), "").unwrap();
+    // The file of a killed process is not locked.
+    fs::write(folder_of_files.join("queue.0123456789abcdef"), "").unwrap();
     let other = folder.open();
     commit(&other, Durability::Relaxed, insert("a", "{}")).await.unwrap();
-    assert_eq!(hung(), 0, "whoever would ring it takes it down");
+    assert_eq!(files(), 0, "the process that would signal it removes it");
 }
 
 #[tokio::test]
-async fn a_writer_that_does_not_ring_is_found_all_the_same() {
+async fn a_write_without_a_signal_is_found_all_the_same() {
     let folder = Folder::new();
     let store = folder.open();
     commit(&store, Durability::Relaxed, insert("a", "{}")).await.unwrap();
