@@ -204,7 +204,7 @@ struct KeysInFlight {
     kinds: HashMap<u64, (QueueKind, usize)>,
 }
 
-/// A batch has records in both commit_queues.
+/// A batch has records in both queues.
 struct InBothQueues;
 
 impl KeysInFlight {

@@ -49,7 +49,7 @@ struct WriteSession {
 enum WriteStrategy {
     /// In one round trip, as if nobody else wrote the same records.
     Optimistic,
-    /// SlotAfter looking, with what is there locked, so that only the batches with a conflict fail.
+    /// Reads and locks the records first, so that only the batches with a conflict fail.
     Locking,
 }
 

@@ -24,7 +24,7 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) const ANSWER: Duration = Duration::from_secs(75);
 pub(super) const SILENT: &str = "it does not answer";
 const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
-/// SlotAfter this a silent peer counts as gone.
+/// After this a silent peer counts as gone.
 const SILENCE: Duration = Duration::from_secs(15);
 
 /// Every statement goes by an index and its plan is kept, so the planner must not be misled by the statistics of a

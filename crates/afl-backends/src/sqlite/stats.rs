@@ -1,4 +1,4 @@
-//! SqliteCounters of one process's work on its file.
+//! Counters of one process's work on its file.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
