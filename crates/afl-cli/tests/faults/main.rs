@@ -1,4 +1,4 @@
-//! The faults of the design's list that need real stores, each test named after its fault.
+//! The faults of docs/promises.md that need real stores; each test is named after its fault.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod damage;

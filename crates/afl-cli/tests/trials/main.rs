@@ -1,4 +1,4 @@
-//! Faults and traps of the reliability page with real agents, real handlers and real signals.
+//! Faults and traps of docs/promises.md with real agents, real handlers and real signals.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]

@@ -45,7 +45,7 @@ pub struct Finding {
     pub repair: Repair,
 }
 
-/// Which promise of the design is broken.
+/// A broken promise of docs/promises.md.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 pub enum Promise {
     /// G1: the store is exactly at an iteration boundary.

@@ -7,7 +7,7 @@ pub enum HandlerMatch<'a, T> {
     Exact(T),
     /// That of the handler for every namespace, because no namespace has one of its own by this name.
     Short(T),
-    /// The short name may be meant for the other namespace (T11 of the reliability page).
+    /// The short name may be meant for the other namespace (T11).
     Ambiguous {
         short: &'a str,
         other: &'a str,
