@@ -40,7 +40,7 @@ impl Registry {
         registration
             .check()
             .map_err(|problems| RegistryError::Wrong { facet: registration.facet_name.clone(), problems })?;
-        let now = self.registrations.store().now().await.map_err(afl_runtime::Error::from)?;
+        let now = self.registrations.now().await.map_err(afl_runtime::Error::from)?;
         let mut tries = 0;
         loop {
             let name = &registration.facet_name;

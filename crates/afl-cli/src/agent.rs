@@ -64,7 +64,7 @@ impl Agent {
             return Ok(round);
         }
         loop {
-            let page = service.store().tasks_page(run, after.as_ref(), PAGE).await?;
+            let page = service.tasks_page(run, after.as_ref(), PAGE).await?;
             let mine = page.items.into_iter().map(|task| task.item).filter(|task| !task.state.is_terminal());
             let mine: Vec<Task> = mine.filter(|task| self.handlers.contains_key(&task.name)).collect();
             for some in mine.chunks(AT_ONCE) {
@@ -150,7 +150,7 @@ async fn attempt(service: &Service, task: &Task, handler: &Handler) -> Result<At
     let asked = service.claim_step(&task.workflow_id, &task.step_id, &request).await?;
     match (asked, task.not_before) {
         (Asked::Given(claim), _) => settle(service, &claim, handler).await,
-        (Asked::Full, _) => Ok(Attempt::Later(service.store().now().await?.plus(FULL))),
+        (Asked::Full, _) => Ok(Attempt::Later(service.now().await?.plus(FULL))),
         (Asked::NotGiven, Some(at)) => Ok(Attempt::Later(at)),
         (Asked::NotGiven, None) => Ok(Attempt::NotOurs),
     }

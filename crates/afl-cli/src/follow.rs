@@ -107,7 +107,7 @@ impl Follower<'_> {
     }
 
     async fn wait_until(&self, at: Millis) -> Result<Option<Rest>, Failure> {
-        let now = self.service.store().now().await?;
+        let now = self.service.now().await?;
         let wait = u64::try_from(at.since(now).0).unwrap_or(0);
         tokio::select! {
             () = sleep(Duration::from_millis(wait)) => {}

@@ -130,7 +130,7 @@ impl<'a> Hands<'a> {
         let is_as_limited =
             |other: &Task| other.policy.limit <= task.policy.limit && other.policy.limit.is_some();
         self.backlog.retain(|other| facet(other) != facet(task) || !is_as_limited(other));
-        let now = self.service.store().now().await?;
+        let now = self.service.now().await?;
         self.note_next(now.plus(ELSEWHERE));
         Ok(())
     }
@@ -152,11 +152,11 @@ impl<'a> Hands<'a> {
     }
 
     async fn look(&mut self) -> Result<(), Failure> {
-        let now = self.service.store().now().await?;
+        let now = self.service.now().await?;
         (self.seen, self.next) = (Seen::All, None);
         let mut after: Option<StepId> = None;
         loop {
-            let page = self.service.store().tasks_page(self.run, after.as_ref(), PAGE).await?;
+            let page = self.service.tasks_page(self.run, after.as_ref(), PAGE).await?;
             for task in page.items.into_iter().map(|stored| stored.item) {
                 if self.backlog.len() == BACKLOG {
                     self.seen = Seen::NotAll;

@@ -17,7 +17,7 @@ pub(crate) struct Online(Vec<Server>);
 
 impl Online {
     pub(crate) async fn of(service: &Service) -> Result<Self, Failure> {
-        let now = service.store().now().await?;
+        let now = service.now().await?;
         let all = service.collection::<Server>().readable().await?.into_iter().map(|(_, stored)| stored.item);
         Ok(Self(all.filter(|server| server.status(now) == ServerStatus::Online).collect()))
     }

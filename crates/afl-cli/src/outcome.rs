@@ -156,8 +156,8 @@ impl Teller<'_> {
         output::say(&format!("{} {told}\n", paint("error:", color::ERROR, self.color)));
         match self.store.lifetime() {
             Lifetime::Kept if failure.kind == UNCERTAIN => {
-                let task = self.service.store().task(&run.id, &failure.step).await?;
-                for undecided in Undecided::among(self.service, task.as_ref().map(|task| &task.item)).await? {
+                let task = self.service.task(&run.id, &failure.step).await?;
+                for undecided in Undecided::among(self.service, &task).await? {
                     self.help(&undecided.advice(&self.store.flag()));
                 }
             }

@@ -111,8 +111,7 @@ async fn begun(service: &Service, run: &RunId, path: &str) -> Result<Option<(Ste
         Err(Error::UnknownStep { .. }) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    let state = service.store().step(run, &step).await?.map(|step| step.item.state);
-    Ok(state.map(|state| (step, state)))
+    Ok(service.step_state(run, &step).await?.map(|state| (step, state)))
 }
 
 fn declared<'p>(declarations: &'p [Decl], steps: &mut Vec<&'p StepStmt>) {

@@ -126,6 +126,16 @@ impl Service {
         Ok(list)
     }
 
+    /// The task of a step, or a system task; `None` if there is none.
+    pub async fn task(&self, run: &RunId, step: &StepId) -> Result<Option<Task>, Error> {
+        Ok(self.store.task(run, step).await?.map(|task| task.item))
+    }
+
+    /// The state of a step; `None` if the run has no such step.
+    pub async fn step_state(&self, run: &RunId, step: &StepId) -> Result<Option<State>, Error> {
+        Ok(self.store.step(run, step).await?.map(|step| step.item.state))
+    }
+
     /// A page of a run's steps with their events and tasks; `within` one step, or all of them.
     pub async fn steps(
         &self,

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use afl_engine::evaluation::{Budget, Options};
 use afl_engine::history::Actor;
+use afl_engine::time::Millis;
 use afl_engine::trace::Tracing;
 use afl_store::backend::Backend;
 use afl_store::collection::{Collection, CollectionItem};
@@ -16,6 +17,7 @@ use afl_store::store::Store;
 use afl_store::watch::Watch;
 use tokio::sync::watch;
 
+use crate::error::Error;
 use crate::plans::Plans;
 use crate::serve::Waker;
 use crate::telling::Listener;
@@ -92,8 +94,9 @@ impl Service {
         Self { actor, ..self }
     }
 
-    pub fn store(&self) -> &Store {
-        &self.store
+    /// The time by the store's clock, which judges leases, timers and the silence of servers.
+    pub async fn now(&self) -> Result<Millis, Error> {
+        Ok(self.store.now().await?)
     }
 
     /// What is kept beside the runs, such as servers and handlers.

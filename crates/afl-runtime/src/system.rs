@@ -157,6 +157,11 @@ impl Service {
         }
     }
 
+    /// Whether a run of this id exists; the start of one may still wait for a runner.
+    pub async fn has_begun(&self, run: &RunId) -> Result<bool, Error> {
+        Ok(self.store.run(run).await?.is_some())
+    }
+
     /// The task that will start a run of this id, or has.
     pub async fn start_task(&self, run: &RunId) -> Result<Option<Task>, Error> {
         Ok(self.asking_for(run).await?.map(|task| task.item))

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
+use afl_engine::time::Millis;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -194,8 +195,9 @@ impl<T: CollectionItem> Collection<T> {
         self.store.watch(T::COLLECTION)
     }
 
-    pub fn store(&self) -> &Store {
-        &self.store
+    /// The time by the clock of the store that keeps the items.
+    pub async fn now(&self) -> Result<Millis, Error> {
+        self.store.now().await
     }
 
     fn scope() -> String {
@@ -231,7 +233,6 @@ mod tests {
     use crate::memory::Memory;
     use crate::record::Tenant;
     use crate::server::{OFFLINE_AFTER, STALE_AFTER, Server, ServerState, ServerStatus};
-    use afl_engine::time::Millis;
 
     fn server(name: &str, ping: i64) -> Server {
         let fields = serde_json::json!({

@@ -62,7 +62,7 @@ impl Locks {
         meta: Value,
     ) -> Result<Option<Hold>, Error> {
         let found = self.0.get(key).await?;
-        let now = self.0.store().now().await?;
+        let now = self.0.now().await?;
         if found.as_ref().is_some_and(|lock| lock.item.expires > now && lock.item.owner != owner) {
             return Ok(None);
         }
@@ -78,7 +78,7 @@ impl Locks {
     /// Whether it is still held, and is for this much longer.
     pub async fn extend(&self, hold: &Hold, duration: Millis) -> Result<bool, Error> {
         let Some(Stored { item, version }) = self.held(hold).await? else { return Ok(false) };
-        let lock = Lock { expires: self.0.store().now().await?.plus(duration), ..item };
+        let lock = Lock { expires: self.0.now().await?.plus(duration), ..item };
         Ok(matches!(self.write(&hold.key, &lock, Some(version)).await?, Written::Yes))
     }
 
@@ -122,13 +122,13 @@ impl Locks {
     }
 
     pub async fn get(&self, key: &str) -> Result<Option<Lock>, Error> {
-        let now = self.0.store().now().await?;
+        let now = self.0.now().await?;
         Ok(self.0.get(key).await?.map(|lock| lock.item).filter(|lock| lock.expires > now))
     }
 
     async fn held(&self, hold: &Hold) -> Result<Option<Stored<Lock>>, Error> {
         let found = self.0.get(&hold.key).await?;
-        let now = self.0.store().now().await?;
+        let now = self.0.now().await?;
         Ok(found.filter(|lock| {
             lock.item.token == hold.token && lock.item.owner == hold.owner && lock.item.expires > now
         }))

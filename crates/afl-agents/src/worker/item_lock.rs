@@ -47,7 +47,7 @@ impl Worker {
             return Ok(Locked::Ours(ItemLock { locks, hold, duration, extend_every }));
         }
         // It is looked for again after a poll, or when its time is over.
-        let now = self.service.store().now().await.map_err(afl_runtime::Error::from)?;
+        let now = self.service.now().await?;
         let poll = now.plus(Millis(i64::try_from(self.config.poll_interval_ms).unwrap_or(i64::MAX)));
         let other = locks.get(&key).await.map_err(afl_runtime::Error::from)?;
         Ok(Locked::Elsewhere { until: other.map_or(now, |other| other.expires.min(poll)) })

@@ -75,7 +75,7 @@ impl Worker {
     async fn tell_with(&self, error: Option<String>) -> Result<(), WorkerError> {
         let servers = self.service.collection::<Server>();
         let known = servers.get(&self.server_id).await.map_err(afl_runtime::Error::from)?;
-        let now = servers.store().now().await.map_err(afl_runtime::Error::from)?;
+        let now = self.service.now().await?;
         let counts = self.counts();
         let config = self.config();
         let server = Server {
@@ -107,7 +107,7 @@ impl Worker {
     /// Locks of items that nobody has touched for as long as it takes to forget a server.
     async fn forget_old_locks(&self) -> Result<(), WorkerError> {
         if self.config.profile == Profile::Service {
-            let now = self.service.store().now().await.map_err(afl_runtime::Error::from)?;
+            let now = self.service.now().await?;
             let before = Millis(now.0.saturating_sub(PURGED_AFTER.0));
             self.service.locks().sweep(ITEMS, before).await.map_err(afl_runtime::Error::from)?;
         }

@@ -111,7 +111,7 @@ impl Worker {
         let hosts = self.directory.borrow().hosts.clone();
         let Some(hosts) = hosts else { return Ok((IDLE, Vec::new())) };
         let waiting = self.service.outbox().waiting().await?;
-        let now = self.service.store().now().await?;
+        let now = self.service.now().await?;
         let mut wait = IDLE;
         let mut pushes = Vec::new();
         for (name, at) in waiting {

@@ -26,7 +26,7 @@ pub(crate) struct Options {
 
 pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     let service = options.store.open(Missing::Refuse).await?;
-    let now = service.store().now().await?;
+    let now = service.now().await?;
     let mut servers: Vec<Server> =
         service.collection::<Server>().readable().await?.into_iter().map(|(_, stored)| stored.item).collect();
     servers.sort_by_key(|server| (place(server.status(now)), -server.start_time.0));

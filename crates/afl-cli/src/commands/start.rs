@@ -92,7 +92,7 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
 /// Whether the id is only reserved, and the run left to a runner that has not begun it.
 async fn is_waiting(service: &Service, started: &Started) -> Result<bool, Failure> {
     match started.status {
-        RunStatus::Running => Ok(service.store().run(&started.run).await?.is_none()),
+        RunStatus::Running => Ok(!service.has_begun(&started.run).await?),
         RunStatus::Paused | RunStatus::Failed | RunStatus::Completed | RunStatus::Canceled => Ok(false),
     }
 }

@@ -171,11 +171,11 @@ impl One {
             Some(step) => service.find_step(&run, step).await?,
             None => return Err(Trouble::NoStepNamed { run: run.to_string() }.into()),
         };
-        let Some(task) = service.store().task(&run, &step).await? else {
+        let Some(task) = service.task(&run, &step).await? else {
             let step = self.step.clone().unwrap_or_else(|| step.to_string());
             return Err(Trouble::NoTask { run: run.to_string(), step }.into());
         };
-        Ok(Found { service, task: task.item })
+        Ok(Found { service, task })
     }
 
     /// Only a task that is a step's.

@@ -18,7 +18,7 @@ use afl_engine::time::Millis;
 use afl_engine::value::Value;
 use afl_runtime::agent::{Claim, ClaimRequest, FacetFilter};
 use afl_runtime::doctor::Remedy;
-use afl_runtime::{Again, RunQuery, Service, StartRequest, Verdict};
+use afl_runtime::{Again, RunQuery, Service, StartRequest, TaskQuery, Verdict};
 use afl_store::clock::{Clock, SimClock};
 use afl_store::fault::{Fault, FaultMoment, Faulty, at_write};
 use afl_store::record::Tenant;
@@ -170,9 +170,10 @@ async fn tasks_there(service: &Service) -> Vec<Task> {
 }
 
 async fn tasks(service: &Service, run: &RunId) -> Vec<Task> {
-    let page = service.store().tasks_page(run, None, TASKS).await.expect("the store works");
-    assert!(page.next.is_none(), "more than {TASKS} tasks");
-    page.items.into_iter().map(|task| task.item).collect()
+    let query = TaskQuery { run: Some(run.clone()), limit: TASKS, ..TaskQuery::default() };
+    let tasks = service.tasks(&query).await.expect("the store works").tasks;
+    assert!(tasks.len() < TASKS, "{TASKS} tasks or more");
+    tasks
 }
 
 fn everything() -> ClaimRequest {

@@ -41,7 +41,7 @@ async fn xr9_on_every_store_an_end_and_its_message_are_both_there_or_neither_is(
             settle(&service, &held).await.unwrap_err();
 
             let service = site.service().await;
-            let task = service.store().task(&run, &held.ticket.step).await.unwrap().unwrap().item;
+            let task = service.task(&run, &held.ticket.step).await.unwrap().unwrap();
             let letters = read(&service).await;
             let found = (task.state.is_terminal(), letters.len());
             let expected = if moment == FaultMoment::After { (true, 1) } else { (false, 0) };

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use afl_engine::run::RunStatus;
 use afl_runtime::agent::UNCERTAIN;
+use afl_store::store::Store;
 use rustix::process::Signal;
 use tokio::time::sleep;
 
 use crate::actor::{ACCEPTED, Order};
 use crate::deaths::{by, times, world};
 use crate::standstill::stop_between_commits;
-use crate::world::{LEASE, wait_for_deaths};
+use crate::world::{LEASE, backend, tenant, wait_for_deaths};
 
 // covers: XR-4
 #[tokio::test(flavor = "multi_thread")]
@@ -23,7 +24,7 @@ async fn f4_every_word_of_a_zombie_is_refused_although_its_heir_has_its_name() {
     zombie.0.signal(Signal::CONT);
     let step = world.task(&run).await.step_id;
     let stored = async || {
-        let store = world.service.store();
+        let store = Store::new(backend(&world.store()), tenant());
         let log = world.service.task_log(&run, &step, None).await.unwrap();
         (store.task(&run, &step).await.unwrap(), store.event(&run, &step).await.unwrap(), log)
     };

@@ -10,7 +10,7 @@ use std::time::Duration;
 use afl_backends::sqlite::{Options, Sqlite};
 use afl_engine::run::Run;
 use afl_engine::task::Task;
-use afl_runtime::{RunId, Service};
+use afl_runtime::{RunId, Service, TaskQuery};
 use afl_store::backend::Backend;
 use afl_store::record::Tenant;
 use afl_testbed::PATIENCE;
@@ -122,9 +122,10 @@ impl World {
 
     /// The one task of a run.
     pub(crate) async fn task(&self, run: &RunId) -> Task {
-        let tasks = self.service.store().tasks_page(run, None, 2).await.expect("the store works").items;
+        let query = TaskQuery { run: Some(run.clone()), limit: 2, ..TaskQuery::default() };
+        let tasks = self.service.tasks(&query).await.expect("the store works").tasks;
         let [task] = &tasks[..] else { panic!("{} tasks", tasks.len()) };
-        task.item.clone()
+        task.clone()
     }
 
     /// The words of a file, which are left there one after the other.

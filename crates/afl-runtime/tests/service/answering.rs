@@ -119,7 +119,7 @@ impl Scene {
     }
 
     async fn task(&self) -> Task {
-        self.world.service.store().task(&self.run, &self.step).await.unwrap().unwrap().item
+        self.world.store().task(&self.run, &self.step).await.unwrap().unwrap().item
     }
 
     async fn at(&self, path: &str) -> Self {

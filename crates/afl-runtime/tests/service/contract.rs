@@ -156,7 +156,7 @@ async fn a_step_is_continued_or_failed_from_outside_at_its_event_and_not_before(
     let run = world.service.start(StartRequest::new(hash)).await.unwrap().run;
     let result = json!({"n": 2}).as_object().unwrap().clone();
     let step = world.step(&run, "Mixed.a").await;
-    let at = async |step| world.service.store().step(&run, step).await.unwrap().unwrap().item;
+    let at = async |step| world.store().step(&run, step).await.unwrap().unwrap().item;
     assert_eq!(at(&step).await.state, State::MixinBlocksContinue);
     let before = world.service.canonical(&run).await.unwrap();
     let early = world.service.continue_step(&run, &step, &result).await.unwrap_err();

@@ -259,7 +259,7 @@ async fn harm(world: &World, run: &RunId, harm: Harm) {
         Harm::Flip(record) => world.damage(&run.0, record).await,
         Harm::Hide(record) => world.rewrite(&run.0, record, |content| content.place = None).await,
         Harm::LoseValue => {
-            let records = world.service.store().inspect(run, None, 10_000).await.unwrap();
+            let records = world.store().inspect(run, None, 10_000).await.unwrap();
             let value = records.into_iter().find(|one| one.sort == RecordKind::Blob).unwrap();
             world.lose(&run.0, &value.record).await;
         }

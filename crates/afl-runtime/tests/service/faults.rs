@@ -239,7 +239,7 @@ async fn xr11_f7_nothing_that_is_told_while_others_evaluate_is_lost() {
     let claims = all.join_all().await;
     assert_eq!(claims.len(), 60);
     world.finish().await;
-    let store = world.service.store();
+    let store = world.store();
     for claim in claims {
         let (n, told) = (&claim.payload["n"], told_of(&claim));
         let step = store.step(&run, &claim.ticket.step).await.unwrap().unwrap().item;
@@ -360,7 +360,7 @@ async fn g2_what_was_acknowledged_outlives_a_power_cut() {
                 let next = world.restarted();
                 next.examine().await;
                 for step in accepted {
-                    let event = next.service.store().event(&started.run, &step).await.unwrap().unwrap();
+                    let event = next.store().event(&started.run, &step).await.unwrap().unwrap();
                     assert!(event.item.state.is_terminal(), "{workflow}: the outcome of {step} was lost");
                 }
                 next.clock.advance(Millis(61_000));

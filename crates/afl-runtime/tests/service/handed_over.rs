@@ -166,7 +166,7 @@ async fn what_runners_did_is_deleted_when_it_is_old_with_all_that_belongs_to_it(
     world.service.hand_over(world.request("Fan", json!({"items": long})).await).await.unwrap();
     work(&world, SystemTask::Execute).await;
     let task = listed(&world, TaskState::Completed).await.pop().unwrap();
-    let store = world.service.store();
+    let store = world.store();
     assert!(store.inspect(&task.workflow_id, None, 100).await.unwrap().len() > 2, "its inputs are large");
     world.clock.advance(Millis(1_000));
     world.service.collect(world.clock.now()).await.unwrap();
@@ -187,7 +187,7 @@ async fn an_evaluation_that_is_handed_over_takes_in_what_has_come() {
     let task = world.service.hand_over_evaluation(&run).await.unwrap();
     work(&world, SystemTask::Resume).await;
     assert_eq!(world.outputs(&run).await, json!({"n": 2}));
-    let done = world.service.store().task(&task, &StepId::root()).await.unwrap().unwrap().item;
+    let done = world.store().task(&task, &StepId::root()).await.unwrap().unwrap().item;
     assert_eq!(done.state, TaskState::Completed);
     let gone = world.service.hand_over_evaluation(&RunId("nobody".into())).await;
     assert!(matches!(gone, Err(Error::UnknownRun { .. })));

@@ -129,8 +129,8 @@ async fn xr9_an_outcome_is_stored_with_all_that_follows_from_it_or_not_at_all() 
 
         let world = world.restarted();
         let step = claim.ticket.step.clone();
-        let task = world.service.store().task(&run, &step).await.unwrap().unwrap().item;
-        let event = world.service.store().event(&run, &step).await.unwrap().unwrap().item;
+        let task = world.store().task(&run, &step).await.unwrap().unwrap().item;
+        let event = world.store().event(&run, &step).await.unwrap().unwrap().item;
         let last = task.events().last().unwrap().event_type.name();
         let notices = world.service.notifications(10).await.unwrap().len();
         let letters = told(&world, "all").await;

@@ -85,7 +85,7 @@ async fn a_failed_step_fails_its_run_with_its_readable_path() {
     let run = world.start("Risky", json!({"n": 1})).await;
     world.finish().await;
     let step = world.step(&run, "Risky.b").await;
-    let failed = world.service.store().step(&run, &step).await.unwrap().unwrap().item;
+    let failed = world.store().step(&run, &step).await.unwrap().unwrap().item;
     assert_eq!((failed.state, failed.is_terminal()), (State::Error, true));
     let record = world.run(&run).await;
     assert_eq!(record.status, RunStatus::Failed);
@@ -257,7 +257,7 @@ async fn old_runs_are_collected_with_all_that_is_theirs() {
     let collected = world.service.collect(world.clock.now()).await.unwrap();
     assert_eq!(collected, std::slice::from_ref(&old));
     assert!(matches!(world.service.run(&old).await.unwrap_err(), Error::UnknownRun { .. }));
-    assert!(world.service.store().steps_page(&old, None, 10).await.unwrap().items.is_empty());
+    assert!(world.store().steps_page(&old, None, 10).await.unwrap().items.is_empty());
     assert_eq!(world.status(&open).await, RunStatus::Paused);
 }
 

@@ -12,7 +12,7 @@ use crate::world::{World, inc};
 
 async fn events(world: &World, run: &RunId, path: &str) -> Vec<String> {
     let step = world.step(run, path).await;
-    let task = world.service.store().task(run, &step).await.unwrap().unwrap().item;
+    let task = world.store().task(run, &step).await.unwrap().unwrap().item;
     task.events().iter().map(|event| format!("{} {}", event.event_type, event.actor)).collect()
 }
 
@@ -52,7 +52,7 @@ async fn xr20_a_retry_puts_step_event_and_task_back_together_and_is_recorded() {
     world.finish().await;
     let step = world.step(&run, "Risky.b").await;
     ada(&world).retry(&run, &Again::Step(step.clone())).await.unwrap();
-    let store = world.service.store();
+    let store = world.store();
     let (at, task) = (store.step(&run, &step).await.unwrap(), store.task(&run, &step).await.unwrap());
     let event = store.event(&run, &step).await.unwrap().unwrap().item;
     assert_eq!(at.unwrap().item.state, State::EventTransmit);

@@ -16,6 +16,7 @@ use afl_store::entropy::Entropy;
 use afl_store::fault::{BackendCall, Fault, Faulty};
 use afl_store::memory::Memory;
 use afl_store::record::{Content, Key, Record, Tenant};
+use afl_store::store::Store;
 use serde_json::json;
 
 /// Event facets that add, fail or are slow, and workflows of every shape over them.
@@ -123,6 +124,11 @@ impl World {
         let backend: Arc<dyn Backend> = faulty.clone();
         let service = Service::with_entropy(backend, Tenant::new(Tenant::LOCAL).unwrap(), Entropy::System);
         Self { clock, memory, faulty, service }
+    }
+
+    /// Below the service: the records themselves.
+    pub(crate) fn store(&self) -> Store {
+        Store::new(self.faulty.clone(), Tenant::new(Tenant::LOCAL).unwrap())
     }
 
     pub(crate) async fn request(&self, workflow: &str, inputs: Value) -> StartRequest {

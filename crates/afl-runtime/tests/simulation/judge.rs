@@ -6,6 +6,7 @@ use afl_engine::id::RunId;
 use afl_engine::run::RunStatus;
 use afl_engine::time::Millis;
 use afl_engine::value::Value;
+use afl_runtime::TaskQuery;
 use afl_runtime::doctor::{Finding, Promise, Remedy};
 use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Scan, Write};
 use afl_store::record::{Content, Key};
@@ -95,9 +96,9 @@ impl World {
 
     /// Whether a task was given up because its deliveries were lost, which changes what a run comes to.
     fn wore_out(&self, run: &RunId) -> bool {
-        let bare = &self.bare;
-        let tasks = alone(bare.store().tasks_page(run, None, 10_000)).expect("memory does not fail");
-        tasks.items.iter().any(|task| task.item.error.as_ref().is_some_and(|error| error.contains("lease")))
+        let query = TaskQuery { run: Some(run.clone()), limit: 10_000, ..TaskQuery::default() };
+        let tasks = alone(self.bare.tasks(&query)).expect("memory does not fail").tasks;
+        tasks.iter().any(|task| task.error.as_ref().is_some_and(|error| error.contains("lease")))
     }
 
     /// G3: for each key as many outcomes were accepted as the program asks for; one of which nobody was told counts.
