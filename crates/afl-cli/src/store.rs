@@ -5,13 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use afl_backends::postgres::{CONNECTIONS, Postgres};
-use afl_backends::sqlite::{self, Sqlite, WaitObserver};
+use afl_backends::{KINDS, StoreAddress, StoreKind, WaitObserver};
 use afl_runtime::Service;
 use afl_runtime::agent::Actor;
 use afl_store::backend::Backend;
-use afl_store::clock::Clock;
-use afl_store::memory::Memory;
 use afl_store::record::Tenant;
 use clap::{ArgMatches, Args};
 
@@ -32,10 +29,9 @@ const STORE: &str = "store";
 #[derive(Args, Clone, Debug, Default)]
 #[group(skip)]
 pub(crate) struct Options {
-    /// Where runs are kept: `sqlite:PATH`, `postgres://USER:PASSWORD@HOST/DATABASE` or `memory:`; without it, a file in
-    /// the nearest `.afl` folder from here upwards
     #[arg(
         id = STORE,
+        help = help(),
         long = "store",
         value_name = "URL",
         env = "AFL_STORE",
@@ -43,6 +39,18 @@ pub(crate) struct Options {
         display_order = 800
     )]
     url: Option<String>,
+}
+
+fn help() -> String {
+    let forms = forms(|kind| format!("`{}`", kind.form));
+    format!("Where runs are kept: {forms}; without it, a file in the nearest `.afl` folder from here upwards")
+}
+
+/// The kinds of stores: `A, B or C`.
+pub(crate) fn forms(form: impl Fn(&StoreKind) -> String) -> String {
+    let mut forms: Vec<String> = KINDS.iter().map(|kind| form(kind)).collect();
+    let last = forms.pop().expect("there are kinds");
+    format!("{} or {last}", forms.join(", "))
 }
 
 /// Whether a command makes the store that is not there yet.
@@ -66,7 +74,7 @@ impl Options {
     }
 
     pub(crate) async fn open(&self, missing: Missing) -> Result<Service, Failure> {
-        let backend = backend(&self.address()?, missing).await?;
+        let backend = backend(self.address()?, missing).await?;
         let tenant = Tenant::new(Tenant::LOCAL).expect("the local tenant has a proper name");
         Ok(Service::new(backend, tenant).acting_as(Actor::User(user())))
     }
@@ -89,70 +97,36 @@ impl Options {
 
     pub(crate) fn lifetime(&self) -> Lifetime {
         match self.address() {
-            Ok(Address::Memory) => Lifetime::ThisCommand,
-            Ok(Address::Sqlite(_) | Address::Postgres(_)) | Err(_) => Lifetime::Kept,
+            Ok(address) if !address.kind.is_kept => Lifetime::ThisCommand,
+            Ok(_) | Err(_) => Lifetime::Kept,
         }
     }
 
-    fn address(&self) -> Result<Address, Failure> {
-        match self.url.as_deref() {
-            Some(url) if !url.is_empty() => Address::parse(url),
-            Some(_) | None => Ok(Address::Sqlite(Place::Project)),
-        }
+    fn address(&self) -> Result<StoreAddress, Failure> {
+        let url = self.url.as_deref().filter(|url| !url.is_empty()).unwrap_or(PROJECT_STORE);
+        StoreAddress::parse(url).ok_or_else(|| Failure::BadStoreUrl { url: without_password(url) })
     }
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Address {
-    Memory,
-    Sqlite(Place),
-    Postgres(String),
-}
+/// The file of the nearest `.afl` folder.
+const PROJECT_STORE: &str = "sqlite:";
 
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Place {
-    File(PathBuf),
-    /// The file of the nearest `.afl` folder.
-    Project,
-}
-
-impl Address {
-    fn parse(url: &str) -> Result<Self, Failure> {
-        let path = |path: &str| match path.trim_start_matches("//") {
-            "" => Place::Project,
-            _ => Place::File(path.strip_prefix("//").unwrap_or(path).into()),
-        };
-        match url.split_once(':') {
-            Some(("memory", "" | "//")) => Ok(Self::Memory),
-            Some(("sqlite", rest)) => Ok(Self::Sqlite(path(rest))),
-            // The driver ends a login at its first `@`, and would take the rest of a password for the host.
-            Some(("postgres" | "postgresql", rest))
-                if rest.starts_with("//") && rest.matches('@').count() < 2 =>
-            {
-                Ok(Self::Postgres(url.to_owned()))
-            }
-            Some(_) | None => Err(Failure::BadStoreUrl { url: without_password(url) }),
+async fn backend(address: StoreAddress, missing: Missing) -> Result<Arc<dyn Backend>, Failure> {
+    let address = match address.file() {
+        Some("") => {
+            let file = project_file(missing)?;
+            StoreAddress::parse(&format!("{PROJECT_STORE}{}", file.display())).expect("a path is an address")
         }
+        Some(_) | None => address,
+    };
+    if let Some(file) = address.file()
+        && missing == Missing::Refuse
+        && !Path::new(file).exists()
+    {
+        return Err(Failure::NoStore { path: file.to_owned() });
     }
-}
-
-async fn backend(address: &Address, missing: Missing) -> Result<Arc<dyn Backend>, Failure> {
-    match address {
-        Address::Memory => Ok(Arc::new(Memory::new(Clock::System))),
-        Address::Postgres(url) => Ok(Arc::new(Postgres::connect(url, CONNECTIONS).await?)),
-        Address::Sqlite(place) => {
-            let file = match place {
-                Place::File(file) => file.clone(),
-                Place::Project => project_file(missing)?,
-            };
-            if missing == Missing::Refuse && !file.exists() {
-                return Err(Failure::NoStore { path: file.display().to_string() });
-            }
-            let on_wait =
-                WaitObserver::new(|error| output::say(&format!("warning: {error}; waiting for it\n")));
-            Ok(Arc::new(Sqlite::open(&file, sqlite::Options { on_wait, ..sqlite::Options::default() })?))
-        }
-    }
+    let on_wait = WaitObserver::new(|error| output::say(&format!("warning: {error}; waiting for it\n")));
+    Ok(address.open(on_wait).await?)
 }
 
 /// Who sits at this machine, for the history of what they decide.
@@ -208,19 +182,6 @@ const PASSWORD: &str = "password=";
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_address_is_a_scheme_and_a_place() {
-        let file = |path: &str| Address::Sqlite(Place::File(path.into()));
-        assert_eq!(Address::parse("memory:").unwrap(), Address::Memory);
-        assert_eq!(Address::parse("sqlite:").unwrap(), Address::Sqlite(Place::Project));
-        assert_eq!(Address::parse("sqlite:a/b.db").unwrap(), file("a/b.db"));
-        assert_eq!(Address::parse("sqlite:/a/b.db").unwrap(), file("/a/b.db"));
-        assert_eq!(Address::parse("sqlite:///a/b.db").unwrap(), file("/a/b.db"));
-        for wrong in ["a.db", "mysql://x", "memory:x", "postgres:x", "postgres://me:se@cret@host/db", ""] {
-            assert!(Address::parse(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn a_password_is_not_repeated() {

@@ -28,6 +28,8 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+use crate::kind::StoreKind;
+
 pub use self::stats::PostgresStats;
 
 use self::clock::ServerClock;
@@ -43,6 +45,22 @@ use self::take::Taker;
 
 /// How many connections a process opens for reads and takes; two more write, and one listens if it watches.
 pub const CONNECTIONS: usize = 8;
+
+pub(crate) const KIND: StoreKind = StoreKind {
+    schemes: &["postgres", "postgresql"],
+    form: "postgres://USER:PASSWORD@HOST/DATABASE",
+    advice: " (an `@` in a password as %40)",
+    is_kept: true,
+    is_file: false,
+    // The driver ends a login at its first `@`, and would take the rest of a password for the host.
+    accepts: |rest| rest.starts_with("//") && rest.matches('@').count() < 2,
+    open: |address, _| {
+        Box::pin(async move {
+            let store = Postgres::connect(address.url(), CONNECTIONS).await?;
+            Ok(Arc::new(store) as Arc<dyn Backend>)
+        })
+    },
+};
 
 const LIMITS: Limits = Limits { batch_writes: 10_000, batch_bytes: 64 << 20, body_bytes: 16 << 20 };
 

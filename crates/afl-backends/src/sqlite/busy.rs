@@ -1,6 +1,5 @@
 //! Waits for the transactions of other processes, and reports a wait that is longer than usual.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +10,7 @@ use afl_store::backend::StoreError;
 use rusqlite::{Connection, ErrorCode};
 
 use super::lock_holder;
+use crate::WaitObserver;
 
 /// How long a process waits for another one's transaction. Its own waits happen before, in the writer's queue.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
@@ -21,29 +21,6 @@ const FIRST_PAUSE: Duration = Duration::from_micros(200);
 const LONGEST_PAUSE: Duration = Duration::from_millis(4);
 /// How many pauses are shorter than the longest.
 const SHORT_PAUSES: u32 = (LONGEST_PAUSE.as_micros() / FIRST_PAUSE.as_micros()) as u32;
-
-/// Hears of a write that waits for another process, with the error it will end with unless that process goes on.
-#[derive(Clone)]
-pub struct WaitObserver(Arc<dyn Fn(&StoreError) + Send + Sync>);
-
-impl WaitObserver {
-    /// The call holds the write up, so it must be quick.
-    pub fn new(observe: impl Fn(&StoreError) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(observe))
-    }
-}
-
-impl Default for WaitObserver {
-    fn default() -> Self {
-        Self::new(|_| {})
-    }
-}
-
-impl fmt::Debug for WaitObserver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("WaitObserver")
-    }
-}
 
 /// How the connections of one store wait.
 #[derive(Debug)]

@@ -30,8 +30,8 @@ use afl_store::watch::{Watch, Watchers};
 use async_trait::async_trait;
 
 use self::core::Core;
+use crate::kind::{StoreKind, WaitObserver};
 use busy::BusyWait;
-pub use busy::WaitObserver;
 use read::Readers;
 pub use stats::SqliteStats;
 use wake_files::WakeFolder;
@@ -40,6 +40,22 @@ use writer::SqliteWriter;
 
 /// A body is a value of SQLite, which it copies a few times; a batch is one transaction in the write-ahead log.
 pub const LIMITS: Limits = Limits { batch_writes: 10_000, batch_bytes: 64 << 20, body_bytes: 16 << 20 };
+
+pub(crate) const KIND: StoreKind = StoreKind {
+    schemes: &["sqlite"],
+    form: "sqlite:PATH",
+    advice: "",
+    is_kept: true,
+    is_file: true,
+    accepts: |_| true,
+    open: |address, on_wait| {
+        Box::pin(async move {
+            let path = Path::new(address.file().unwrap_or_default());
+            let store = Sqlite::open(path, Options { on_wait, ..Options::default() })?;
+            Ok(Arc::new(store) as Arc<dyn Backend>)
+        })
+    },
+};
 
 #[derive(Clone, Debug)]
 pub struct Options {

@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use std::{env, fs};
 
-use afl_backends::sqlite::WaitObserver;
+use afl_backends::WaitObserver;
 use afl_store::fault::{Fault, FaultMoment, Faulty, at_write};
 use afl_testbed::Process;
 use rusqlite::Connection;

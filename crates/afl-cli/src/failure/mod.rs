@@ -210,11 +210,10 @@ impl Failure {
             Self::AmbiguousMock { .. } => Some("write the whole name".into()),
             Self::UnknownMock { closest: Some(facet), .. } => Some(format!("did you mean `{facet}`?")),
             Self::UnknownMock { closest: None, .. } => Some("take it out of the file".into()),
-            Self::BadStoreUrl { .. } =>
-                Some(
-                "write sqlite:PATH, postgres://USER:PASSWORD@HOST/DATABASE (an `@` in a password as %40) or memory:"
-                    .into(),
-            ),
+            Self::BadStoreUrl { .. } => {
+                let forms = store::forms(|kind| format!("{}{}", kind.form, kind.advice));
+                Some(format!("write {forms}"))
+            }
             Self::StartedInMemory => Some("use `afl run`, or name a store that stays".into()),
             Self::NoStore { .. } => {
                 Some("`afl run` and `afl start` make one; `--store` or AFL_STORE name another".into())
