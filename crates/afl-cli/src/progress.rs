@@ -8,7 +8,7 @@ use afl_engine::run::Counts;
 use afl_engine::task::Task;
 use afl_engine::time::Millis;
 use afl_engine::trace::{Trace, Tracing};
-use afl_runtime::{Listening, Service, Traced};
+use afl_runtime::{Service, TraceRecord, TraceSubscription};
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::task::JoinHandle;
 
@@ -95,10 +95,10 @@ fn spinner() -> ProgressBar {
 }
 
 /// What a service tells about its runs and nobody has seen yet.
-pub(crate) struct Told(Listening);
+pub(crate) struct Told(TraceSubscription);
 
 pub(crate) fn listen(service: Service) -> (Service, Told) {
-    let (service, told) = service.traced(Tracing::LogsOnly, LOGS);
+    let (service, told) = service.subscribe(Tracing::LogsOnly, LOGS);
     (service, Told(told))
 }
 
@@ -119,7 +119,7 @@ impl Listener {
 }
 
 async fn show(Told(mut told): Told, progress: Progress) {
-    while let Some(Traced { trace, .. }) = told.next().await {
+    while let Some(TraceRecord { trace, .. }) = told.next().await {
         match trace {
             Trace::Logged { path, values, .. } => {
                 let place = path.strip_suffix(LOG_STATEMENT).unwrap_or(&path);

@@ -20,8 +20,8 @@ use crate::service::Service;
 const LOCK: &str = "afl.janitor";
 const HELD_FOR: Millis = Millis(5_000);
 /// Who did what can wait; it is not given back, so that it is done once in this time by all processes together.
-const CHORES_LOCK: &str = "afl.chores";
-const CHORES_EVERY: Millis = Millis(60_000);
+const MAINTENANCE_LOCK: &str = "afl.chores";
+const MAINTENANCE_EVERY: Millis = Millis(60_000);
 
 /// From one look to the next: at least, when nothing is due, and after something came that may be due soon.
 const LEAST: Duration = Duration::from_millis(20);
@@ -37,7 +37,7 @@ pub(crate) struct Janitor {
     owner: String,
     /// The lock, and until when it is ours by the store's clock.
     hold: Option<(Hold, Millis)>,
-    next_chores: Millis,
+    next_maintenance: Millis,
     /// How long to wait while something is due that cannot be done here.
     patience: Duration,
 }
@@ -45,12 +45,12 @@ pub(crate) struct Janitor {
 impl Janitor {
     pub(crate) fn new(service: Service) -> Self {
         let owner = service.fresh_id();
-        Self { service, owner, hold: None, next_chores: Millis(0), patience: OVERDUE }
+        Self { service, owner, hold: None, next_maintenance: Millis(0), patience: OVERDUE }
     }
 
     /// A round whenever something may be due. Claims of other processes are found by the slow rounds: they come by the
     /// thousand, and hearing of each would cost more than the claim.
-    pub(crate) async fn keep_house(mut self, claimed: &Notify, stop: &Notify) {
+    pub(crate) async fn run(mut self, claimed: &Notify, stop: &Notify) {
         let mut timers = self.service.store.watch(bucket::TIMERS);
         let mut due = Instant::now();
         loop {
@@ -62,7 +62,7 @@ impl Janitor {
             }
         }
         // One that is not given back runs out.
-        drop(self.let_go().await);
+        drop(self.release_lock().await);
     }
 
     /// Looks, does what is to be done unless another does it, and says how long until the next look.
@@ -70,19 +70,19 @@ impl Janitor {
         let upkeep = self.service.queue.upkeep().await?;
         let mut next = upkeep.next;
         if upkeep.is_due() {
-            if !self.is_elected(upkeep.now).await? {
+            if !self.acquire_lock(upkeep.now).await? {
                 return Ok(OVERDUE);
             }
             next = self.service.sweep_once().await?.next;
         }
         let now = self.service.store.now().await?;
-        if now >= self.next_chores {
-            self.next_chores = now.plus(CHORES_EVERY);
-            self.do_chores(now).await?;
+        if now >= self.next_maintenance {
+            self.next_maintenance = now.plus(MAINTENANCE_EVERY);
+            self.do_maintenance(now).await?;
         }
         let wait = next.map(|next| u64::try_from(next.since(now).0));
         if next.is_none_or(|next| next <= now || next > now.plus(HELD_FOR)) {
-            self.let_go().await?;
+            self.release_lock().await?;
         }
         if !matches!(wait, Some(Err(_))) {
             self.patience = OVERDUE;
@@ -99,7 +99,7 @@ impl Janitor {
         })
     }
 
-    async fn is_elected(&mut self, now: Millis) -> Result<bool, Error> {
+    async fn acquire_lock(&mut self, now: Millis) -> Result<bool, Error> {
         let lasts = |until: &Millis| *until > now.plus(Millis(HELD_FOR.0 / 2));
         if self.hold.as_ref().is_some_and(|(_, until)| lasts(until)) {
             return Ok(true);
@@ -109,16 +109,16 @@ impl Janitor {
         Ok(self.hold.is_some())
     }
 
-    async fn let_go(&mut self) -> Result<(), Error> {
+    async fn release_lock(&mut self) -> Result<(), Error> {
         if let Some((hold, _)) = self.hold.take() {
             self.service.locks().release(&hold).await?;
         }
         Ok(())
     }
 
-    async fn do_chores(&self, now: Millis) -> Result<(), Error> {
+    async fn do_maintenance(&self, now: Millis) -> Result<(), Error> {
         let locks = self.service.locks();
-        if locks.acquire(CHORES_LOCK, &self.owner, CHORES_EVERY, Value::Null).await?.is_none() {
+        if locks.acquire(MAINTENANCE_LOCK, &self.owner, MAINTENANCE_EVERY, Value::Null).await?.is_none() {
             return Ok(());
         }
         // It brings back, too, what was put aside when its run went on.
@@ -191,7 +191,7 @@ mod tests {
         world.silent(&first.service).await;
         // It dies right after it was elected.
         let now = world.clock.now();
-        assert!(first.is_elected(now).await.expect("the store answers"));
+        assert!(first.acquire_lock(now).await.expect("the store answers"));
         let wait = second.round().await.expect("the store answers");
         assert_eq!(wait, OVERDUE);
         assert!(!is_free(&second.service).await, "the lock is not its own");

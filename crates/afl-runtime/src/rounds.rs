@@ -2,43 +2,43 @@
 
 use crate::drive::Others;
 use crate::error::Error;
-use crate::fleet::Fleet;
 use crate::look::{FoundWork, Where};
+use crate::scheduler::RunScheduler;
 use crate::service::Service;
 
 /// Keeps evaluators from one round to the next, as [`Service::serve`] does.
 #[derive(Debug)]
 pub struct Rounds {
     service: Service,
-    fleet: Fleet,
+    scheduler: RunScheduler,
 }
 
 impl Rounds {
     pub fn new(service: Service) -> Self {
-        Self { service, fleet: Fleet::default() }
+        Self { service, scheduler: RunScheduler::default() }
     }
 
     /// Sweeps, looks at everything, and drives all that was found. Says how many runs were driven.
     ///
     /// A run that cannot be read is left, as [`Service::doctor`] tells; the others go on.
     pub async fn turn(&mut self) -> Result<usize, Error> {
-        if self.fleet.is_busy() {
+        if self.scheduler.is_busy() {
             // Somebody dropped the last round in its midst.
-            self.fleet = Fleet::default();
+            self.scheduler = RunScheduler::default();
         }
         self.service.queue.sweep_once().await?;
         for FoundWork { work, .. } in self.service.look(&Where::Everywhere).await?.work {
-            self.fleet.note(work);
+            self.scheduler.note(work);
         }
         let mut driven = 0;
-        while let Some((work, hot)) = self.fleet.next() {
+        while let Some((work, hot)) = self.scheduler.next() {
             match self.service.drive(&work, hot, Others::Ignore).await {
                 Ok(done) => {
                     driven += 1;
-                    self.fleet.done(&work.run, done);
+                    self.scheduler.done(&work.run, done);
                 }
                 Err(error) => {
-                    self.fleet.give_up(&work.run);
+                    self.scheduler.abandon(&work.run);
                     if !error.is_damage() {
                         return Err(error);
                     }

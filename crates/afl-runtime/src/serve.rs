@@ -17,9 +17,9 @@ use tokio::time::{Instant, sleep_until};
 use crate::drive::{Driven, Others, Standing, Work};
 use crate::error::Error;
 use crate::evaluator::Evaluator;
-use crate::fleet::{Fleet, InHand};
 use crate::janitor::Janitor;
 use crate::look::{Found, FoundWork, Where};
+use crate::scheduler::{InHand, RunScheduler};
 use crate::service::Service;
 
 /// How many wake-ups may wait; one more makes the driver look for itself.
@@ -92,7 +92,7 @@ impl Service {
             driver.run(inbox, &look, until).await;
             stop.notify_one();
         };
-        tokio::join!(drive, Janitor::new(self.clone()).keep_house(&claimed, &stop));
+        tokio::join!(drive, Janitor::new(self.clone()).run(&claimed, &stop));
         self.waker.send_replace(None);
         Ok(())
     }
@@ -139,7 +139,7 @@ impl Service {
 
 struct Driver {
     service: Service,
-    fleet: Fleet,
+    scheduler: RunScheduler,
     jobs: JoinSet<Done>,
     /// Which run a job drives, should it panic.
     driving: HashMap<task::Id, RunId>,
@@ -169,7 +169,7 @@ impl Driver {
     fn new(service: Service, health: watch::Sender<Health>) -> Self {
         let now = Instant::now();
         Self {
-            fleet: Fleet::default(),
+            scheduler: RunScheduler::default(),
             jobs: JoinSet::new(),
             driving: HashMap::new(),
             last: None,
@@ -210,7 +210,7 @@ impl Driver {
                 }
                 () = sleep_until(self.everything), if !self.is_looking => {
                     self.everything = Instant::now() + BACKSTOP;
-                    self.fleet.pardon();
+                    self.scheduler.clear_quarantine();
                     self.look(Where::Everywhere);
                 }
             }
@@ -222,16 +222,16 @@ impl Driver {
 
     fn take_in(&mut self, wake: Wake) {
         match wake {
-            Wake::Arrived(work) => self.fleet.note(work),
-            Wake::Evaluated(evaluator) => self.fleet.adopt(evaluator),
-            Wake::Unfinished(evaluator) => self.fleet.take_over(evaluator),
+            Wake::Arrived(work) => self.scheduler.note(work),
+            Wake::Evaluated(evaluator) => self.scheduler.adopt(evaluator),
+            Wake::Unfinished(evaluator) => self.scheduler.take_over(evaluator),
             Wake::Look | Wake::Claimed => {}
         }
     }
 
     /// Begins as many drives as may run at once.
     fn launch(&mut self) {
-        while let Some((work, hot)) = self.fleet.next() {
+        while let Some((work, hot)) = self.scheduler.next() {
             let service = self.service.clone();
             let run = work.run.clone();
             let job = self.jobs.spawn(async move {
@@ -280,14 +280,14 @@ impl Driver {
                 if driven.standing == Standing::Elsewhere {
                     self.look_at_everything_in(ELSEWHERE);
                 }
-                return self.fleet.done(&run, driven);
+                return self.scheduler.done(&run, driven);
             }
             Ok(Done::Drove(run, Err(error))) if error.is_of_run() => {
-                self.fleet.quarantine(&run, error.to_string());
+                self.scheduler.quarantine(&run, error.to_string());
                 None
             }
             Ok(Done::Drove(run, Err(error))) => {
-                self.fleet.give_up(&run);
+                self.scheduler.abandon(&run);
                 Some(error.to_string())
             }
             Ok(Done::Looked(Ok(found))) => {
@@ -299,7 +299,7 @@ impl Driver {
             // A bug that one run meets must not stop the others.
             Err(panic) => {
                 if let Some(run) = run {
-                    self.fleet.quarantine(&run, panic.to_string());
+                    self.scheduler.quarantine(&run, panic.to_string());
                 }
                 Some(panic.to_string())
             }
@@ -308,7 +308,7 @@ impl Driver {
             // What failed is still in the store.
             self.look_at_everything_in(BACKOFF);
         }
-        self.health.send_replace(Health { quarantined: self.fleet.quarantined().clone(), trouble });
+        self.health.send_replace(Health { quarantined: self.scheduler.quarantined().clone(), trouble });
     }
 
     fn look_at_everything_in(&mut self, span: Duration) {
@@ -324,7 +324,7 @@ impl Driver {
         let mut news: u32 = 0;
         for FoundWork { work, first } in found.work {
             let arrivals = work.arrivals.len() as u32;
-            match self.fleet.note_found(work) {
+            match self.scheduler.note_found(work) {
                 InHand::No => news += arrivals,
                 InHand::Yes => {
                     // The next look begins with it, however long it is in hand.

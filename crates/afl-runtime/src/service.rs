@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use crate::error::Error;
 use crate::plans::Plans;
 use crate::serve::Waker;
-use crate::telling::Listener;
+use crate::subscribe::TraceSubscriber;
 
 /// One tenant's runs in one store. Clones share everything.
 ///
@@ -33,7 +33,7 @@ pub struct Service {
     pub(crate) entropy: Entropy,
     pub(crate) plans: Arc<Plans>,
     pub(crate) options: Options,
-    pub(crate) listeners: Vec<Listener>,
+    pub(crate) listeners: Vec<TraceSubscriber>,
     /// Who decides about tasks through it.
     pub(crate) actor: Actor,
     /// Set while this process drives runs.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use afl_engine::trace::Tracing;
 use afl_lang::render::Color;
-use afl_runtime::{Listening, Service};
+use afl_runtime::{Service, TraceSubscription};
 use clap::Args;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
@@ -53,7 +53,7 @@ impl Options {
         let Some(file) = self.file.as_ref().filter(|file| !file.is_empty()) else {
             return (service, Telemetry::default());
         };
-        let (service, told) = service.traced(Tracing::Full, ROOM);
+        let (service, told) = service.subscribe(Tracing::Full, ROOM);
         let warn = Warn { file: file.into(), progress: progress.clone(), color };
         let (end, asked) = oneshot::channel();
         let (done, ended) = oneshot::channel();
@@ -111,7 +111,7 @@ impl Warn {
 }
 
 /// On a thread that may wait for the file as long as it likes.
-fn write_until(mut told: Listening, mut end: oneshot::Receiver<()>, mut sink: Sink) {
+fn write_until(mut told: TraceSubscription, mut end: oneshot::Receiver<()>, mut sink: Sink) {
     let runtime = match Builder::new_current_thread().build() {
         Ok(runtime) => runtime,
         Err(source) => return sink.warn.unwritable(source),

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 
 use afl_engine::time::Millis;
-use afl_runtime::Traced;
+use afl_runtime::TraceRecord;
 use serde::Serialize;
 
 use super::Warn;
@@ -42,7 +42,7 @@ impl Sink {
     }
 
     /// Writes what it can, and counts the rest.
-    pub(super) fn write(&mut self, batch: &[Traced]) {
+    pub(super) fn write(&mut self, batch: &[TraceRecord]) {
         let mut text = self.lines.gap(Moment::now().0);
         let gap = text.len();
         for traced in batch {

@@ -5,7 +5,9 @@ use afl_engine::attribute::Held;
 use afl_engine::run::RunStatus;
 use afl_engine::state::State;
 use afl_runtime::agent::{Actor, Refusal};
-use afl_runtime::{Again, Error, Listening, On, Origin, Reason, RunQuery, StartRequest, StepView, compile};
+use afl_runtime::{
+    Again, Error, On, Origin, Reason, RunQuery, StartRequest, StepView, TraceSubscription, compile,
+};
 use serde_json::json;
 
 // covers: SDK-2.2-b, SDK-2.2-e, SDK-2.3-a, SDK-2.3-b, EVT-8-b, RT-10.1-a, RT-10.2-a
@@ -267,9 +269,9 @@ async fn what_happens_is_told_and_a_listener_that_is_slow_or_gone_changes_nothin
     use afl_engine::trace::{Trace, Tracing};
 
     let World { service, clock, memory, faulty } = World::new();
-    let (service, mut listener) = service.traced(Tracing::Full, 1_000);
-    let (service, slow) = service.traced(Tracing::Full, 1);
-    let (service, for_people) = service.traced(Tracing::LogsOnly, 1);
+    let (service, mut listener) = service.subscribe(Tracing::Full, 1_000);
+    let (service, slow) = service.subscribe(Tracing::Full, 1);
+    let (service, for_people) = service.subscribe(Tracing::LogsOnly, 1);
     let world = World { clock, memory, faulty, service };
     let run = world.start("Two", json!({"n": 1})).await;
     let claims = world.claim(1).await;
@@ -278,7 +280,10 @@ async fn what_happens_is_told_and_a_listener_that_is_slow_or_gone_changes_nothin
     let mut told = Vec::new();
     listener.next_many(&mut told, 1_000).await;
     assert!(told.iter().all(|traced| traced.run == run));
-    assert_eq!([&listener, &slow, &for_people].map(Listening::take_missed), [0, told.len() as u64 - 1, 0]);
+    assert_eq!(
+        [&listener, &slow, &for_people].map(TraceSubscription::take_missed),
+        [0, told.len() as u64 - 1, 0]
+    );
     assert_eq!(slow.take_missed(), 0, "they were counted");
     let count = |sort: fn(&Trace) -> bool| told.iter().filter(|traced| sort(&traced.trace)).count();
     assert!(count(|trace| matches!(trace, Trace::Transition { .. })) > 0);

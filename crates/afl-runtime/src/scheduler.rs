@@ -14,7 +14,7 @@ const AT_ONCE: usize = 64;
 const HOT: usize = 256;
 
 #[derive(Debug, Default)]
-pub(crate) struct Fleet {
+pub(crate) struct RunScheduler {
     slots: HashMap<RunId, Slot>,
     ready: VecDeque<RunId>,
     busy: usize,
@@ -50,7 +50,7 @@ enum State {
     BusyAgain,
 }
 
-impl Fleet {
+impl RunScheduler {
     /// A run has something to do.
     pub(crate) fn note(&mut self, work: Work) {
         if self.quarantined.contains_key(&work.run) {
@@ -146,18 +146,18 @@ impl Fleet {
     }
 
     /// The run could not be driven; what arrived for it is found by the next look.
-    pub(crate) fn give_up(&mut self, run: &RunId) {
+    pub(crate) fn abandon(&mut self, run: &RunId) {
         self.busy -= 1;
         self.slots.remove(run);
     }
 
     pub(crate) fn quarantine(&mut self, run: &RunId, reason: String) {
-        self.give_up(run);
+        self.abandon(run);
         self.quarantined.insert(run.clone(), reason);
     }
 
     /// Somebody may have repaired them.
-    pub(crate) fn pardon(&mut self) {
+    pub(crate) fn clear_quarantine(&mut self) {
         self.quarantined.clear();
     }
 
@@ -204,32 +204,32 @@ mod tests {
 
     #[test]
     fn what_arrives_during_a_drive_is_driven_after_it_by_the_same_evaluator() {
-        let mut fleet = Fleet::default();
-        fleet.note(work("a"));
-        let (first, _) = fleet.next().expect("a run is ready");
-        fleet.note(work("a"));
-        fleet.note(work("a"));
-        assert!(fleet.next().is_none(), "one evaluator for one run");
-        fleet.done(&first.run, driven());
-        let (second, _) = fleet.next().expect("it goes on");
+        let mut scheduler = RunScheduler::default();
+        scheduler.note(work("a"));
+        let (first, _) = scheduler.next().expect("a run is ready");
+        scheduler.note(work("a"));
+        scheduler.note(work("a"));
+        assert!(scheduler.next().is_none(), "one evaluator for one run");
+        scheduler.done(&first.run, driven());
+        let (second, _) = scheduler.next().expect("it goes on");
         assert_eq!(second.arrivals.len(), 2);
-        fleet.done(&second.run, driven());
-        assert!(fleet.next().is_none() && fleet.slots.is_empty());
+        scheduler.done(&second.run, driven());
+        assert!(scheduler.next().is_none() && scheduler.slots.is_empty());
     }
 
     #[test]
     fn no_more_runs_are_driven_at_once_than_allowed_and_the_others_wait() {
-        let mut fleet = Fleet::default();
+        let mut scheduler = RunScheduler::default();
         let runs: Vec<String> = (0..AT_ONCE + 5).map(|at| at.to_string()).collect();
         for run in &runs {
-            fleet.note(work(run));
+            scheduler.note(work(run));
         }
-        let at_once: Vec<_> = std::iter::from_fn(|| fleet.next()).collect();
+        let at_once: Vec<_> = std::iter::from_fn(|| scheduler.next()).collect();
         assert_eq!(at_once.len(), AT_ONCE);
         for (work, _) in at_once {
-            fleet.done(&work.run, driven());
+            scheduler.done(&work.run, driven());
         }
-        assert_eq!(std::iter::from_fn(|| fleet.next()).count(), 5);
+        assert_eq!(std::iter::from_fn(|| scheduler.next()).count(), 5);
     }
 
     /// An evaluation of one run that waits, after so many commits.
@@ -261,30 +261,30 @@ mod tests {
         {
             let of = |(era, commits)| evaluator(era, commits);
             let newer = of(newer).newness();
-            let mut fleet = Fleet::default();
-            fleet.adopt(of(here));
-            fleet.adopt(of(adopted));
-            fleet.note(work("a"));
-            let (work, hot) = fleet.next().expect("a run is ready");
+            let mut scheduler = RunScheduler::default();
+            scheduler.adopt(of(here));
+            scheduler.adopt(of(adopted));
+            scheduler.note(work("a"));
+            let (work, hot) = scheduler.next().expect("a run is ready");
             assert_eq!(hot.expect("it is hot").newness(), newer);
-            fleet.adopt(of(adopted));
-            fleet.done(&work.run, Driven { standing: Standing::Held, hot: Some(of(here)) });
-            fleet.note(work);
-            let (_, hot) = fleet.next().expect("it goes on");
+            scheduler.adopt(of(adopted));
+            scheduler.done(&work.run, Driven { standing: Standing::Held, hot: Some(of(here)) });
+            scheduler.note(work);
+            let (_, hot) = scheduler.next().expect("it goes on");
             assert_eq!(hot.expect("it is hot").newness(), newer);
         }
     }
 
     #[test]
-    fn a_quarantined_run_is_left_alone_until_it_is_pardoned() {
-        let mut fleet = Fleet::default();
-        fleet.note(work("a"));
-        let (hurt, _) = fleet.next().expect("a run is ready");
-        fleet.quarantine(&hurt.run, "damaged".to_owned());
-        fleet.note(work("a"));
-        assert!(fleet.next().is_none());
-        fleet.pardon();
-        fleet.note(work("a"));
-        assert!(fleet.next().is_some());
+    fn a_quarantined_run_is_left_alone_until_it_quarantine_is_cleared() {
+        let mut scheduler = RunScheduler::default();
+        scheduler.note(work("a"));
+        let (hurt, _) = scheduler.next().expect("a run is ready");
+        scheduler.quarantine(&hurt.run, "damaged".to_owned());
+        scheduler.note(work("a"));
+        assert!(scheduler.next().is_none());
+        scheduler.clear_quarantine();
+        scheduler.note(work("a"));
+        assert!(scheduler.next().is_some());
     }
 }

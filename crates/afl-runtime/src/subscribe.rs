@@ -17,7 +17,7 @@ use crate::service::Service;
 
 /// What the evaluator told about a run.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Traced {
+pub struct TraceRecord {
     /// When it was evaluated, by the store's clock.
     pub time: Millis,
     pub run: RunId,
@@ -27,19 +27,19 @@ pub struct Traced {
 
 /// What a listener has not heard yet. Dropping it ends the listening.
 #[derive(Debug)]
-pub struct Listening {
-    told: mpsc::Receiver<Traced>,
+pub struct TraceSubscription {
+    told: mpsc::Receiver<TraceRecord>,
     missed: Arc<AtomicU64>,
 }
 
-impl Listening {
+impl TraceSubscription {
     /// `None` when nobody is there any more who could tell something.
-    pub async fn next(&mut self) -> Option<Traced> {
+    pub async fn next(&mut self) -> Option<TraceRecord> {
         self.told.recv().await
     }
 
     /// Waits for the next ones and adds all that are there, up to a limit; none are when nobody can tell any more.
-    pub async fn next_many(&mut self, batch: &mut Vec<Traced>, limit: usize) {
+    pub async fn next_many(&mut self, batch: &mut Vec<TraceRecord>, limit: usize) {
         self.told.recv_many(batch, limit).await;
     }
 
@@ -56,14 +56,14 @@ impl Listening {
 
 /// The service's end.
 #[derive(Clone, Debug)]
-pub(crate) struct Listener {
+pub(crate) struct TraceSubscriber {
     wants: Tracing,
-    to: mpsc::Sender<Traced>,
+    to: mpsc::Sender<TraceRecord>,
     missed: Arc<AtomicU64>,
 }
 
-impl Listener {
-    fn tell(&self, traced: &Traced) {
+impl TraceSubscriber {
+    fn tell(&self, traced: &TraceRecord) {
         match self.to.try_reserve() {
             Ok(permit) => permit.send(traced.clone()),
             Err(_) => {
@@ -76,18 +76,18 @@ impl Listener {
 impl Service {
     /// The same service with one more listener, who may be behind by so many.
     #[must_use]
-    pub fn traced(mut self, wants: Tracing, room: usize) -> (Self, Listening) {
+    pub fn subscribe(mut self, wants: Tracing, room: usize) -> (Self, TraceSubscription) {
         let (to, told) = mpsc::channel(room);
         let missed = Arc::<AtomicU64>::default();
         self.options = Options { tracing: self.options.tracing.max(wants), ..self.options };
-        self.listeners.push(Listener { wants, to, missed: Arc::clone(&missed) });
-        (self, Listening { told, missed })
+        self.listeners.push(TraceSubscriber { wants, to, missed: Arc::clone(&missed) });
+        (self, TraceSubscription { told, missed })
     }
 
     pub(crate) fn tell(&self, evaluation: &mut Evaluation) {
         for trace in evaluation.drain_traces() {
             let (time, run) = (evaluation.now(), evaluation.run().id.clone());
-            let traced = Traced { time, run, trace };
+            let traced = TraceRecord { time, run, trace };
             for listener in self.listeners.iter().filter(|listener| listener.wants.hears(&traced.trace)) {
                 listener.tell(&traced);
             }
