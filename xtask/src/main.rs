@@ -1,4 +1,4 @@
-//! Chores of the workspace: `cargo xtask test`, `tidy`, `requirements`, `bench` and `fuzz`.
+//! Chores of the workspace: `cargo xtask test`, `tidy`, `requirements`, `bench`, `worlds` and `fuzz`.
 
 mod bench;
 mod conformance;
@@ -12,6 +12,7 @@ mod stress;
 mod test;
 mod tidy;
 mod workspace;
+mod worlds;
 
 use std::process::ExitCode;
 
@@ -58,6 +59,8 @@ enum Chore {
     },
     /// Run the benches in release
     Bench(bench::Options),
+    /// Play fresh simulated worlds and print each that breaks a promise
+    Worlds(worlds::Options),
     /// Search for texts and documents that break a promise of the language
     Fuzz {
         /// Run only the targets whose name contains this
@@ -87,6 +90,7 @@ fn run(chore: Chore) -> Result<ExitCode> {
             requirements::run(&workspace, if summary { Detail::TestCounts } else { Detail::Ids })
         }
         Chore::Bench(options) => bench::run(&workspace, &options),
+        Chore::Worlds(options) => worlds::run(&workspace, &options),
         Chore::Fuzz { filter, seconds } => fuzz::run(&workspace, seconds, filter.as_deref()),
     }
 }
