@@ -15,7 +15,7 @@ use std::{env, fs};
 use generate::dice::Dice;
 use generate::{mutate, random};
 
-/// Tells how long to go on; without it every target runs a number of times, so that a run can be repeated.
+/// Seconds of each target; unset, each target runs a fixed number of times, so that a run can be repeated.
 const SECONDS: &str = "AFL_FUZZ_SECONDS";
 
 #[test]

@@ -1,4 +1,4 @@
-//! What newcomers get wrong, and what they are told: each snapshot holds a program and its messages.
+//! Mistakes of newcomers and the messages for them: each snapshot holds a program and its messages.
 //!
 //! A fixture has one mistake and gets one message; those called `several_…` have more.
 

@@ -59,7 +59,7 @@ fn the_deepest_program_that_compiles_can_be_loaded() {
     let program = compiled(&format!(
         "namespace n {{ facet W(x: Long = 0)  workflow V() andThen {{ {open} a = W(x = {high}) {close} }} }}"
     ));
-    // Not `assert_eq`: nobody can read that message.
+    // Not `assert_eq`: its message would print both programs whole.
     assert!(load(&program.emit(Emit::WHOLE).to_vec()).unwrap() == program);
 }
 

@@ -50,7 +50,7 @@ impl Generator<'_, '_> {
     fn imports(&mut self) -> Tokens {
         let mut tokens = Tokens::default();
         while self.dice.chance(20) {
-            // What is imported must exist, and only what something is declared in does.
+            // An import must name a namespace that declares something.
             let facet = &self.model.facets[self.dice.below(self.model.facets.len())];
             if facet.namespace != 0 {
                 let namespace = &self.model.namespaces[facet.namespace];
