@@ -46,11 +46,11 @@ impl Service {
     /// or fails for good, in one durable commit; only work that may have happened can be given up so.
     pub async fn answer(&self, run: &RunId, step: &StepId, verdict: &Verdict) -> Result<Answered, Error> {
         for _ in 0..TRIES {
-            let era = self.store.era();
+            let epoch = self.store.epoch();
             match self.try_answer(run, step, verdict).await {
                 Ok(Try::Ended(answered)) => return Ok(answered),
                 Ok(Try::Overtaken) => {}
-                Err(error) if error.is_conflict() || self.is_torn(&error, era) => {}
+                Err(error) if error.is_conflict() || self.is_torn(&error, epoch) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -133,12 +133,12 @@ impl Service {
 
     /// Also tells why a step cannot be answered.
     async fn answer_failed(&self, id: &RunId, step: &StepId, told: &Told) -> Result<Try, Error> {
-        let era = self.store.era();
+        let epoch = self.store.epoch();
         let suspended = self.suspended(id).await?;
         let now = self.store.now().await?;
         let is_held = suspended.run.item.control == Control::Hold;
         let plan = self.plan_of(&suspended.run.item).await?;
-        let mut evaluator = Evaluator::new(Evaluation::resume(plan, suspended, now, self.options), era);
+        let mut evaluator = Evaluator::new(Evaluation::resume(plan, suspended, now, self.options), epoch);
         loop {
             match guarded(&mut evaluator, |evaluation| evaluation.answer(step, told, &self.actor))? {
                 evaluation::Answer::Taken => break,
@@ -154,7 +154,7 @@ impl Service {
         if is_held {
             // The outcome waits until the run goes on.
             let changes = evaluator.take_changes().expect("an answer changes a step");
-            self.store.commit(&changes, era, Durability::Durable).await?;
+            self.store.commit(&changes, epoch, Durability::Durable).await?;
         } else {
             self.evaluate(&mut evaluator, now, Durability::Durable).await?;
             self.wake(Wake::Evaluated(Box::new(evaluator)));

@@ -66,7 +66,7 @@ impl Service {
 
     async fn set_control(&self, id: &RunId, control: Control, verb: &'static str) -> Result<(), Error> {
         for _ in 0..TRIES {
-            let era = self.store.era();
+            let epoch = self.store.epoch();
             let run = self.existing(id).await?;
             if run.item.status.is_terminal() {
                 return Err(Error::Ended { run: id.clone(), status: run.item.status, verb });
@@ -79,7 +79,7 @@ impl Service {
             let now = self.store.now().await?;
             let version = run.version;
             let item = Run { control, updated: now, ..run.item };
-            match self.store.save_run(&Stored { item, version }, era, Durability::Durable).await {
+            match self.store.save_run(&Stored { item, version }, epoch, Durability::Durable).await {
                 Ok(()) => return Ok(()),
                 Err(error) if error.is_conflict() => {}
                 Err(error) => return Err(error.into()),
@@ -91,9 +91,9 @@ impl Service {
     /// Ends all that is open in a run with the intent to cancel, page by page, the run itself last.
     pub(crate) async fn end_canceled(&self, id: &RunId, by: &Actor) -> Result<(), Error> {
         for _ in 0..TRIES {
-            let era = self.store.era();
+            let epoch = self.store.epoch();
             match self.try_end_canceled(id, by).await {
-                Err(error) if error.is_conflict() || self.is_torn(&error, era) => {}
+                Err(error) if error.is_conflict() || self.is_torn(&error, epoch) => {}
                 outcome => return outcome,
             }
         }
@@ -101,7 +101,7 @@ impl Service {
     }
 
     async fn try_end_canceled(&self, id: &RunId, by: &Actor) -> Result<(), Error> {
-        let era = self.store.era();
+        let epoch = self.store.epoch();
         let Suspended { run, active } = self.suspended(id).await?;
         if run.item.status.is_terminal() {
             return Ok(());
@@ -111,7 +111,7 @@ impl Service {
         // Nothing is evaluated any more, so nothing is active.
         let active = active.map(|active| Stored { item: Active::default(), ..active });
         let suspended = Suspended { run, active };
-        let mut evaluator = Evaluator::new(Evaluation::resume(plan, suspended, now, self.options), era);
+        let mut evaluator = Evaluator::new(Evaluation::resume(plan, suspended, now, self.options), epoch);
         let mut after: Option<StepId> = None;
         loop {
             let page = self.store.steps_page(id, after.as_ref(), ENDED_AT_ONCE).await?;

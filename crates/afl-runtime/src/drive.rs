@@ -14,7 +14,7 @@ use afl_engine::id::{RunId, StepId};
 use afl_engine::run::{Control, Run, RunStatus};
 use afl_engine::step::Step;
 use afl_engine::time::Millis;
-use afl_store::backend::{Durability, Era};
+use afl_store::backend::{Durability, Epoch};
 use afl_store::store::{self, ByStep, Defect, blob_record, run_record, step_record};
 
 use crate::error::Error;
@@ -89,10 +89,10 @@ impl Service {
     ) -> Result<Driven, Error> {
         let mut hot = hot;
         for redo in 0..REDOS {
-            let (was_hot, era) = (hot.is_some(), self.store.era());
+            let (was_hot, epoch) = (hot.is_some(), self.store.epoch());
             match self.attempt(work, hot.take(), others, redo).await {
                 Err(error) if error.is_conflict() => {}
-                Err(error) if (was_hot && error.is_damage()) || self.is_torn(&error, era) => {}
+                Err(error) if (was_hot && error.is_damage()) || self.is_torn(&error, epoch) => {}
                 outcome => {
                     self.driven.fetch_add(u64::from(outcome.is_ok()), Ordering::Relaxed);
                     return outcome;
@@ -111,7 +111,7 @@ impl Service {
     ) -> Result<Driven, Error> {
         let now = self.store.now().await?;
         let mut evaluator = match hot {
-            Some(evaluator) if evaluator.era == self.store.era() => evaluator,
+            Some(evaluator) if evaluator.epoch == self.store.epoch() => evaluator,
             Some(_) | None => match self.cold(&work.run, others, now).await? {
                 Cold::Ready(evaluator) => evaluator,
                 Cold::Stands(standing) => return Ok(Driven { standing, hot: None }),
@@ -140,7 +140,7 @@ impl Service {
 
     /// Begins with what is stored.
     async fn cold(&self, id: &RunId, others: Others, now: Millis) -> Result<Cold, Error> {
-        let era = self.store.era();
+        let epoch = self.store.epoch();
         let Some(suspended) = self.store.suspended(id).await? else {
             return Ok(Cold::Stands(Standing::Gone));
         };
@@ -160,7 +160,7 @@ impl Service {
             Control::Go => {
                 let plan = self.plan_of(&run.item).await?;
                 let evaluation = Evaluation::resume(plan, suspended, now, self.options);
-                Ok(Cold::Ready(Box::new(Evaluator::new(evaluation, era))))
+                Ok(Cold::Ready(Box::new(Evaluator::new(evaluation, epoch))))
             }
         }
     }
@@ -208,7 +208,7 @@ impl Service {
                 Advance::Commit | Advance::Rest => {}
             }
             if let Some(changes) = evaluator.take_changes() {
-                self.store.commit(&changes, evaluator.era, durability).await?;
+                self.store.commit(&changes, evaluator.epoch, durability).await?;
                 evaluator.committed();
                 durability = Durability::Relaxed;
             }
@@ -220,15 +220,15 @@ impl Service {
     }
 
     /// Whether records seem damaged because the store lost commits between two reads; then a new read decides.
-    pub(crate) fn is_torn(&self, error: &Error, since: Era) -> bool {
-        error.is_damage() && since < self.store.era()
+    pub(crate) fn is_torn(&self, error: &Error, since: Epoch) -> bool {
+        error.is_damage() && since < self.store.epoch()
     }
 
     /// Whether what the evaluator has read is not of one time. Every evaluator writes the run, so another version of it
     /// tells of another writer. A crash of the database may spend the same version again; the epoch tells of that.
     pub(crate) async fn is_outdated(&self, evaluator: &Evaluator) -> Result<bool, Error> {
         let version = self.existing(&evaluator.run().id).await?.version;
-        Ok(Some(version) != evaluator.run_version() || evaluator.era != self.store.era())
+        Ok(Some(version) != evaluator.run_version() || evaluator.epoch != self.store.epoch())
     }
 
     pub(crate) async fn supply(&self, evaluation: &mut Evaluation, wants: &Wants) -> Result<(), Error> {

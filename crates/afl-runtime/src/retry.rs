@@ -56,11 +56,11 @@ impl Service {
         }
         let mut opened = Vec::new();
         for _ in 0..TRIES {
-            let era = self.store.era();
+            let epoch = self.store.epoch();
             match self.try_retry(run, again, &mut opened).await {
                 Ok(Try::Done) => return Ok(opened),
                 Ok(Try::Overtaken) => {}
-                Err(error) if error.is_conflict() || self.is_torn(&error, era) => {}
+                Err(error) if error.is_conflict() || self.is_torn(&error, epoch) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -83,7 +83,7 @@ impl Service {
 
     /// Adds what it opened, some of it also when others write the run meanwhile.
     async fn try_retry(&self, id: &RunId, again: &Again, opened: &mut Vec<StepId>) -> Result<Try, Error> {
-        let era = self.store.era();
+        let epoch = self.store.epoch();
         let suspended = self.suspended(id).await?;
         let run = &suspended.run;
         if run.item.control == Control::Cancel || run.item.status == RunStatus::Canceled {
@@ -108,7 +108,7 @@ impl Service {
             None => return Err(Error::NothingFailed { run: id.clone(), path: path(&within) }),
         }
         let now = self.store.now().await?;
-        let mut evaluator = Evaluator::new(Evaluation::resume(plan, suspended, now, self.options), era);
+        let mut evaluator = Evaluator::new(Evaluation::resume(plan, suspended, now, self.options), epoch);
         for some in failed.steps.chunks(OPENED_AT_ONCE) {
             self.supply(&mut evaluator, &wants_of(some)).await?;
             if self.is_outdated(&evaluator).await? {

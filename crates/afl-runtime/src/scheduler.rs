@@ -188,7 +188,7 @@ mod tests {
     use afl_engine::time::Millis;
     use afl_engine::trace::Tracing;
     use afl_engine::value::Map;
-    use afl_store::backend::Era;
+    use afl_store::backend::Epoch;
 
     use super::*;
     use crate::drive::Standing;
@@ -233,7 +233,7 @@ mod tests {
     }
 
     /// An evaluation of one run that waits, after so many commits.
-    fn evaluator(era: u64, commits: u64) -> Box<Evaluator> {
+    fn evaluator(epoch: u64, commits: u64) -> Box<Evaluator> {
         let text = "event facet E()\nworkflow W() andThen { e = E() }";
         let plan = Arc::new(Plan::new(&crate::compile("w.afl", text).expect("it compiles")));
         let start = Start {
@@ -250,16 +250,16 @@ mod tests {
         for _ in 0..commits {
             evaluation.committed();
         }
-        Box::new(Evaluator::new(evaluation, Era(era)))
+        Box::new(Evaluator::new(evaluation, Epoch(epoch)))
     }
 
     #[test]
     fn of_two_evaluators_of_a_run_the_newer_is_kept() {
-        // One of an earlier era knows what may be lost, however often it committed.
+        // One of an earlier epoch knows what may be lost, however often it committed.
         for (here, adopted, newer) in
             [((0, 1), (0, 3), (0, 3)), ((0, 3), (0, 1), (0, 3)), ((0, 3), (1, 1), (1, 1))]
         {
-            let of = |(era, commits)| evaluator(era, commits);
+            let of = |(epoch, commits)| evaluator(epoch, commits);
             let newer = of(newer).newness();
             let mut scheduler = RunScheduler::default();
             scheduler.adopt(of(here));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use afl_engine::id::RunId;
-use afl_store::backend::{BucketCursor, Era};
+use afl_store::backend::{BucketCursor, Epoch};
 use afl_store::store::bucket;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{self, JoinSet};
@@ -153,8 +153,8 @@ struct Driver {
     /// When to look at what came, and when at everything.
     next_look: Option<Instant>,
     everything: Instant,
-    /// The era of the last look at everything.
-    era: Era,
+    /// The epoch of the last look at everything.
+    epoch: Epoch,
     health: watch::Sender<Health>,
 }
 
@@ -178,7 +178,7 @@ impl Driver {
             gather: Duration::ZERO,
             next_look: None,
             everything: now,
-            era: service.store.era(),
+            epoch: service.store.epoch(),
             service,
             health,
         }
@@ -244,9 +244,9 @@ impl Driver {
 
     /// What was evaluated and is lost with its commit waits again, behind where looks begin.
     fn look_behind_a_loss(&mut self) {
-        let era = self.service.store.era();
-        if self.era < era {
-            self.era = era;
+        let epoch = self.service.store.epoch();
+        if self.epoch < epoch {
+            self.epoch = epoch;
             self.everything = Instant::now();
         }
     }

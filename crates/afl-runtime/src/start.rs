@@ -139,7 +139,7 @@ impl Service {
         terms: Terms<'_>,
         now: Millis,
     ) -> Result<Started, Error> {
-        let era = self.store.era();
+        let epoch = self.store.epoch();
         let start = Start {
             id: id.clone(),
             workflow: Arc::clone(&prepared.workflow),
@@ -148,7 +148,7 @@ impl Service {
             idempotency_key: request.idempotency_key.clone(),
         };
         let evaluation = Evaluation::start(Arc::clone(&prepared.plan), start, now, self.options)?;
-        match self.first_evaluation(Evaluator::new(evaluation, era), terms).await {
+        match self.first_evaluation(Evaluator::new(evaluation, epoch), terms).await {
             Ok(status) => Ok(Started { run: id.clone(), status, origin: Origin::New }),
             Err(error) if error.is_uncertain() => self.started_after_all(id, error).await,
             Err(error) => Err(error),
@@ -166,7 +166,7 @@ impl Service {
             }
         };
         let changes = evaluator.take_changes().expect("a new run is a change");
-        self.store.commit_start(&changes, evaluator.era, terms).await?;
+        self.store.commit_start(&changes, evaluator.epoch, terms).await?;
         evaluator.committed();
         self.tell(&mut evaluator);
         if advance == Advance::Commit && self.is_gone_on_with() {

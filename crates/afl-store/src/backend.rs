@@ -15,8 +15,8 @@ use crate::watch::Watch;
 pub trait Backend: Send + Sync + fmt::Debug {
     fn limits(&self) -> Limits;
 
-    /// The era that goes on now. Whoever will rely on what it reads asks before it reads.
-    fn era(&self) -> Era;
+    /// The epoch that goes on now. Whoever will rely on what it reads asks before it reads.
+    fn epoch(&self) -> Epoch;
 
     /// The store's clock, by which leases and timers are judged.
     async fn now(&self) -> Result<Millis, StoreError>;
@@ -53,7 +53,7 @@ pub trait Backend: Send + Sync + fmt::Debug {
 /// Between two moments at which commits of this process that were not durable may have been lost, though it lives on: as
 /// when a server crashes and comes back. Versions are spent again then, with other contents.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct Era(pub u64);
+pub struct Epoch(pub u64);
 
 /// How much a batch may hold. A caller keeps to it; a backend refuses more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -157,8 +157,8 @@ pub struct Batch {
     /// At most one for each key.
     pub writes: Vec<Write>,
     pub durability: Durability,
-    /// The era in which all that it relies on was read; in a later one it is refused.
-    pub since: Option<Era>,
+    /// The epoch in which all that it relies on was read; in a later one it is refused.
+    pub since: Option<Epoch>,
 }
 
 impl Batch {
@@ -167,9 +167,9 @@ impl Batch {
         Self { writes, durability, since: None }
     }
 
-    /// Whether it relies on what was read before this era.
-    pub fn is_outdated(&self, era: Era) -> bool {
-        self.since.is_some_and(|since| since < era)
+    /// Whether it relies on what was read before this epoch.
+    pub fn is_outdated(&self, epoch: Epoch) -> bool {
+        self.since.is_some_and(|since| since < epoch)
     }
 
     /// What counts against [`Limits::batch_bytes`].

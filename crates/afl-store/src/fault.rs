@@ -10,7 +10,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use afl_engine::time::Millis;
 use async_trait::async_trait;
 
-use crate::backend::{Backend, Batch, Durability, Era, Head, Limits, Scan, StoreError, Take, TakeResult};
+use crate::backend::{Backend, Batch, Durability, Epoch, Head, Limits, Scan, StoreError, Take, TakeResult};
 use crate::record::{Key, Record, Tenant};
 use crate::seed::SeededRng;
 use crate::watch::Watch;
@@ -233,8 +233,8 @@ impl Backend for Faulty {
         self.limits
     }
 
-    fn era(&self) -> Era {
-        self.inner.era()
+    fn epoch(&self) -> Epoch {
+        self.inner.epoch()
     }
 
     async fn now(&self) -> Result<Millis, StoreError> {

@@ -10,7 +10,7 @@ use afl_engine::time::Millis;
 use async_trait::async_trait;
 
 use crate::backend::{
-    Backend, Batch, BucketCursor, Change, Decision, Durability, Era, Expect, Head, Limits, Ranks, Scan,
+    Backend, Batch, BucketCursor, Change, Decision, Durability, Epoch, Expect, Head, Limits, Ranks, Scan,
     ScanOrder, StoreError, TAKE_LOOKS, Take, TakeResult,
 };
 use crate::clock::Clock;
@@ -56,7 +56,7 @@ impl Memory {
         let taken_back = undo.split_off(kept);
         // What is left after the power came back is on the disk.
         undo.clear();
-        state.era.0 += 1;
+        state.epoch.0 += 1;
         state.revision += 1;
         for (key, before) in taken_back.into_iter().rev().flatten() {
             state.set(key, before);
@@ -103,8 +103,8 @@ impl Backend for Memory {
         self.limits
     }
 
-    fn era(&self) -> Era {
-        self.lock().era
+    fn epoch(&self) -> Epoch {
+        self.lock().epoch
     }
 
     async fn now(&self) -> Result<Millis, StoreError> {
@@ -140,7 +140,7 @@ impl Backend for Memory {
     async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
         self.limits.check(&batch)?;
         let mut state = self.lock();
-        if batch.is_outdated(state.era) {
+        if batch.is_outdated(state.epoch) {
             return Err(StoreError::Restarted);
         }
         let mut writes = Vec::with_capacity(batch.writes.len());
@@ -186,7 +186,7 @@ struct MemoryState {
     buckets: BTreeMap<Tenant, BTreeMap<String, BTreeSet<BucketCursor>>>,
     /// What each commit since the last durable one replaced; nothing when nobody will ask.
     undo: Option<Vec<Vec<Setting>>>,
-    era: Era,
+    epoch: Epoch,
     /// How often something changed.
     revision: u64,
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, MutexGuard};
 
 use afl_runtime::Millis;
 use afl_runtime::server::ServerState;
-use afl_store::backend::{Backend, Batch, Change, Era, Head, Limits, Scan, StoreError, Take, TakeResult};
+use afl_store::backend::{Backend, Batch, Change, Epoch, Head, Limits, Scan, StoreError, Take, TakeResult};
 use afl_store::record::{Key, Record, Tenant};
 use afl_store::watch::Watch;
 use async_trait::async_trait;
@@ -90,8 +90,8 @@ impl Backend for Spy {
         self.inner.limits()
     }
 
-    fn era(&self) -> Era {
-        self.inner.era()
+    fn epoch(&self) -> Epoch {
+        self.inner.epoch()
     }
 
     async fn now(&self) -> Result<Millis, StoreError> {

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use afl_store::backend::{Batch, Durability, Era, StoreError};
+use afl_store::backend::{Batch, Durability, Epoch, StoreError};
 use afl_store::watch::Watchers;
 use deadpool_postgres::ClientWrapper;
 use tokio::time::timeout;
 use tokio_postgres::Error;
 
 use super::commit_queues::CommitRequest;
-use super::eras::Eras;
+use super::epochs::Epochs;
 use super::failure::{Outlook, PostgresFailure, outlook};
 use super::listen::NoticeOrigin;
 use super::plan::{GroupPlan, KnownVersions, Verdicts};
@@ -30,18 +30,18 @@ const LOCK: &str = "
 #[derive(Debug)]
 pub(super) struct GroupWriter {
     server: ServerAddress,
-    eras: Eras,
+    epochs: Epochs,
     origin: NoticeOrigin,
     watchers: Arc<Watchers>,
     counters: Arc<PostgresCounters>,
     session: Option<WriteSession>,
 }
 
-/// A connection, and the era that began with it.
+/// A connection, and the epoch that began with it.
 #[derive(Debug)]
 struct WriteSession {
     client: ClientWrapper,
-    era: Era,
+    epoch: Epoch,
 }
 
 /// How a group is written.
@@ -57,13 +57,13 @@ impl GroupWriter {
     /// Connected at once: what is read before it writes must not be older than its connection.
     pub(super) async fn connect(
         server: ServerAddress,
-        eras: Eras,
+        epochs: Epochs,
         origin: NoticeOrigin,
         watchers: Arc<Watchers>,
         counters: Arc<PostgresCounters>,
     ) -> Result<Self, PostgresFailure> {
-        let session = Some(WriteSession::open(&server, &eras).await?);
-        Ok(Self { server, eras, origin, watchers, counters, session })
+        let session = Some(WriteSession::open(&server, &epochs).await?);
+        Ok(Self { server, epochs, origin, watchers, counters, session })
     }
 
     /// Writes and answers.
@@ -131,7 +131,7 @@ impl GroupWriter {
         let client = &session.client;
         match strategy {
             WriteStrategy::Optimistic => {
-                let plan = GroupPlan::new(batches.iter().copied(), session.era, KnownVersions::Nothing);
+                let plan = GroupPlan::new(batches.iter().copied(), session.epoch, KnownVersions::Nothing);
                 let durability = durability(batches);
                 let rows = Rows::new(&plan);
                 let written = and_tell(rows.write(client, durability), rows.tell(client, &self.origin)).await;
@@ -147,7 +147,7 @@ impl GroupWriter {
     /// An error is one before the commit: nothing was written.
     async fn write_locking(
         &self,
-        WriteSession { client, era }: &WriteSession,
+        WriteSession { client, epoch }: &WriteSession,
         batches: &[&Batch],
     ) -> Result<(TransactionEnd, Verdicts), Error> {
         let durability = durability(batches);
@@ -159,7 +159,7 @@ impl GroupWriter {
             let version: i64 = row.try_get(3)?;
             versions.insert(key(&row, 0)?, version.cast_unsigned());
         }
-        let plan = GroupPlan::new(batches.iter().copied(), *era, KnownVersions::Versions(&versions));
+        let plan = GroupPlan::new(batches.iter().copied(), *epoch, KnownVersions::Versions(&versions));
         let rows = Rows::new(&plan);
         rows.write(client, durability).await?;
         let commit = client.batch_execute(COMMIT);
@@ -194,7 +194,7 @@ impl GroupWriter {
     async fn connected(&mut self) -> Result<WriteSession, PostgresFailure> {
         match self.session.take().filter(|session| !session.client.is_closed()) {
             Some(session) => Ok(session),
-            None => WriteSession::open(&self.server, &self.eras).await,
+            None => WriteSession::open(&self.server, &self.epochs).await,
         }
     }
 
@@ -207,11 +207,11 @@ impl GroupWriter {
 }
 
 impl WriteSession {
-    async fn open(server: &ServerAddress, eras: &Eras) -> Result<Self, PostgresFailure> {
+    async fn open(server: &ServerAddress, epochs: &Epochs) -> Result<Self, PostgresFailure> {
         let client = server.connect().await?;
-        let era = eras.begin();
+        let epoch = epochs.begin();
         prepare(&client).await.map_err(|error| PostgresFailure::of(server, &error))?;
-        Ok(Self { client, era })
+        Ok(Self { client, epoch })
     }
 }
 

@@ -11,7 +11,7 @@ use afl_store::watch::Watchers;
 use tokio::time::{interval, sleep, timeout};
 use tokio_postgres::{AsyncMessage, Client, Connection, Error, Notification, Socket};
 
-use super::eras::Eras;
+use super::epochs::Epochs;
 use super::server::{CONNECT_TIMEOUT, ServerAddress};
 use super::tls::TlsStream;
 
@@ -61,7 +61,7 @@ impl BucketNotice<'_> {
 #[derive(Debug)]
 pub(super) struct NotifyListener {
     pub(super) server: ServerAddress,
-    pub(super) eras: Eras,
+    pub(super) epochs: Epochs,
     pub(super) origin: NoticeOrigin,
     pub(super) watchers: Arc<Watchers>,
 }
@@ -85,7 +85,7 @@ impl NotifyListener {
         let listen = async {
             client.batch_execute(&format!("LISTEN {CHANNEL}")).await?;
             // What came while nobody listened is not told again, and what went by a crash is told by nobody.
-            self.eras.begin();
+            self.epochs.begin();
             self.watchers.wake_all();
             let mut pings = interval(PING);
             loop {

@@ -2,7 +2,7 @@
 
 mod clock;
 mod commit_queues;
-mod eras;
+mod epochs;
 mod failure;
 mod gets;
 mod group;
@@ -20,7 +20,7 @@ mod write;
 use std::sync::{Arc, OnceLock};
 
 use afl_store::Millis;
-use afl_store::backend::{Backend, Batch, Era, Head, Limits, Scan, StoreError, Take, TakeResult};
+use afl_store::backend::{Backend, Batch, Epoch, Head, Limits, Scan, StoreError, Take, TakeResult};
 use afl_store::record::{Key, Record, Tenant};
 use afl_store::watch::{Watch, Watchers};
 use async_trait::async_trait;
@@ -34,7 +34,7 @@ pub use self::stats::PostgresStats;
 
 use self::clock::ServerClock;
 use self::commit_queues::{CommitQueues, CommitRequest};
-use self::eras::Eras;
+use self::epochs::Epochs;
 use self::failure::PostgresFailure;
 use self::gets::Gets;
 use self::group::GroupWriter;
@@ -74,7 +74,7 @@ pub struct Postgres {
     watchers: Arc<Watchers>,
     counters: Arc<PostgresCounters>,
     origin: NoticeOrigin,
-    eras: Eras,
+    epochs: Epochs,
     runtime: Handle,
     /// Started with the first watch: who never waits needs no connection for it.
     listener: OnceLock<JoinHandle<()>>,
@@ -91,11 +91,11 @@ impl Postgres {
 
         let (requests, received) = mpsc::channel(commit_queues::QUEUE);
         let (watchers, counters) = (Arc::<Watchers>::default(), Arc::<PostgresCounters>::default());
-        let (origin, eras) = (NoticeOrigin::new(), Eras::default());
+        let (origin, epochs) = (NoticeOrigin::new(), Epochs::default());
         let writer = || {
             GroupWriter::connect(
                 server.clone(),
-                eras.clone(),
+                epochs.clone(),
                 origin.clone(),
                 watchers.clone(),
                 counters.clone(),
@@ -112,7 +112,7 @@ impl Postgres {
             watchers,
             counters,
             origin,
-            eras,
+            epochs,
             runtime: Handle::current(),
             listener: OnceLock::new(),
         })
@@ -125,7 +125,7 @@ impl Postgres {
     fn listen(&self) -> JoinHandle<()> {
         let listener = NotifyListener {
             server: self.connections.server.clone(),
-            eras: self.eras.clone(),
+            epochs: self.epochs.clone(),
             origin: self.origin.clone(),
             watchers: self.watchers.clone(),
         };
@@ -147,8 +147,8 @@ impl Backend for Postgres {
         LIMITS
     }
 
-    fn era(&self) -> Era {
-        self.eras.now()
+    fn epoch(&self) -> Epoch {
+        self.epochs.now()
     }
 
     async fn now(&self) -> Result<Millis, StoreError> {

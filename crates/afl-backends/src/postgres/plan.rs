@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use afl_store::backend::{Batch, Change, Era, Expect, StoreError};
+use afl_store::backend::{Batch, Change, Epoch, Expect, StoreError};
 use afl_store::record::{Content, Key, QueuePosition, Tenant};
 
 /// What is known about the table when a plan is made.
@@ -57,11 +57,15 @@ pub(super) enum SlotAfter<'a> {
 }
 
 impl<'a> GroupPlan<'a> {
-    /// For a connection that began this era.
-    pub(super) fn new(batches: impl Iterator<Item = &'a Batch>, era: Era, known: KnownVersions<'_>) -> Self {
+    /// For a connection that began this epoch.
+    pub(super) fn new(
+        batches: impl Iterator<Item = &'a Batch>,
+        epoch: Epoch,
+        known: KnownVersions<'_>,
+    ) -> Self {
         let mut plan = Self { slots: BTreeMap::new(), verdicts: Vec::new() };
         for batch in batches {
-            let verdict = plan.check(batch, era, known);
+            let verdict = plan.check(batch, epoch, known);
             if verdict.is_ok() {
                 plan.apply(batch);
             }
@@ -70,8 +74,8 @@ impl<'a> GroupPlan<'a> {
         plan
     }
 
-    fn check(&self, batch: &Batch, era: Era, known: KnownVersions<'_>) -> Result<(), Refused> {
-        if batch.is_outdated(era) {
+    fn check(&self, batch: &Batch, epoch: Epoch, known: KnownVersions<'_>) -> Result<(), Refused> {
+        if batch.is_outdated(epoch) {
             return Err(Refused::Outdated);
         }
         for write in &batch.writes {

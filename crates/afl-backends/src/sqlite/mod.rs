@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use afl_store::Millis;
-use afl_store::backend::{Backend, Batch, Era, Head, Limits, Scan, StoreError, Take, TakeResult};
+use afl_store::backend::{Backend, Batch, Epoch, Head, Limits, Scan, StoreError, Take, TakeResult};
 use afl_store::clock::Clock;
 use afl_store::record::{Key, Record, Tenant};
 use afl_store::watch::{Watch, Watchers};
@@ -116,8 +116,8 @@ impl Backend for Sqlite {
     }
 
     /// Only the end of the whole machine can take commits back, and with it this process ends.
-    fn era(&self) -> Era {
-        Era::default()
+    fn epoch(&self) -> Epoch {
+        Epoch::default()
     }
 
     async fn now(&self) -> Result<Millis, StoreError> {

@@ -77,7 +77,7 @@ async fn f9_what_relies_on_reads_before_a_crash_is_refused_after_it() {
     for (nth, batch) in [durable, relaxed].into_iter().enumerate() {
         let store = Postgres::connect(&server.url(), 2).await.unwrap();
         let write = |id: &str| batch([put(&format!("{nth}{id}"), Expect::Absent, content("{}"))]);
-        let since = Some(store.era());
+        let since = Some(store.epoch());
         store.commit(Batch { since, ..write("a") }).await.unwrap();
         server.crash().unwrap();
         server.resume().unwrap();
@@ -90,7 +90,7 @@ async fn f9_what_relies_on_reads_before_a_crash_is_refused_after_it() {
         };
         assert!(matches!(refused, StoreError::Restarted), "{refused:?}");
         assert!(read(&store, &format!("{nth}b")).await.is_none());
-        store.commit(Batch { since: Some(store.era()), ..write("c") }).await.unwrap();
+        store.commit(Batch { since: Some(store.epoch()), ..write("c") }).await.unwrap();
         store.commit(write("d")).await.unwrap();
     }
 }

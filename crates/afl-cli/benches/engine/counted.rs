@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use afl_store::Millis;
 use afl_store::backend::{
-    Backend, Batch, Change, Durability, Era, Head, Limits, Scan, StoreError, Take, TakeResult,
+    Backend, Batch, Change, Durability, Epoch, Head, Limits, Scan, StoreError, Take, TakeResult,
 };
 use afl_store::record::{Key, Record, Tenant};
 use afl_store::store::RunState;
@@ -105,8 +105,8 @@ impl Backend for Counted {
         self.inner.limits()
     }
 
-    fn era(&self) -> Era {
-        self.inner.era()
+    fn epoch(&self) -> Epoch {
+        self.inner.epoch()
     }
 
     async fn now(&self) -> Result<Millis, StoreError> {

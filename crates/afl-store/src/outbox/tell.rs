@@ -146,7 +146,7 @@ impl Outbox {
         let message = Message { workflow, opened, data: Some(data), ..message };
         let write = row_write(&self.0, channel, &message.id(version), &message);
         let blobs: Vec<_> = blob.into_iter().collect();
-        match self.0.write_with_blobs(run, vec![write], &blobs, work.era, Durability::Durable).await {
+        match self.0.write_with_blobs(run, vec![write], &blobs, work.epoch, Durability::Durable).await {
             // It is on its way already.
             Err(Error::Backend(StoreError::Conflict { .. })) => Ok(true),
             outcome => outcome.map(|()| true),

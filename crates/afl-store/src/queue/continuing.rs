@@ -137,7 +137,7 @@ impl Queue {
                 return Err(not_open(&task.item, SKIPPED));
             }
             let now = self.store.now().await?;
-            let basis = Basis { task: task.version, event: event.version, era: work.era };
+            let basis = Basis { task: task.version, event: event.version, epoch: work.epoch };
             // Whoever holds the task has lost it now.
             let task = Task { lease: None, ..task.item };
             let outcome = match told {

@@ -56,7 +56,7 @@ impl Queue {
     /// A part of the result, seen at once; the whole result comes over it.
     pub async fn update(&self, ticket: &Ticket, partial: &Map<String, Value>) -> Result<(), Refusal> {
         for _ in 0..CONFLICT_TRIES {
-            let TicketWork { task, event, era, .. } = match self.holding(ticket).await? {
+            let TicketWork { task, event, epoch, .. } = match self.holding(ticket).await? {
                 TicketCheck::Now(holding) => *holding,
                 TicketCheck::Settled { path } => return Err(Refusal::LeaseLost { path }),
             };
@@ -74,7 +74,7 @@ impl Queue {
                 change: Change::Keep,
             };
             let writes = vec![keep, self.store.update(&ticket.run, &event, now)];
-            match self.store.write_with_blobs(&ticket.run, writes, &blobs, era, Durability::Durable).await {
+            match self.store.write_with_blobs(&ticket.run, writes, &blobs, epoch, Durability::Durable).await {
                 Ok(()) => return Ok(()),
                 Err(error) if error.is_conflict() => {}
                 Err(error) => return Err(error.into()),

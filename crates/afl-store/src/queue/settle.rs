@@ -10,7 +10,7 @@ use afl_engine::value::{Map, Value};
 
 use super::outcome::{self, TaskOutcome};
 use super::{CONFLICT_TRIES, Queue, Refusal, Ticket};
-use crate::backend::{Durability, Era};
+use crate::backend::{Durability, Epoch};
 use crate::collection::Collection;
 use crate::notification::{NOTIFY, Notification, NotifyOn};
 use crate::store::{Error, Stored};
@@ -31,7 +31,7 @@ pub enum SettleResult {
 pub(super) struct Basis {
     pub(super) task: u64,
     pub(super) event: u64,
-    pub(super) era: Era,
+    pub(super) epoch: Epoch,
 }
 
 impl Queue {
@@ -82,7 +82,7 @@ impl Queue {
     /// The holder is alive; it keeps the task until the returned time.
     pub async fn extend(&self, ticket: &Ticket, by: Millis) -> Result<Millis, Refusal> {
         for _ in 0..CONFLICT_TRIES {
-            let TicketWork { task, era, .. } = match self.holding(ticket).await? {
+            let TicketWork { task, epoch, .. } = match self.holding(ticket).await? {
                 TicketCheck::Now(holding) => *holding,
                 TicketCheck::Settled { path } => return Err(Refusal::LeaseLost { path }),
             };
@@ -95,7 +95,7 @@ impl Queue {
             let extended = extended.moved(Move::Progress, &by, "", now);
             let write =
                 self.store.update(&ticket.run, &Stored { item: extended, version: task.version }, now);
-            match self.store.write_since(era, vec![write], Durability::Relaxed).await.map_err(Error::from) {
+            match self.store.write_since(epoch, vec![write], Durability::Relaxed).await.map_err(Error::from) {
                 Ok(()) => return Ok(expires),
                 Err(error) if error.is_conflict() => {}
                 Err(error) => return Err(error.into()),
@@ -110,12 +110,12 @@ impl Queue {
         decide: impl Fn(Task, Event, Millis) -> Result<TaskOutcome, Refusal>,
     ) -> Result<SettleResult, Refusal> {
         for _ in 0..CONFLICT_TRIES {
-            let TicketWork { task, event, asked, era } = match self.holding(ticket).await? {
+            let TicketWork { task, event, asked, epoch } = match self.holding(ticket).await? {
                 TicketCheck::Now(holding) => *holding,
                 TicketCheck::Settled { .. } => return Ok(SettleResult::Repeated),
             };
             let now = self.store.now().await?;
-            let basis = Basis { task: task.version, event: event.version, era };
+            let basis = Basis { task: task.version, event: event.version, epoch };
             let outcome = decide(task.item, event.item, now)?;
             match self.write_outcome(outcome, basis, asked, now).await {
                 Ok(settled) => return Ok(settled),
@@ -138,7 +138,7 @@ impl Queue {
         let task = Stored { item: outcome.task, version: basis.task };
         let mut writes = vec![self.store.update(&run, &task, now)];
         let Some(event) = outcome.event else {
-            self.store.write_since(basis.era, writes, Durability::Durable).await?;
+            self.store.write_since(basis.epoch, writes, Durability::Durable).await?;
             return Ok(SettleResult::Again { not_before });
         };
         let event = Stored { item: event, version: basis.event };
@@ -151,7 +151,7 @@ impl Queue {
         let messages = self.store.messages_of_end(&task, Some(&event.item), now).await?;
         writes.extend(messages.writes);
         let blobs: Vec<_> = outcome.blobs.into_iter().chain(messages.blobs).collect();
-        self.store.write_with_blobs(&run, writes, &blobs, basis.era, Durability::Durable).await?;
+        self.store.write_with_blobs(&run, writes, &blobs, basis.epoch, Durability::Durable).await?;
         Ok(SettleResult::Arrived(Box::new(Stored { item: event.item, version: basis.event + 1 })))
     }
 
@@ -186,7 +186,7 @@ impl Queue {
         match control {
             Control::Cancel => Err(Refusal::Canceled { run: ticket.run.clone(), path: path() }),
             Control::Go | Control::Hold => {
-                Ok(TicketCheck::Now(Box::new(TicketWork { task, event, asked, era: work.era })))
+                Ok(TicketCheck::Now(Box::new(TicketWork { task, event, asked, epoch: work.epoch })))
             }
         }
     }
@@ -203,7 +203,7 @@ pub(super) struct TicketWork {
     /// Which notifications the run asks for.
     pub(super) asked: NotifyOn,
     /// In which it was read.
-    pub(super) era: Era,
+    pub(super) epoch: Epoch,
 }
 
 pub(super) enum TicketCheck {

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use super::outcome;
 use super::settle::Basis;
 use super::{Queue, SettleResult};
-use crate::backend::{AlsoRead, BucketCursor, Decision, Durability, Era, Head, Ranks, Scan, ScanOrder, Take};
+use crate::backend::{
+    AlsoRead, BucketCursor, Decision, Durability, Epoch, Head, Ranks, Scan, ScanOrder, Take,
+};
 use crate::notification::NotifyOn;
 use crate::record::Record;
 use crate::store::{Error, Stored, bucket, decode, encode};
@@ -83,10 +85,10 @@ impl Queue {
             }
             let mut after = None;
             loop {
-                let era = self.store.era();
+                let epoch = self.store.epoch();
                 let page = self.store.backend().scan(&self.due(&head.bucket, now, after)).await?;
                 for record in &page {
-                    self.sweep_one(record, era, now, swept).await?;
+                    self.sweep_one(record, epoch, now, swept).await?;
                 }
                 if page.len() < PAGE {
                     break;
@@ -99,15 +101,15 @@ impl Queue {
         Ok(())
     }
 
-    /// Of a record that was read in this era.
+    /// Of a record that was read in this epoch.
     async fn sweep_one(
         &self,
         record: &Record,
-        era: Era,
+        epoch: Epoch,
         now: Millis,
         swept: &mut SweepReport,
     ) -> Result<(), Error> {
-        match self.end_silent(record, era, now).await {
+        match self.end_silent(record, epoch, now).await {
             Ok(Some(SettleResult::Arrived(event))) => {
                 swept.arrived.extend(crate::store::run_of(&record.key).map(|run| (run, event.item.step_id)));
             }
@@ -126,7 +128,7 @@ impl Queue {
     async fn end_silent(
         &self,
         record: &Record,
-        era: Era,
+        epoch: Epoch,
         now: Millis,
     ) -> Result<Option<SettleResult>, Error> {
         let task = decode::<Task>(record)?;
@@ -134,7 +136,7 @@ impl Queue {
         let Some(Stored::<Event> { item: event, version }) = event else {
             return Err(Error::unreadable(&record.key, crate::store::Defect::Missing));
         };
-        let basis = Basis { task: task.version, event: version, era };
+        let basis = Basis { task: task.version, event: version, epoch };
         let Some(outcome) = outcome::silent(task.item, event, now) else { return Ok(None) };
         self.write_outcome(outcome, basis, NotifyOn::OnErrors, now).await.map(Some)
     }

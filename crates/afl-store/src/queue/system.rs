@@ -69,7 +69,7 @@ impl Queue {
             self.store.put(&order.id, &event, Expect::Absent, now),
         ];
         writes.extend(reservation.map(|reservation| self.store.put_reservation(reservation)));
-        self.store.write_with_blobs(&order.id, writes, &blobs, self.store.era(), Durability::Durable).await
+        self.store.write_with_blobs(&order.id, writes, &blobs, self.store.epoch(), Durability::Durable).await
     }
 
     /// A system task that ended badly is to be done after all, by the server `on` if it is there in time.
@@ -128,7 +128,7 @@ impl Queue {
             writes.extend(messages.writes);
             match self
                 .store
-                .write_with_blobs(id, writes, &messages.blobs, work.era, Durability::Durable)
+                .write_with_blobs(id, writes, &messages.blobs, work.epoch, Durability::Durable)
                 .await
             {
                 Ok(()) => return Ok(changed.item),

@@ -10,21 +10,21 @@ use super::Store;
 use super::entity::{BLOBS, PIECES};
 use super::error::{Defect, Error};
 use super::piece::put_text;
-use crate::backend::{Durability, Era, StoreError, Write};
+use crate::backend::{Durability, Epoch, StoreError, Write};
 use crate::record::{Key, Record};
 
 /// What a commit may carry besides its records; more is written before it, in commits of its own.
 const ALONG_BYTES: usize = 8 << 20;
 
 impl Store {
-    /// Commits writes and the large values they refer to, all of it in the era in which it was decided. A value that is
+    /// Commits writes and the large values they refer to, all of it in the epoch in which it was decided. A value that is
     /// there already is not written again.
     pub(crate) async fn write_with_blobs(
         &self,
         run: &RunId,
         writes: Vec<Write>,
         blobs: &[Blob],
-        since: Era,
+        since: Epoch,
         durability: Durability,
     ) -> Result<(), Error> {
         if blobs.is_empty() {

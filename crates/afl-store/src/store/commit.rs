@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::entity::{Entity, task_record};
 use super::error::{Defect, Error};
 use super::{Store, seal};
-use crate::backend::{Change, Durability, Era, Expect, Scan, Write};
+use crate::backend::{Change, Durability, Epoch, Expect, Scan, Write};
 use crate::record::{Key, Record};
 
 /// What an idempotency key stands for: the run it started, and what it was started with.
@@ -36,19 +36,24 @@ pub struct Terms<'a> {
 impl Store {
     /// Commits an evaluation that relies on what was read since then. A conflict means that it was made on old data: read
     /// again and evaluate anew.
-    pub async fn commit(&self, changes: &Changes, since: Era, durability: Durability) -> Result<(), Error> {
+    pub async fn commit(&self, changes: &Changes, since: Epoch, durability: Durability) -> Result<(), Error> {
         self.commit_writes(changes, since, Terms::default(), durability).await
     }
 
     /// Commits the first evaluation of a run; a conflict means that its terms do not hold.
-    pub async fn commit_start(&self, changes: &Changes, since: Era, terms: Terms<'_>) -> Result<(), Error> {
+    pub async fn commit_start(&self, changes: &Changes, since: Epoch, terms: Terms<'_>) -> Result<(), Error> {
         self.commit_writes(changes, since, terms, Durability::Durable).await
     }
 
     /// Writes a run back over the version that was read in this epoch, for what an operator asks of it. An evaluation
     /// that began before loses. Without the epoch, a crash of the database could spend the same version again, and the
     /// counters of the lost version would replace those of the run.
-    pub async fn save_run(&self, run: &Stored<Run>, since: Era, durability: Durability) -> Result<(), Error> {
+    pub async fn save_run(
+        &self,
+        run: &Stored<Run>,
+        since: Epoch,
+        durability: Durability,
+    ) -> Result<(), Error> {
         let write = self.update(&run.item.id, run, run.item.updated);
         Ok(self.write_since(since, vec![write], durability).await?)
     }
@@ -90,7 +95,7 @@ impl Store {
     async fn commit_writes(
         &self,
         changes: &Changes,
-        since: Era,
+        since: Epoch,
         terms: Terms<'_>,
         durability: Durability,
     ) -> Result<(), Error> {

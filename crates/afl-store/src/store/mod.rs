@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use afl_engine::time::Millis;
 
-use crate::backend::{Backend, Batch, Durability, Era, Limits, StoreError, Write};
+use crate::backend::{Backend, Batch, Durability, Epoch, Limits, StoreError, Write};
 use crate::outbox::ChannelCache;
 use crate::record::Tenant;
 use crate::watch::Watch;
@@ -78,22 +78,22 @@ impl Store {
     }
 
     /// Whoever will rely on what it reads asks before it reads.
-    pub fn era(&self) -> Era {
-        self.backend.era()
+    pub fn epoch(&self) -> Epoch {
+        self.backend.epoch()
     }
 
     pub(crate) async fn write(&self, writes: Vec<Write>, durability: Durability) -> Result<(), StoreError> {
         self.backend.commit(Batch::new(writes, durability)).await
     }
 
-    /// Writes what relies on more than it expects: on all that was read in this era.
+    /// Writes what relies on more than it expects: on all that was read in this epoch.
     pub(crate) async fn write_since(
         &self,
-        era: Era,
+        epoch: Epoch,
         writes: Vec<Write>,
         durability: Durability,
     ) -> Result<(), StoreError> {
-        self.backend.commit(Batch { since: Some(era), ..Batch::new(writes, durability) }).await
+        self.backend.commit(Batch { since: Some(epoch), ..Batch::new(writes, durability) }).await
     }
 }
 

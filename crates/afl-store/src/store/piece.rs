@@ -36,13 +36,13 @@ impl Store {
         let manifest =
             serde_json::to_string(&Manifest { pieces: pieces.len() }).expect("a number has a JSON form");
         loop {
-            let era = self.era();
+            let epoch = self.epoch();
             for (at, piece) in pieces.iter().enumerate() {
                 self.write_once(Batch::new(vec![put_text(piece_key(at), piece)], Durability::Relaxed))
                     .await?;
             }
             let manifest = Batch::new(vec![put_text(key.clone(), &manifest)], durability);
-            match self.write_once(Batch { since: Some(era), ..manifest }).await {
+            match self.write_once(Batch { since: Some(epoch), ..manifest }).await {
                 // Pieces may be lost.
                 Err(StoreError::Restarted) => {}
                 outcome => return Ok(outcome?),

@@ -136,7 +136,7 @@ async fn f14_a_value_larger_than_a_record_or_a_batch_is_kept_in_pieces() {
         .map(|text| Blob { hash: BlobHash::of(&text), text })
         .into();
     for _ in 0..2 {
-        store.write_with_blobs(&run, Vec::new(), &blobs, store.era(), Durability::Durable).await.unwrap();
+        store.write_with_blobs(&run, Vec::new(), &blobs, store.epoch(), Durability::Durable).await.unwrap();
     }
     let wants = Wants { blobs: blobs.iter().map(|blob| blob.hash.clone()).collect(), ..Wants::default() };
     for (hash, text) in store.load(&run, &wants).await.unwrap().blobs {
