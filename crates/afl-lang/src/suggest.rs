@@ -9,7 +9,7 @@ pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         5..=8 => 2,
         _ => 3,
     };
-    let mut measure = Measure::new(word, allowed);
+    let mut measure = EditDistance::new(word, allowed);
     candidates
         .into_iter()
         .filter_map(|candidate| Some((measure.distance(candidate)?, candidate)))
@@ -18,7 +18,7 @@ pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 }
 
 /// Measures how far names are from one word. Case costs nothing.
-struct Measure {
+struct EditDistance {
     word: Vec<u8>,
     bytes: u64,
     allowed: usize,
@@ -27,7 +27,7 @@ struct Measure {
     candidate: Vec<u8>,
 }
 
-impl Measure {
+impl EditDistance {
     fn new(word: &str, allowed: usize) -> Self {
         let word = word.to_ascii_lowercase().into_bytes();
         let bytes = bytes_of(&word);

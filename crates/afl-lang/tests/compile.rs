@@ -4,12 +4,12 @@
 use std::fs;
 use std::path::Path;
 
-use afl_lang::program::{Decl, Emit, Layout, Locations, Program, Provenance};
+use afl_lang::program::{Decl, Emit, JsonLayout, Locations, Program, Provenance};
 use afl_lang::source::{Source, Sources};
 use afl_lang::{Validation, compile};
 
 const READABLE: Emit =
-    Emit { layout: Layout::Pretty, locations: Locations::Strip, provenance: Provenance::Omit };
+    Emit { layout: JsonLayout::Pretty, locations: Locations::Strip, provenance: Provenance::Omit };
 
 fn program(name: &str) -> Program {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/compile").join(name).with_extension("afl");

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use afl_lang::Validation;
-use afl_lang::program::{Emit, Layout, Locations, Provenance};
+use afl_lang::program::{Emit, JsonLayout, Locations, Provenance};
 use afl_lang::render::Color;
 use clap::Args;
 
@@ -87,7 +87,7 @@ pub(crate) fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
 impl Shape {
     fn emit(&self) -> Emit {
         Emit {
-            layout: if self.compact { Layout::Compact } else { Layout::Pretty },
+            layout: if self.compact { JsonLayout::Compact } else { JsonLayout::Pretty },
             locations: if self.no_locations { Locations::Strip } else { Locations::Keep },
             provenance: if self.include_provenance { Provenance::Include } else { Provenance::Omit },
         }

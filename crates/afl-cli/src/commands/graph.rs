@@ -64,7 +64,7 @@ pub(crate) fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-impl From<Format> for graph::Format {
+impl From<Format> for graph::GraphFormat {
     fn from(format: Format) -> Self {
         match format {
             Format::Mermaid => Self::Mermaid,

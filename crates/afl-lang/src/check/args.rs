@@ -2,7 +2,7 @@
 
 use super::Checker;
 use super::hint::listed;
-use super::params::{Given, Repeats};
+use super::params::{GivenNames, Repeats};
 use super::table::{DefId, ImplicitDef, NamespaceId, Sort, TOP_LEVEL, Table};
 use super::ty::Type;
 use crate::code::Code;
@@ -18,7 +18,7 @@ use crate::syntax::ast::{Arg, Args, QName, Wholeness};
 pub(super) const UNSET: &str = "output";
 
 /// Where an argument goes.
-pub(super) struct Slot<'a> {
+pub(super) struct ArgSlot<'a> {
     pub(super) callee: &'a str,
     pub(super) ty: Type,
     pub(super) place: Place,
@@ -26,7 +26,7 @@ pub(super) struct Slot<'a> {
     pub(super) element: Option<Type>,
 }
 
-impl Slot<'_> {
+impl ArgSlot<'_> {
     fn takes(&self, value: &Type, table: &Table<'_>) -> bool {
         value.fits(&self.ty, table) || self.element.as_ref().is_some_and(|element| value.fits(element, table))
     }
@@ -59,7 +59,7 @@ impl<'a> Checker<'a> {
     pub(super) fn checked_args(
         &mut self,
         args: &'a Args<'a>,
-        slot_of: impl Fn(&mut Self, &'a Arg<'a>) -> Option<Slot<'a>>,
+        slot_of: impl Fn(&mut Self, &'a Arg<'a>) -> Option<ArgSlot<'a>>,
     ) -> Vec<NamedArg> {
         let mut compiled = Vec::with_capacity(args.list.len());
         let mut repeats = Repeats::default();
@@ -91,10 +91,10 @@ impl<'a> Checker<'a> {
     }
 
     /// The parameter that an argument goes to; an unknown one is reported.
-    fn param_slot(&mut self, def: DefId, arg: &Arg<'a>) -> Option<Slot<'a>> {
+    fn param_slot(&mut self, def: DefId, arg: &Arg<'a>) -> Option<ArgSlot<'a>> {
         let callee = &self.table[def];
         if let Some(param) = callee.param(arg.name.text) {
-            return Some(Slot {
+            return Some(ArgSlot {
                 callee: callee.name,
                 ty: param.ty.clone(),
                 place: param.place,
@@ -120,7 +120,7 @@ impl<'a> Checker<'a> {
 
     /// Adds what an implicit supplies. `Broken` where two could, which is reported.
     fn add_implicit_args(&mut self, def: DefId, span: Span, args: &mut Vec<NamedArg>) -> Wholeness {
-        let given = Given::by(args);
+        let given = GivenNames::by(args);
         let missing = |arg: &&NamedArg| !given.has(&arg.name);
         match self.implicits(def)[..] {
             [] => {}
@@ -223,7 +223,7 @@ impl<'a> Checker<'a> {
         // An argument that the callee does not know, and that has been reported, is most likely one of
         // those that are missing.
         let unknown = given.iter().filter(|arg| callee.param(&arg.name).is_none()).count();
-        let given = Given::by(given);
+        let given = GivenNames::by(given);
         let missing: Vec<_> = callee
             .params
             .required()

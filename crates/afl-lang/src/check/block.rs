@@ -12,12 +12,13 @@ use super::ty::Type;
 use crate::code::Code;
 use crate::program::{AssertStmt, LogStmt, Statement, Statements, StepStmt};
 use crate::source::Place;
-use crate::syntax::ast::{self, Block, Step};
+use crate::syntax::ast::{self, BlockSyntax, StepSyntax};
 
 impl<'a> Checker<'a> {
-    pub(super) fn statements(&mut self, block: &'a Block<'a>, id: &str) -> Statements {
+    pub(super) fn statements(&mut self, block: &'a BlockSyntax<'a>, id: &str) -> Statements {
         self.enter_steps(block);
-        let is_yield = |statement: &&ast::Statement<'a>| matches!(statement, ast::Statement::Yield(_));
+        let is_yield =
+            |statement: &&ast::StatementSyntax<'a>| matches!(statement, ast::StatementSyntax::Yield(_));
         let yields = block.statements.iter().filter(is_yield).count();
         let mut statements = Statements {
             steps: Vec::with_capacity(block.statements.len() - yields),
@@ -27,7 +28,7 @@ impl<'a> Checker<'a> {
         for (at, statement) in block.statements.iter().enumerate() {
             self.frame().block.begin_statement();
             match statement {
-                ast::Statement::Step(step) => {
+                ast::StatementSyntax::Step(step) => {
                     // A repeated step has been reported, and is not part of the block.
                     let Some(position) = self.position_of(step) else { continue };
                     statements.steps.push(Statement::Step(self.step(
@@ -37,18 +38,18 @@ impl<'a> Checker<'a> {
                     )));
                     reads.push(self.frame().block.reads.clone());
                 }
-                ast::Statement::Log(log) => {
+                ast::StatementSyntax::Log(log) => {
                     let location = self.location(log.span);
                     let args = self.free_args(&log.args);
                     let depends_on = self.frame().block.read_names();
                     let id = format!("{id}/log.{at}");
                     statements.steps.push(Statement::Log(LogStmt { id, args, depends_on, location }));
                 }
-                ast::Statement::Assert(assert) => {
+                ast::StatementSyntax::Assert(assert) => {
                     let id = format!("{id}/assert.{at}");
                     statements.steps.push(Statement::Assert(self.assert(assert, id)));
                 }
-                ast::Statement::Yield(yielded) => self.yield_to(yielded, id, &mut statements.yields),
+                ast::StatementSyntax::Yield(yielded) => self.yield_to(yielded, id, &mut statements.yields),
             }
         }
         self.check_cycles(&reads);
@@ -56,10 +57,10 @@ impl<'a> Checker<'a> {
     }
 
     /// Enters the steps of a block before any is checked: references may go forward.
-    fn enter_steps(&mut self, block: &'a Block<'a>) {
+    fn enter_steps(&mut self, block: &'a BlockSyntax<'a>) {
         let mut repeats: FxHashMap<&'a str, Vec<Place>> = FxHashMap::default();
         for statement in &block.statements {
-            let ast::Statement::Step(step) = statement else { continue };
+            let ast::StatementSyntax::Step(step) = statement else { continue };
             let instance = Rc::new(self.instance_of(&step.call));
             let place = self.place(step.name.span);
             let frame = self.frame();
@@ -90,7 +91,7 @@ impl<'a> Checker<'a> {
     }
 
     /// The bare name would mean the variable, and the step could never be read.
-    fn clash_with_variable(&mut self, step: &Step<'a>) {
+    fn clash_with_variable(&mut self, step: &StepSyntax<'a>) {
         let message =
             format!("the step `{0}` and the variable `{0}` of a `foreach` have one name", step.name.text);
         self.report(Code::DuplicateStep, step.name.span, message, |d| d.help("give the step another name"));
@@ -99,13 +100,13 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn position_of(&mut self, step: &Step<'a>) -> Option<u32> {
+    fn position_of(&mut self, step: &StepSyntax<'a>) -> Option<u32> {
         let place = self.place(step.name.span);
         let (position, info) = self.frame().block.step(step.name.text)?;
         (info.place == place).then_some(position)
     }
 
-    fn step(&mut self, step: &'a Step<'a>, position: u32, id: String) -> StepStmt {
+    fn step(&mut self, step: &'a StepSyntax<'a>, position: u32, id: String) -> StepStmt {
         let location = self.location(step.span);
         let instance = Rc::clone(&self.frame().block.steps[position as usize].instance);
         let call = self.call(&step.call, &instance, format!("{id}/call"));
@@ -125,7 +126,7 @@ impl<'a> Checker<'a> {
     }
 
     /// A schema is data: nothing runs when it is made.
-    fn check_schema_step(&mut self, step: &'a Step<'a>, instance: &Instance<'a>) {
+    fn check_schema_step(&mut self, step: &'a StepSyntax<'a>, instance: &Instance<'a>) {
         let Some(def) = instance.def.map(|id| &self.table[id]) else { return };
         if def.sort != Sort::Schema {
             return;
@@ -143,7 +144,7 @@ impl<'a> Checker<'a> {
         });
     }
 
-    fn note_calls(&mut self, step: &'a Step<'a>, instance: &Instance<'a>) {
+    fn note_calls(&mut self, step: &'a StepSyntax<'a>, instance: &Instance<'a>) {
         let place = self.place(step.call.target.span);
         // A block of the step's own stands in for those of the facet.
         let entered = instance.def.filter(|_| step.body.clauses.is_empty());

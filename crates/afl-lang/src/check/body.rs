@@ -3,15 +3,15 @@
 use std::rc::Rc;
 
 use super::Checker;
-use super::scope::{BlockFrame, BlockKind, EarlierStep, Frame, Instance, Mode, Variable, Yielded};
-use super::ty::{Kind, Type};
+use super::scope::{BlockFrame, BlockKind, EarlierStep, FrameMode, Instance, OwnerFrame, Variable, Yielded};
+use super::ty::{OperandKind, Type};
 use crate::code::Code;
 use crate::program::{
     AndThenBlock, BlockContent, CatchClause, CatchContent, ForeachClause, WhenBlock, WhenCase,
 };
 use crate::source::Span;
 use crate::syntax::ast::{
-    Body, Case, Catch, CatchKind, Clause, ClauseKind, Condition, Expr, Foreach, Ident, When,
+    BodySyntax, CaseSyntax, Catch, CatchKind, Clause, ClauseKind, Condition, ExprSyntax, Foreach, Ident, When,
 };
 
 /// A checked body, and what it yields to its owner.
@@ -26,11 +26,16 @@ pub(super) struct CheckedBody<'a> {
 
 impl<'a> Checker<'a> {
     /// The clauses and the `catch` of `owner`, whose id is `id`.
-    pub(super) fn body(&mut self, owner: &Rc<Instance<'a>>, body: &'a Body<'a>, id: &str) -> CheckedBody<'a> {
+    pub(super) fn body(
+        &mut self,
+        owner: &Rc<Instance<'a>>,
+        body: &'a BodySyntax<'a>,
+        id: &str,
+    ) -> CheckedBody<'a> {
         if body.clauses.is_empty() && body.catch.is_none() {
             return CheckedBody::default();
         }
-        self.push_frame(owner, Mode::Normal);
+        self.push_frame(owner, FrameMode::Normal);
         self.frame().clauses = &body.clauses;
         let mut blocks = Vec::with_capacity(body.clauses.len());
         for (position, clause) in body.clauses.iter().enumerate() {
@@ -39,10 +44,10 @@ impl<'a> Checker<'a> {
                 self.remember_steps(position as u32);
             }
         }
-        let Frame { mut yielded, mut yields_in_doubt, .. } = self.pop_frame();
+        let OwnerFrame { mut yielded, mut yields_in_doubt, .. } = self.pop_frame();
         self.check_overrides(&yielded);
         let catch = body.catch.as_ref().map(|catch| {
-            self.push_frame(owner, Mode::Caught);
+            self.push_frame(owner, FrameMode::Caught);
             self.frame().clauses = &body.clauses;
             let clause = self.catch(catch, format!("{id}/catch"));
             let caught = self.pop_frame();
@@ -101,12 +106,12 @@ impl<'a> Checker<'a> {
         BlockContent::Foreach(ForeachClause { variable: name.to_owned(), iterable, location }, statements)
     }
 
-    fn element_type(&mut self, iterable: &Expr<'a>, ty: &Type) -> Type {
+    fn element_type(&mut self, iterable: &ExprSyntax<'a>, ty: &Type) -> Type {
         match (ty.solid(), ty.kind()) {
             (Type::List(of), _) => (**of).clone(),
             (Type::Json | Type::Either(_), _) => Type::Json,
-            (_, Kind::Record) => Type::String,
-            (_, Kind::Any | Kind::Null) => Type::Broken,
+            (_, OperandKind::Record) => Type::String,
+            (_, OperandKind::Any | OperandKind::Null) => Type::Broken,
             _ => {
                 let message =
                     format!("`foreach` needs a list or a map, but this is {}", ty.show(&self.table));
@@ -154,7 +159,7 @@ impl<'a> Checker<'a> {
         WhenBlock { cases, location: self.location(when.span) }
     }
 
-    fn case(&mut self, case: &'a Case<'a>, id: String) -> WhenCase {
+    fn case(&mut self, case: &'a CaseSyntax<'a>, id: String) -> WhenCase {
         let location = self.location(case.span);
         let condition = match &case.condition {
             Condition::If(condition) => Some(self.condition(condition)),

@@ -8,11 +8,11 @@ use super::scope::Instance;
 use super::table::{DefId, Sort};
 use crate::code::Code;
 use crate::program::{CallExpr, MixinCall, Qualified};
-use crate::syntax::ast::{Arg, Call, Mixin, QName};
+use crate::syntax::ast::{Arg, CallSyntax, MixinSyntax, QName};
 
 impl<'a> Checker<'a> {
     /// Resolves the target and the mixins of a call; its arguments come later, when all steps are known.
-    pub(super) fn instance_of(&mut self, call: &'a Call<'a>) -> Instance<'a> {
+    pub(super) fn instance_of(&mut self, call: &'a CallSyntax<'a>) -> Instance<'a> {
         let def = if call.target.is_missing() { None } else { self.resolve(&call.target) };
         let def = def.filter(|def| self.is_callable(*def, call));
         let call_mixins = self.mixin_targets(&call.mixins);
@@ -22,7 +22,7 @@ impl<'a> Checker<'a> {
         Instance { def, mixins, call_mixins, unset }
     }
 
-    fn is_callable(&mut self, def: DefId, call: &Call<'a>) -> bool {
+    fn is_callable(&mut self, def: DefId, call: &CallSyntax<'a>) -> bool {
         match self.table[def].sort {
             Sort::Policy => {
                 let message = format!("`{}` is a policy; it is not a step of its own", call.target.text);
@@ -41,7 +41,12 @@ impl<'a> Checker<'a> {
     }
 
     /// The compiled call of an instance.
-    pub(super) fn call(&mut self, call: &'a Call<'a>, instance: &Rc<Instance<'a>>, id: String) -> CallExpr {
+    pub(super) fn call(
+        &mut self,
+        call: &'a CallSyntax<'a>,
+        instance: &Rc<Instance<'a>>,
+        id: String,
+    ) -> CallExpr {
         let location = self.location(call.span);
         let args = self.args(instance.def, &call.target, &call.args);
         if let (Some(name), Some(def)) = (instance.unset, instance.def)
@@ -73,10 +78,10 @@ impl<'a> Checker<'a> {
 
     pub(super) fn mixin_calls(
         &mut self,
-        mixins: &'a [Mixin<'a>],
+        mixins: &'a [MixinSyntax<'a>],
         targets: &[Option<DefId>],
     ) -> Vec<MixinCall> {
-        let compile = |(mixin, target): (&'a Mixin<'a>, &Option<DefId>)| {
+        let compile = |(mixin, target): (&'a MixinSyntax<'a>, &Option<DefId>)| {
             let location = self.location(mixin.span);
             let args = self.args(*target, &mixin.target, &mixin.args);
             if let Some(def) = *target {

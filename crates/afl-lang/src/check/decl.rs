@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::Checker;
 use super::params::ParamList;
-use super::scope::{Instance, Mode};
+use super::scope::{FrameMode, Instance};
 use super::table::{Def, DefId};
 use crate::program::{
     CallExpr, Decl, FacetDecl, ImplicitDecl, NamedArg, Namespace, Parameter, Program, Qualified, SchemaDecl,
 };
 use crate::source::FileId;
-use crate::syntax::ast::{self, DeclKind, Item, SyntaxTree};
+use crate::syntax::ast::{self, DeclKind, ItemSyntax, SyntaxTree};
 
 impl<'a> Checker<'a> {
     pub(super) fn check_bodies(&mut self, trees: &'a [SyntaxTree<'a>]) -> Program {
@@ -28,19 +28,19 @@ impl<'a> Checker<'a> {
 
     /// The declarations among `items`. Scopes are numbered as the signature pass met them: a list of
     /// items first, then the namespaces in it.
-    fn items(&mut self, items: &'a [Item<'a>], next_scope: &mut usize) -> Vec<Decl> {
+    fn items(&mut self, items: &'a [ItemSyntax<'a>], next_scope: &mut usize) -> Vec<Decl> {
         let scope = *next_scope;
         *next_scope += 1;
         let mut declarations = Vec::with_capacity(items.len());
         for item in items {
             match item {
-                Item::Use(_) => {}
-                Item::Decl(decl) => {
+                ItemSyntax::Use(_) => {}
+                ItemSyntax::Decl(decl) => {
                     self.enter_scope(scope);
                     declarations.extend(self.decl(decl));
                     self.leave_scope();
                 }
-                Item::Namespace(namespace) => {
+                ItemSyntax::Namespace(namespace) => {
                     let inner = self.items(&namespace.items, next_scope);
                     declarations.push(Decl::Namespace(self.namespace(namespace, inner)));
                 }
@@ -52,10 +52,10 @@ impl<'a> Checker<'a> {
         declarations
     }
 
-    fn namespace(&mut self, namespace: &'a ast::Namespace<'a>, declarations: Vec<Decl>) -> Namespace {
-        let used = |item: &Item<'a>| match item {
-            Item::Use(import) => Some(Qualified::from(import.namespace.text.as_ref())),
-            Item::Namespace(_) | Item::Decl(_) => None,
+    fn namespace(&mut self, namespace: &'a ast::NamespaceSyntax<'a>, declarations: Vec<Decl>) -> Namespace {
+        let used = |item: &ItemSyntax<'a>| match item {
+            ItemSyntax::Use(import) => Some(Qualified::from(import.namespace.text.as_ref())),
+            ItemSyntax::Namespace(_) | ItemSyntax::Decl(_) => None,
         };
         Namespace {
             name: namespace.name.text.as_ref().into(),
@@ -67,7 +67,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn decl(&mut self, decl: &'a ast::Decl<'a>) -> Option<Decl> {
+    fn decl(&mut self, decl: &'a ast::DeclSyntax<'a>) -> Option<Decl> {
         match &decl.kind {
             DeclKind::Facet(facet) => {
                 let id = self.own(facet.name.text, facet.name.span)?;
@@ -80,7 +80,7 @@ impl<'a> Checker<'a> {
                     id: Arc::clone(&self.table[id].id),
                     name: schema.name.text.to_owned(),
                     doc: self.doc_text(decl.doc),
-                    fields: self.parameters(id, List::Params),
+                    fields: self.parameters(id, DeclList::Params),
                     location,
                     source: Some(self.file),
                 }))
@@ -89,13 +89,18 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn facet(&mut self, decl: &'a ast::Decl<'a>, facet: &'a ast::Facet<'a>, def: DefId) -> FacetDecl {
+    fn facet(
+        &mut self,
+        decl: &'a ast::DeclSyntax<'a>,
+        facet: &'a ast::FacetSyntax<'a>,
+        def: DefId,
+    ) -> FacetDecl {
         let location = self.location(decl.span);
         let id = Arc::clone(&self.table[def].id);
         self.calls.enter_facet(def);
         self.check_doc(decl.doc, def);
-        let params = self.parameters(def, List::Params);
-        let returns = self.parameters(def, List::Returns);
+        let params = self.parameters(def, DeclList::Params);
+        let returns = self.parameters(def, DeclList::Returns);
         let owner = Rc::new(Instance {
             def: Some(def),
             mixins: self.table[def].mixins.clone(),
@@ -109,7 +114,7 @@ impl<'a> Checker<'a> {
                 self.calls.note(*target, place);
             }
         }
-        self.push_frame(&owner, Mode::Normal);
+        self.push_frame(&owner, FrameMode::Normal);
         let mixins = self.mixin_calls(&facet.mixins, &targets);
         self.pop_frame();
         self.check_policies(Some(def), &facet.mixins, &targets);
@@ -134,7 +139,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn parameters(&mut self, def: DefId, list: List) -> Vec<Parameter> {
+    fn parameters(&mut self, def: DefId, list: DeclList) -> Vec<Parameter> {
         let count = list.of(&self.table[def]).len();
         let mut parameters = Vec::with_capacity(count);
         for at in 0..count {
@@ -147,7 +152,7 @@ impl<'a> Checker<'a> {
         parameters
     }
 
-    fn implicit(&mut self, decl: &'a ast::Decl<'a>, implicit: &'a ast::Implicit<'a>) -> ImplicitDecl {
+    fn implicit(&mut self, decl: &'a ast::DeclSyntax<'a>, implicit: &'a ast::Implicit<'a>) -> ImplicitDecl {
         let index = self.next_implicit;
         self.next_implicit += 1;
         let id = Arc::clone(&self.table.implicits[index].id);
@@ -171,12 +176,12 @@ impl<'a> Checker<'a> {
 
 /// Which of a declaration's lists.
 #[derive(Clone, Copy)]
-pub(super) enum List {
+pub(super) enum DeclList {
     Params,
     Returns,
 }
 
-impl List {
+impl DeclList {
     pub(super) fn of<'t, 'a>(self, def: &'t Def<'a>) -> &'t ParamList<'a> {
         match self {
             Self::Params => &def.params,

@@ -1,7 +1,7 @@
 //! Doc comments: their text, and whether they speak of what is there.
 
 use super::Checker;
-use super::decl::List;
+use super::decl::DeclList;
 use super::table::DefId;
 use crate::code::Code;
 use crate::source::Span;
@@ -23,7 +23,7 @@ impl Checker<'_> {
     pub(super) fn check_doc(&mut self, doc: Option<Span>, facet: DefId) {
         let Some(doc) = doc else { return };
         let text = &self.source_text()[doc.range()];
-        for list in [List::Params, List::Returns] {
+        for list in [DeclList::Params, DeclList::Returns] {
             let tag = list.tag();
             for (at, _) in text.match_indices(tag) {
                 self.check_doc_name(doc.start as usize + at + tag.len(), facet, list);
@@ -31,7 +31,7 @@ impl Checker<'_> {
         }
     }
 
-    fn check_doc_name(&mut self, start: usize, facet: DefId, list: List) {
+    fn check_doc_name(&mut self, start: usize, facet: DefId, list: DeclList) {
         let rest = &self.source_text()[start..];
         let blanks = rest.len() - rest.trim_start_matches(' ').len();
         let word = &rest[blanks..];
@@ -50,7 +50,7 @@ impl Checker<'_> {
     }
 }
 
-impl List {
+impl DeclList {
     fn tag(self) -> &'static str {
         match self {
             Self::Params => "@param ",

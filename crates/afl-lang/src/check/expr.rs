@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 
 use super::Checker;
-use super::ty::{Kind, Type};
+use super::ty::{OperandKind, Type};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::operator::{UnaryOp, UnaryOperand};
@@ -13,8 +13,8 @@ use crate::syntax::ast::{self, Ident, MapEntry, MapKey};
 use crate::syntax::literal;
 
 impl<'a> Checker<'a> {
-    pub(super) fn expr(&mut self, expr: &'a ast::Expr<'a>) -> (Expr, Type) {
-        if let ast::ExprKind::Paren(inner) = &expr.kind {
+    pub(super) fn expr(&mut self, expr: &'a ast::ExprSyntax<'a>) -> (Expr, Type) {
+        if let ast::ExprSyntaxKind::Paren(inner) = &expr.kind {
             return self.expr(inner);
         }
         let location = self.location(expr.span);
@@ -25,7 +25,7 @@ impl<'a> Checker<'a> {
     /// An expression that must fit `slot`, which `what` describes.
     pub(super) fn expr_fitting(
         &mut self,
-        expr: &'a ast::Expr<'a>,
+        expr: &'a ast::ExprSyntax<'a>,
         slot: &Type,
         what: impl FnOnce() -> String,
     ) -> Expr {
@@ -58,29 +58,29 @@ impl<'a> Checker<'a> {
         self.report(Code::WrongType, span, message, |d| detail(d).help_if(help));
     }
 
-    fn expr_kind(&mut self, expr: &'a ast::Expr<'a>) -> (ExprKind, Type) {
+    fn expr_kind(&mut self, expr: &'a ast::ExprSyntax<'a>) -> (ExprKind, Type) {
         match &expr.kind {
-            ast::ExprKind::String(text) => {
+            ast::ExprSyntaxKind::String(text) => {
                 (ExprKind::String(literal::value(text).into_owned()), Type::String)
             }
-            ast::ExprKind::Int(magnitude) => self.integer(*magnitude, expr.span),
-            ast::ExprKind::Double(value) => (ExprKind::Double(*value), Type::Double),
-            ast::ExprKind::Boolean(value) => (ExprKind::Boolean(*value), Type::Boolean),
-            ast::ExprKind::Null => (ExprKind::Null, Type::Null),
-            ast::ExprKind::Array(elements) => self.array(elements),
-            ast::ExprKind::Map(entries) => self.map(entries),
-            ast::ExprKind::Input(path) => self.input(path, expr.span),
-            ast::ExprKind::Name(path) => self.name(path, expr.span),
-            ast::ExprKind::Concat(operands) => (
+            ast::ExprSyntaxKind::Int(magnitude) => self.integer(*magnitude, expr.span),
+            ast::ExprSyntaxKind::Double(value) => (ExprKind::Double(*value), Type::Double),
+            ast::ExprSyntaxKind::Boolean(value) => (ExprKind::Boolean(*value), Type::Boolean),
+            ast::ExprSyntaxKind::Null => (ExprKind::Null, Type::Null),
+            ast::ExprSyntaxKind::Array(elements) => self.array(elements),
+            ast::ExprSyntaxKind::Map(entries) => self.map(entries),
+            ast::ExprSyntaxKind::Input(path) => self.input(path, expr.span),
+            ast::ExprSyntaxKind::Name(path) => self.name(path, expr.span),
+            ast::ExprSyntaxKind::Concat(operands) => (
                 ExprKind::Concat(operands.iter().map(|operand| self.expr(operand).0).collect()),
                 Type::String,
             ),
-            ast::ExprKind::Binary(op, operands) => self.binary(*op, operands, expr.span),
-            ast::ExprKind::Unary(op, operand) => self.unary(*op, operand, expr.span),
-            ast::ExprKind::Index(parts) => self.index(parts),
-            ast::ExprKind::Field(base, field) => self.field_of(base, field),
-            ast::ExprKind::Paren(inner) => self.expr_kind(inner),
-            ast::ExprKind::Broken => (ExprKind::Null, Type::Broken),
+            ast::ExprSyntaxKind::Binary(op, operands) => self.binary(*op, operands, expr.span),
+            ast::ExprSyntaxKind::Unary(op, operand) => self.unary(*op, operand, expr.span),
+            ast::ExprSyntaxKind::Index(parts) => self.index(parts),
+            ast::ExprSyntaxKind::Field(base, field) => self.field_of(base, field),
+            ast::ExprSyntaxKind::Paren(inner) => self.expr_kind(inner),
+            ast::ExprSyntaxKind::Broken => (ExprKind::Null, Type::Broken),
         }
     }
 
@@ -93,7 +93,7 @@ impl<'a> Checker<'a> {
         (ExprKind::Int(i64::MAX), Type::Broken)
     }
 
-    fn array(&mut self, elements: &'a [ast::Expr<'a>]) -> (ExprKind, Type) {
+    fn array(&mut self, elements: &'a [ast::ExprSyntax<'a>]) -> (ExprKind, Type) {
         let mut joined = Type::Broken;
         let mut compiled = Vec::with_capacity(elements.len());
         for element in elements {
@@ -125,18 +125,18 @@ impl<'a> Checker<'a> {
         (ExprKind::Map(compiled), Type::Record(types.into()))
     }
 
-    fn unary(&mut self, op: UnaryOp, operand: &'a ast::Expr<'a>, span: Span) -> (ExprKind, Type) {
-        if let (UnaryOp::Negate, ast::ExprKind::Int(magnitude)) = (op, &operand.kind)
+    fn unary(&mut self, op: UnaryOp, operand: &'a ast::ExprSyntax<'a>, span: Span) -> (ExprKind, Type) {
+        if let (UnaryOp::Negate, ast::ExprSyntaxKind::Int(magnitude)) = (op, &operand.kind)
             && let Some(value) = 0_i64.checked_sub_unsigned(*magnitude)
         {
             return (ExprKind::Int(value), Type::Int);
         }
         let (compiled, ty) = self.expr(operand);
         let wanted = match op.operand() {
-            UnaryOperand::Boolean => Kind::Boolean,
-            UnaryOperand::Number => Kind::Number,
+            UnaryOperand::Boolean => OperandKind::Boolean,
+            UnaryOperand::Number => OperandKind::Number,
         };
-        if ty.kind() != wanted && ty.kind() != Kind::Any {
+        if ty.kind() != wanted && ty.kind() != OperandKind::Any {
             let message =
                 format!("`{}` needs {}, but this is {}", op.text(), op.operand(), ty.show(&self.table));
             self.report(Code::BadOperand, span, message, |d| d);
@@ -150,7 +150,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn index(&mut self, parts: &'a [ast::Expr<'a>; 2]) -> (ExprKind, Type) {
+    fn index(&mut self, parts: &'a [ast::ExprSyntax<'a>; 2]) -> (ExprKind, Type) {
         let [base, index] = parts;
         let (base_compiled, base_ty) = self.expr(base);
         let (index_compiled, index_ty) = self.expr(index);
@@ -179,7 +179,7 @@ impl<'a> Checker<'a> {
     }
 
     /// `.field` behind an index or parentheses; compiled to an index with a string.
-    fn field_of(&mut self, base: &'a ast::Expr<'a>, field: &'a Ident<'a>) -> (ExprKind, Type) {
+    fn field_of(&mut self, base: &'a ast::ExprSyntax<'a>, field: &'a Ident<'a>) -> (ExprKind, Type) {
         let (compiled, ty) = self.expr(base);
         let text = &self.source_text()[base.span.range()];
         let ty = self.walk(ty, std::slice::from_ref(field), text.to_owned());
@@ -189,14 +189,18 @@ impl<'a> Checker<'a> {
     }
 
     /// A condition of a `case` or an assertion.
-    pub(super) fn condition(&mut self, expr: &'a ast::Expr<'a>) -> Expr {
+    pub(super) fn condition(&mut self, expr: &'a ast::ExprSyntax<'a>) -> Expr {
         let (compiled, ty) = self.expr(expr);
-        if !matches!(ty.kind(), Kind::Boolean | Kind::Any) {
+        if !matches!(ty.kind(), OperandKind::Boolean | OperandKind::Any) {
             let message = format!("a condition must be Boolean, but this is {}", ty.show(&self.table));
             let example = match ty.kind() {
-                Kind::Text => "x != \"\"",
-                Kind::List => "x != []",
-                Kind::Number | Kind::Boolean | Kind::Record | Kind::Null | Kind::Any => "x > 0",
+                OperandKind::Text => "x != \"\"",
+                OperandKind::List => "x != []",
+                OperandKind::Number
+                | OperandKind::Boolean
+                | OperandKind::Record
+                | OperandKind::Null
+                | OperandKind::Any => "x > 0",
             };
             let help = format!("compare it with something, as in `{example}`");
             self.report(Code::NotBoolean, expr.span, message, |d| d.help(help));

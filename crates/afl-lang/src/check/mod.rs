@@ -37,8 +37,8 @@ use crate::source::{FileId, LineIndex, Place, Sources, Span};
 use crate::syntax::ast::SyntaxTree;
 use crate::syntax::parse;
 use cycle::CallGraph;
-use resolve::Scope;
-use scope::Frame;
+use resolve::NameScope;
+use scope::OwnerFrame;
 use table::{DefId, NamespaceId, Table};
 
 /// The text of the policies, a file behind the last one of the program.
@@ -78,11 +78,11 @@ struct Checker<'a> {
     /// The line of the last location, where the next one most likely is.
     near_line: usize,
     /// The scope of every list of items, in the order of the texts.
-    scopes: Vec<Scope>,
+    scopes: Vec<NameScope>,
     scope_index: usize,
-    scope: Scope,
+    scope: NameScope,
     /// The owners around the current statement, the innermost last; empty where only constants can stand.
-    frames: Vec<Frame<'a>>,
+    frames: Vec<OwnerFrame<'a>>,
 }
 
 impl<'a> Checker<'a> {
@@ -105,7 +105,7 @@ impl<'a> Checker<'a> {
             near_line: 0,
             scopes: Vec::new(),
             scope_index: 0,
-            scope: Scope::default(),
+            scope: NameScope::default(),
             frames: Vec::new(),
         }
     }

@@ -1,7 +1,7 @@
 //! Binary operators and what they take.
 
 use super::Checker;
-use super::ty::{Kind, Type};
+use super::ty::{OperandKind, Type};
 use crate::code::Code;
 use crate::operator::{BinaryOp, BinaryOperands, ResultType};
 use crate::program::ExprKind;
@@ -12,7 +12,7 @@ impl<'a> Checker<'a> {
     pub(super) fn binary(
         &mut self,
         op: BinaryOp,
-        operands: &'a [ast::Expr<'a>; 2],
+        operands: &'a [ast::ExprSyntax<'a>; 2],
         span: Span,
     ) -> (ExprKind, Type) {
         let (left, left_ty) = self.expr(&operands[0]);
@@ -32,12 +32,14 @@ impl<'a> Checker<'a> {
             return Ok(Type::Broken);
         }
         match op.operands() {
-            BinaryOperands::Booleans => self.both(op, left, right, &[Kind::Boolean])?,
-            BinaryOperands::Numbers => self.both(op, left, right, &[Kind::Number])?,
-            BinaryOperands::Strings => self.both(op, left, right, &[Kind::Text])?,
-            BinaryOperands::Ordered => self.both(op, left, right, &[Kind::Number, Kind::Text])?,
+            BinaryOperands::Booleans => self.both(op, left, right, &[OperandKind::Boolean])?,
+            BinaryOperands::Numbers => self.both(op, left, right, &[OperandKind::Number])?,
+            BinaryOperands::Strings => self.both(op, left, right, &[OperandKind::Text])?,
+            BinaryOperands::Ordered => {
+                self.both(op, left, right, &[OperandKind::Number, OperandKind::Text])?;
+            }
             BinaryOperands::Summands => {
-                self.both(op, left, right, &[Kind::Number, Kind::Text, Kind::List])?;
+                self.both(op, left, right, &[OperandKind::Number, OperandKind::Text, OperandKind::List])?;
             }
             BinaryOperands::OneKind => self.equality(op, left, right)?,
             BinaryOperands::ElementIn => self.containment(op, left, right)?,
@@ -51,9 +53,11 @@ impl<'a> Checker<'a> {
     }
 
     /// Both sides of one of the kinds, and of the same one.
-    fn both(&self, op: BinaryOp, left: &Type, right: &Type, kinds: &[Kind]) -> Result<(), String> {
-        let allowed = |kind: Kind| kind == Kind::Any || kinds.contains(&kind);
-        let alike = left.kind() == right.kind() || left.kind() == Kind::Any || right.kind() == Kind::Any;
+    fn both(&self, op: BinaryOp, left: &Type, right: &Type, kinds: &[OperandKind]) -> Result<(), String> {
+        let allowed = |kind: OperandKind| kind == OperandKind::Any || kinds.contains(&kind);
+        let alike = left.kind() == right.kind()
+            || left.kind() == OperandKind::Any
+            || right.kind() == OperandKind::Any;
         if allowed(left.kind()) && allowed(right.kind()) && alike {
             return Ok(());
         }
@@ -72,7 +76,7 @@ impl<'a> Checker<'a> {
     }
 
     fn equality(&self, op: BinaryOp, left: &Type, right: &Type) -> Result<(), String> {
-        let open = |kind: Kind| matches!(kind, Kind::Any | Kind::Null);
+        let open = |kind: OperandKind| matches!(kind, OperandKind::Any | OperandKind::Null);
         if left.kind() == right.kind() || open(left.kind()) || open(right.kind()) {
             return Ok(());
         }
@@ -100,8 +104,11 @@ impl<'a> Checker<'a> {
 }
 
 /// What to do about operands that do not go together.
-fn hint(op: BinaryOp, left: Kind, right: Kind) -> Option<&'static str> {
-    let number_and_text = matches!((left, right), (Kind::Text, Kind::Number) | (Kind::Number, Kind::Text));
+fn hint(op: BinaryOp, left: OperandKind, right: OperandKind) -> Option<&'static str> {
+    let number_and_text = matches!(
+        (left, right),
+        (OperandKind::Text, OperandKind::Number) | (OperandKind::Number, OperandKind::Text)
+    );
     match op.operands() {
         BinaryOperands::Summands => Some("`++` joins anything to text"),
         BinaryOperands::ElementIn | BinaryOperands::ContainerOf => None,

@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::ty::Type;
 use crate::program::NamedArg;
 use crate::source::Place;
-use crate::syntax::ast::Expr;
+use crate::syntax::ast::ExprSyntax;
 
 /// Up to so many names a search is as fast as a map.
 const FEW: usize = 16;
@@ -18,7 +18,7 @@ const FEW: usize = 16;
 pub(super) struct ParamDef<'a> {
     pub(super) name: &'a str,
     pub(super) ty: Type,
-    pub(super) default: Option<&'a Expr<'a>>,
+    pub(super) default: Option<&'a ExprSyntax<'a>>,
     pub(super) place: Place,
 }
 
@@ -89,12 +89,12 @@ impl<'n> Repeats<'n> {
 }
 
 /// Which names are given a value.
-pub(super) enum Given<'n> {
+pub(super) enum GivenNames<'n> {
     Few(&'n [NamedArg]),
     Many(FxHashSet<&'n str>),
 }
 
-impl<'n> Given<'n> {
+impl<'n> GivenNames<'n> {
     pub(super) fn by(args: &'n [NamedArg]) -> Self {
         if args.len() <= FEW {
             return Self::Few(args);

@@ -5,7 +5,7 @@ use super::hint::listed;
 use super::table::{DefId, Sort};
 use crate::code::Code;
 use crate::operator::UnaryOp;
-use crate::syntax::ast::{ExprKind, Mixin, Wholeness};
+use crate::syntax::ast::{ExprSyntaxKind, MixinSyntax, Wholeness};
 use crate::syntax::literal;
 
 /// What `Effect` may be told.
@@ -16,7 +16,7 @@ type Misuse = Option<(String, &'static str)>;
 
 impl<'a> Checker<'a> {
     /// Settings that are written out are checked now, the others when it runs.
-    pub(super) fn check_policy(&mut self, def: DefId, mixin: &'a Mixin<'a>) {
+    pub(super) fn check_policy(&mut self, def: DefId, mixin: &'a MixinSyntax<'a>) {
         let policy = &self.table[def];
         if policy.sort != Sort::Policy || mixin.args.wholeness == Wholeness::Broken {
             return;
@@ -45,7 +45,7 @@ impl<'a> Checker<'a> {
     pub(super) fn check_policies(
         &mut self,
         callee: Option<DefId>,
-        mixins: &'a [Mixin<'a>],
+        mixins: &'a [MixinSyntax<'a>],
         targets: &[Option<DefId>],
     ) {
         let Some(callee) = callee.map(|id| &self.table[id]) else { return };
@@ -72,32 +72,32 @@ impl<'a> Checker<'a> {
 }
 
 /// A setting that is written out must not be smaller than `least`.
-fn at_least(least: u64, mixin: &Mixin<'_>, name: &str, help: &'static str) -> Misuse {
+fn at_least(least: u64, mixin: &MixinSyntax<'_>, name: &str, help: &'static str) -> Misuse {
     let value = &mixin.args.list.iter().find(|arg| arg.name.text == name)?.value;
     let too_small = match &value.kind {
-        ExprKind::Int(value) => *value < least,
-        ExprKind::Unary(UnaryOp::Negate, _) => true,
+        ExprSyntaxKind::Int(value) => *value < least,
+        ExprSyntaxKind::Unary(UnaryOp::Negate, _) => true,
         _ => false,
     };
     too_small.then(|| (format!("`{name}` of `{}` must be at least {least}", mixin.target.text), help))
 }
 
-fn retry(mixin: &Mixin<'_>) -> Misuse {
+fn retry(mixin: &MixinSyntax<'_>) -> Misuse {
     at_least(1, mixin, "max", "`max` counts all attempts, the first included")
         .or_else(|| at_least(0, mixin, "backoff_ms", "nobody can wait less than nothing"))
         .or_else(|| at_least(0, mixin, "max_backoff_ms", "nobody can wait less than nothing"))
 }
 
-fn effect(mixin: &Mixin<'_>) -> Misuse {
+fn effect(mixin: &MixinSyntax<'_>) -> Misuse {
     // `kind` is the only parameter.
     let arg = mixin.args.list.first()?;
-    let ExprKind::String(text) = &arg.value.kind else { return None };
+    let ExprSyntaxKind::String(text) = &arg.value.kind else { return None };
     let kind = literal::value(text);
     (!EFFECTS.contains(&kind.as_ref()))
         .then(|| (format!("there is no effect \"{kind}\""), "write \"idempotent\", \"once\" or \"pure\""))
 }
 
-fn timeout(mixin: &Mixin<'_>) -> Misuse {
+fn timeout(mixin: &MixinSyntax<'_>) -> Misuse {
     match mixin.args.list.len() {
         1 => at_least(1, mixin, mixin.args.list[0].name.text, "without any time nothing can be done"),
         0 => {

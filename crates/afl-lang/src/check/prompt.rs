@@ -8,7 +8,7 @@ use crate::code::Code;
 use crate::program::{PromptBlock, ScriptBlock};
 use crate::source::Span;
 use crate::suggest;
-use crate::syntax::ast::{Ident, Prompt, PromptEntry, Script, ScriptBody, Wholeness};
+use crate::syntax::ast::{Ident, Prompt, PromptEntry, ScriptBody, ScriptSyntax, Wholeness};
 use crate::syntax::literal;
 
 const TEMPLATE: &str = "template";
@@ -78,7 +78,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    pub(super) fn script(&mut self, script: &'a Script<'a>) -> ScriptBlock {
+    pub(super) fn script(&mut self, script: &'a ScriptSyntax<'a>) -> ScriptBlock {
         let code = match &script.body {
             ScriptBody::Text(text) => literal::value(text).into_owned(),
             ScriptBody::Braces(text, _) => dedent(text),

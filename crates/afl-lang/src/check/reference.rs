@@ -3,18 +3,18 @@
 use std::rc::Rc;
 
 use super::Checker;
-use super::scope::{Frame, Instance, Mode};
+use super::scope::{FrameMode, Instance, OwnerFrame};
 use super::ty::Type;
 use crate::code::Code;
 use crate::program::{ExprKind, InputRef, InputSource, StepRef};
 use crate::source::{Place, Span};
-use crate::syntax::ast::{Block, Clause, ClauseKind, Ident, NAMELESS, Statement};
+use crate::syntax::ast::{BlockSyntax, Clause, ClauseKind, Ident, NAMELESS, StatementSyntax};
 
 /// What `$` has besides, inside a `catch`.
 const CAUGHT: [&str; 2] = ["error", "error_type"];
 
 /// Where a bare name leads.
-enum Target<'a> {
+enum NameTarget<'a> {
     Variable(Type),
     Step { index: u32, instance: Rc<Instance<'a>> },
     EarlierStep { clause: u32, instance: Rc<Instance<'a>> },
@@ -48,7 +48,7 @@ impl<'a> Checker<'a> {
 
     fn find_input(&mut self, name: &str) -> Option<(InputSource, Type)> {
         let owner = Rc::clone(&self.frame().owner);
-        let caught = self.frame().mode == Mode::Caught && CAUGHT.contains(&name);
+        let caught = self.frame().mode == FrameMode::Caught && CAUGHT.contains(&name);
         if caught {
             return Some((InputSource::Caught, Type::String));
         }
@@ -84,8 +84,8 @@ impl<'a> Checker<'a> {
             Some(format!("`{}` is what the block yields; it has no value before that", name.text))
         } else {
             let caught = match self.frames.last().map(|frame| frame.mode) {
-                Some(Mode::Caught) => &CAUGHT[..],
-                Some(Mode::Normal) | None => &[],
+                Some(FrameMode::Caught) => &CAUGHT[..],
+                Some(FrameMode::Normal) | None => &[],
             };
             let names = def.params.iter().map(|param| param.name).chain(self.variable_names());
             self.did_you_mean(name.text, names.chain(caught.iter().copied()))
@@ -106,15 +106,15 @@ impl<'a> Checker<'a> {
             return (step(None), Type::Broken);
         }
         match self.find_name(first.text) {
-            Some(Target::Variable(ty)) => {
+            Some(NameTarget::Variable(ty)) => {
                 let ty = self.walk(ty, rest, first.text.to_owned());
                 (ExprKind::Input(InputRef { path: texts(path), source: InputSource::Foreach }), ty)
             }
-            Some(Target::Step { index, instance }) => {
+            Some(NameTarget::Step { index, instance }) => {
                 self.frame().block.read(index);
                 (step(None), self.step_path(&instance, first, rest))
             }
-            Some(Target::EarlierStep { clause, instance }) => {
+            Some(NameTarget::EarlierStep { clause, instance }) => {
                 self.frame().block.wait_for(clause);
                 (step(Some(clause)), self.step_path(&instance, first, rest))
             }
@@ -125,17 +125,17 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn find_name(&mut self, name: &str) -> Option<Target<'a>> {
+    fn find_name(&mut self, name: &str) -> Option<NameTarget<'a>> {
         if let Some(ty) = self.variable(name) {
-            return Some(Target::Variable(ty));
+            return Some(NameTarget::Variable(ty));
         }
         let frame = self.frame();
         if let Some((index, step)) = frame.block.step(name) {
             let instance = if step.repeated { Rc::default() } else { Rc::clone(&step.instance) };
-            return Some(Target::Step { index, instance });
+            return Some(NameTarget::Step { index, instance });
         }
         let step = frame.earlier.get(name)?;
-        Some(Target::EarlierStep { clause: step.clause, instance: Rc::clone(&step.instance) })
+        Some(NameTarget::EarlierStep { clause: step.clause, instance: Rc::clone(&step.instance) })
     }
 
     fn step_path(&mut self, instance: &Instance<'a>, step: &Ident<'a>, path: &'a [Ident<'a>]) -> Type {
@@ -199,7 +199,7 @@ impl<'a> Checker<'a> {
     /// A step of this name in a block around this one or beside it, and how to get at it.
     fn step_elsewhere(&self, name: &str) -> Option<(Place, &'static str)> {
         let (inner, outer) = self.frames.split_last()?;
-        let beside = |frame: &Frame<'a>| {
+        let beside = |frame: &OwnerFrame<'a>| {
             let mut clauses = frame.clauses.iter().take_while(|_| !self.is_tired());
             clauses.find_map(|clause| self.step_of(clause, name))
         };
@@ -212,19 +212,24 @@ impl<'a> Checker<'a> {
         });
         let beside = || {
             beside(inner).map(|(place, help)| match inner.mode {
-                Mode::Normal => (place, help),
-                Mode::Caught => (place, "a `catch` has `$` and `$.error`, but not the steps of what failed"),
+                FrameMode::Normal => (place, help),
+                FrameMode::Caught => {
+                    (place, "a `catch` has `$` and `$.error`, but not the steps of what failed")
+                }
             })
         };
         around.or_else(beside)
     }
 
     fn step_of(&self, clause: &'a Clause<'a>, name: &str) -> Option<(Place, &'static str)> {
-        let in_block = |block: &'a Block<'a>| {
+        let in_block = |block: &'a BlockSyntax<'a>| {
             self.compared.update(|compared| compared + block.statements.len());
             block.statements.iter().find_map(|statement| match statement {
-                Statement::Step(step) if step.name.text == name => Some(self.place(step.name.span)),
-                Statement::Step(_) | Statement::Log(_) | Statement::Assert(_) | Statement::Yield(_) => None,
+                StatementSyntax::Step(step) if step.name.text == name => Some(self.place(step.name.span)),
+                StatementSyntax::Step(_)
+                | StatementSyntax::Log(_)
+                | StatementSyntax::Assert(_)
+                | StatementSyntax::Yield(_) => None,
             })
         };
         match &clause.kind {

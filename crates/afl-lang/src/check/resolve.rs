@@ -7,12 +7,12 @@ use super::table::{DefId, NamespaceId, Sort, TOP_LEVEL};
 use super::ty::Type;
 use crate::code::Code;
 use crate::source::Span;
-use crate::syntax::ast::{Item, NAMELESS, QName, TypeExpr, TypeKind, Use};
+use crate::syntax::ast::{ItemSyntax, NAMELESS, QName, TypeExpr, TypeKind, Use};
 use crate::types::TypeRef;
 
 /// Where short names are looked up: the namespace around a declaration and what it imports.
 #[derive(Clone, Debug)]
-pub(super) struct Scope {
+pub(super) struct NameScope {
     pub(super) namespace: NamespaceId,
     /// As written, repeats included.
     uses: Vec<(NamespaceId, Span)>,
@@ -28,7 +28,7 @@ pub(super) enum Import {
     Unused,
 }
 
-impl Default for Scope {
+impl Default for NameScope {
     fn default() -> Self {
         let imported = FxHashMap::default();
         Self { namespace: TOP_LEVEL, uses: Vec::new(), imported, incomplete: false }
@@ -39,7 +39,7 @@ impl Default for Scope {
 const MAX_SHOWN: usize = 4;
 
 /// What a look-up found.
-enum Found {
+enum LookupResult {
     One(DefId),
     Several(Vec<DefId>),
     None,
@@ -47,11 +47,11 @@ enum Found {
 
 impl<'a> Checker<'a> {
     /// The scope of the declarations among `items`; imports of unknown namespaces are reported.
-    pub(super) fn scope_of(&mut self, namespace: &str, items: &'a [Item<'a>]) -> Scope {
+    pub(super) fn scope_of(&mut self, namespace: &str, items: &'a [ItemSyntax<'a>]) -> NameScope {
         let namespace = self.table.namespace(namespace).unwrap_or(TOP_LEVEL);
-        let mut scope = Scope { namespace, ..Scope::default() };
+        let mut scope = NameScope { namespace, ..NameScope::default() };
         for item in items {
-            let Item::Use(Use { namespace, span }) = item else { continue };
+            let ItemSyntax::Use(Use { namespace, span }) = item else { continue };
             if let Some(namespace) = self.table.namespace(&namespace.text) {
                 scope.uses.push((namespace, *span));
                 scope.imported.insert(namespace, Import::Unused);
@@ -114,8 +114,8 @@ impl<'a> Checker<'a> {
     /// Like [`resolve`](Self::resolve), for names that have been reported before.
     pub(super) fn resolve_again(&mut self, name: &QName<'a>) -> Option<DefId> {
         match self.look_up(&name.text) {
-            Found::One(id) => Some(id),
-            Found::Several(_) | Found::None => None,
+            LookupResult::One(id) => Some(id),
+            LookupResult::Several(_) | LookupResult::None => None,
         }
     }
 
@@ -133,12 +133,12 @@ impl<'a> Checker<'a> {
         help: impl FnOnce(&Self) -> String,
     ) -> Option<DefId> {
         match self.look_up(&name.text) {
-            Found::One(id) => Some(id),
-            Found::Several(ids) => {
+            LookupResult::One(id) => Some(id),
+            LookupResult::Several(ids) => {
                 self.ambiguous(name, &ids);
                 None
             }
-            Found::None => {
+            LookupResult::None => {
                 let help = help(self);
                 self.unknown(name, Code::UnknownFacet, "facet", help);
                 None
@@ -146,39 +146,39 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn look_up(&mut self, name: &str) -> Found {
+    fn look_up(&mut self, name: &str) -> LookupResult {
         if let Some((namespace, member)) = name.rsplit_once('.') {
-            let Some(namespace) = self.table.namespace(namespace) else { return Found::None };
+            let Some(namespace) = self.table.namespace(namespace) else { return LookupResult::None };
             self.mark_used(namespace);
-            return self.table.member(namespace, member).map_or(Found::None, Found::One);
+            return self.table.member(namespace, member).map_or(LookupResult::None, LookupResult::One);
         }
         if let Some(id) = self.table.member(self.scope.namespace, name) {
-            return Found::One(id);
+            return LookupResult::One(id);
         }
         match self.table.anywhere(name) {
-            [] => Found::None,
+            [] => LookupResult::None,
             [only] => self.found_one(*only),
             [_, _, ..] => self.choose(name),
         }
     }
 
     /// Which of several declarations of this name is meant.
-    fn choose(&mut self, name: &str) -> Found {
+    fn choose(&mut self, name: &str) -> LookupResult {
         let near = self.near(name);
         for id in &near {
             self.mark_used(self.table[*id].namespace);
         }
         match near[..] {
             [] => {}
-            [only] => return Found::One(only),
-            _ => return Found::Several(near),
+            [only] => return LookupResult::One(only),
+            _ => return LookupResult::Several(near),
         }
         let (policies, anywhere): (Vec<DefId>, Vec<DefId>) =
             self.table.anywhere(name).iter().partition(|id| self.table[**id].sort == Sort::Policy);
         match (&anywhere[..], &policies[..]) {
-            ([id], _) | ([], [id]) => Found::One(*id),
-            ([], _) => Found::None,
-            _ => Found::Several(anywhere),
+            ([id], _) | ([], [id]) => LookupResult::One(*id),
+            ([], _) => LookupResult::None,
+            _ => LookupResult::Several(anywhere),
         }
     }
 
@@ -197,9 +197,9 @@ impl<'a> Checker<'a> {
         near
     }
 
-    fn found_one(&mut self, id: DefId) -> Found {
+    fn found_one(&mut self, id: DefId) -> LookupResult {
         self.mark_used(self.table[id].namespace);
-        Found::One(id)
+        LookupResult::One(id)
     }
 
     /// An import counts as used when anything reaches into its namespace, by a short name or a whole one.
@@ -273,8 +273,8 @@ impl<'a> Checker<'a> {
             Some(TypeRef::Schema(_) | TypeRef::List(_) | TypeRef::Nullable(_)) | None => {}
         }
         match self.look_up(&name.text) {
-            Found::One(id) if self.table[id].sort == Sort::Schema => Type::Schema(id),
-            Found::One(id) => {
+            LookupResult::One(id) if self.table[id].sort == Sort::Schema => Type::Schema(id),
+            LookupResult::One(id) => {
                 let def = &self.table[id];
                 let message = format!("`{}` is {}, not a type", name.text, def.sort.described());
                 let place = def.place;
@@ -283,11 +283,11 @@ impl<'a> Checker<'a> {
                 });
                 Type::Broken
             }
-            Found::Several(ids) => {
+            LookupResult::Several(ids) => {
                 self.ambiguous(name, &ids);
                 Type::Broken
             }
-            Found::None => {
+            LookupResult::None => {
                 let help = format!(
                     "types are {} and the names of schemas",
                     TypeRef::BUILTINS.map(|name| format!("`{name}`")).join(", ")

@@ -31,11 +31,11 @@ impl Instance<'_> {
 }
 
 /// One level of ownership: everything between an owner and its blocks.
-pub(super) struct Frame<'a> {
+pub(super) struct OwnerFrame<'a> {
     pub(super) owner: Rc<Instance<'a>>,
     /// The foreach variables in sight, the innermost last.
     pub(super) variables: Vec<Variable<'a>>,
-    pub(super) mode: Mode,
+    pub(super) mode: FrameMode,
     /// The steps of the owner's earlier blocks, by name; of two the later.
     pub(super) earlier: FxHashMap<&'a str, EarlierStep<'a>>,
     pub(super) block: BlockFrame<'a>,
@@ -47,7 +47,7 @@ pub(super) struct Frame<'a> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum FrameMode {
     Normal,
     /// Inside a `catch`, where `$.error` exists.
     Caught,
@@ -139,9 +139,9 @@ impl<'a> BlockFrame<'a> {
 }
 
 impl<'a> Checker<'a> {
-    pub(super) fn push_frame(&mut self, owner: &Rc<Instance<'a>>, mode: Mode) {
+    pub(super) fn push_frame(&mut self, owner: &Rc<Instance<'a>>, mode: FrameMode) {
         let variables = self.frames.last().map(|frame| frame.variables.clone()).unwrap_or_default();
-        self.frames.push(Frame {
+        self.frames.push(OwnerFrame {
             owner: Rc::clone(owner),
             variables,
             mode,
@@ -153,11 +153,11 @@ impl<'a> Checker<'a> {
         });
     }
 
-    pub(super) fn pop_frame(&mut self) -> Frame<'a> {
+    pub(super) fn pop_frame(&mut self) -> OwnerFrame<'a> {
         self.frames.pop().expect("a frame is popped by whoever pushed it")
     }
 
-    pub(super) fn frame(&mut self) -> &mut Frame<'a> {
+    pub(super) fn frame(&mut self) -> &mut OwnerFrame<'a> {
         self.frames.last_mut().expect("statements are checked inside a frame")
     }
 }

@@ -7,7 +7,10 @@ use super::params::{ParamDef, ParamList, Repeats};
 use super::table::{DefId, MixinRef, Sort};
 use crate::code::Code;
 use crate::source::{FileId, Span};
-use crate::syntax::ast::{Decl, DeclKind, Facet, Ident, Item, Mixin, Namespace, Param, Params, SyntaxTree};
+use crate::syntax::ast::{
+    DeclKind, DeclSyntax, FacetSyntax, Ident, ItemSyntax, MixinSyntax, NamespaceSyntax, Param, Params,
+    SyntaxTree,
+};
 use crate::types::TypeRef;
 
 /// Who may declare namespaces of this name.
@@ -21,19 +24,19 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn sign_items(&mut self, namespace: &'a str, items: &'a [Item<'a>]) {
+    fn sign_items(&mut self, namespace: &'a str, items: &'a [ItemSyntax<'a>]) {
         let index = self.scopes.len();
         let scope = self.scope_of(namespace, items);
         self.scopes.push(scope);
         for item in items {
             match item {
-                Item::Use(_) => {}
-                Item::Decl(decl) => {
+                ItemSyntax::Use(_) => {}
+                ItemSyntax::Decl(decl) => {
                     self.enter_scope(index);
                     self.sign(decl);
                     self.leave_scope();
                 }
-                Item::Namespace(inner) => {
+                ItemSyntax::Namespace(inner) => {
                     self.check_namespace_name(inner);
                     self.sign_items(&inner.name.text, &inner.items);
                 }
@@ -41,7 +44,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn check_namespace_name(&mut self, namespace: &Namespace<'a>) {
+    fn check_namespace_name(&mut self, namespace: &NamespaceSyntax<'a>) {
         let in_prelude = self.file.0 as usize == self.sources.0.len();
         let reserved = namespace.name.text.split('.').next() == Some(RESERVED_NAMESPACE);
         if reserved && !in_prelude {
@@ -52,7 +55,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn sign(&mut self, decl: &'a Decl<'a>) {
+    fn sign(&mut self, decl: &'a DeclSyntax<'a>) {
         match &decl.kind {
             DeclKind::Facet(facet) => self.sign_facet(facet),
             DeclKind::Schema(schema) => {
@@ -75,7 +78,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn sign_facet(&mut self, facet: &'a Facet<'a>) {
+    fn sign_facet(&mut self, facet: &'a FacetSyntax<'a>) {
         for param in &facet.params.list {
             self.check_param_name(param);
         }
@@ -125,11 +128,11 @@ impl<'a> Checker<'a> {
     }
 
     /// The facets that are mixed in; what cannot be is reported.
-    pub(super) fn mixin_targets(&mut self, mixins: &'a [Mixin<'a>]) -> Vec<Option<DefId>> {
+    pub(super) fn mixin_targets(&mut self, mixins: &'a [MixinSyntax<'a>]) -> Vec<Option<DefId>> {
         mixins.iter().map(|mixin| self.mixin_target(mixin)).collect()
     }
 
-    fn mixin_target(&mut self, mixin: &'a Mixin<'a>) -> Option<DefId> {
+    fn mixin_target(&mut self, mixin: &'a MixinSyntax<'a>) -> Option<DefId> {
         let id = self.resolve_or(&mixin.target, Self::policy_names)?;
         let def = &self.table[id];
         match def.sort {
@@ -153,7 +156,7 @@ impl<'a> Checker<'a> {
     /// The mixins whose attributes join: all but policies. Names that clash are reported.
     pub(super) fn joining(
         &mut self,
-        mixins: &'a [Mixin<'a>],
+        mixins: &'a [MixinSyntax<'a>],
         targets: &[Option<DefId>],
         owner: Option<DefId>,
     ) -> Vec<MixinRef<'a>> {
@@ -178,7 +181,7 @@ impl<'a> Checker<'a> {
     }
 
     /// An alias stands among the attributes of its step, and names a target of yields.
-    fn check_alias(&mut self, mixin: &Mixin<'a>, owner: DefId) {
+    fn check_alias(&mut self, mixin: &MixinSyntax<'a>, owner: DefId) {
         let Some(alias) = mixin.alias else { return };
         let def = &self.table[owner];
         let attribute =
@@ -190,7 +193,7 @@ impl<'a> Checker<'a> {
         });
     }
 
-    fn mixed_in_twice(&mut self, mixin: &Mixin<'a>, def: DefId, alias: Option<&str>) {
+    fn mixed_in_twice(&mut self, mixin: &MixinSyntax<'a>, def: DefId, alias: Option<&str>) {
         let (message, help) = match alias {
             Some(alias) => (format!("the alias `{alias}` is given twice"), "choose another alias"),
             None if self.table[def].sort == Sort::Policy => {

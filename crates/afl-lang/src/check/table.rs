@@ -11,7 +11,7 @@ use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::{FileId, Place};
 use crate::syntax::ast::{
-    Decl, DeclKind, Facet, FacetKind, Ident, Implicit, Item, Params, SyntaxTree, Wholeness,
+    DeclKind, DeclSyntax, FacetKind, FacetSyntax, Ident, Implicit, ItemSyntax, Params, SyntaxTree, Wholeness,
 };
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -63,7 +63,7 @@ pub(super) struct Def<'a> {
     pub(super) params: ParamList<'a>,
     pub(super) returns: ParamList<'a>,
     pub(super) mixins: Vec<MixinRef<'a>>,
-    pub(super) ast: Option<&'a Facet<'a>>,
+    pub(super) ast: Option<&'a FacetSyntax<'a>>,
     /// Broken: an argument it does not seem to take may be one that was lost.
     pub(super) wholeness: Wholeness,
 }
@@ -215,17 +215,17 @@ impl<'a> Table<'a> {
         &mut self,
         file: FileId,
         namespace: NamespaceId,
-        items: &'a [Item<'a>],
+        items: &'a [ItemSyntax<'a>],
         diagnostics: &mut Vec<Diagnostic>,
     ) {
         for item in items {
             match item {
-                Item::Use(_) => {}
-                Item::Namespace(inner) => {
+                ItemSyntax::Use(_) => {}
+                ItemSyntax::Namespace(inner) => {
                     let id = self.intern(&inner.name.text);
                     self.declare_items(file, id, &inner.items, diagnostics);
                 }
-                Item::Decl(decl) => diagnostics.extend(self.declare_one(file, namespace, decl)),
+                ItemSyntax::Decl(decl) => diagnostics.extend(self.declare_one(file, namespace, decl)),
             }
         }
     }
@@ -234,7 +234,7 @@ impl<'a> Table<'a> {
         &mut self,
         file: FileId,
         namespace: NamespaceId,
-        decl: &'a Decl<'a>,
+        decl: &'a DeclSyntax<'a>,
     ) -> Option<Diagnostic> {
         let (sort, name, ast) = match &decl.kind {
             DeclKind::Facet(facet) => (Sort::Facet(facet.kind), facet.name, Some(facet)),

@@ -28,7 +28,7 @@ pub(super) enum Type {
 
 /// What operators tell apart.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum OperandKind {
     Number,
     Text,
     Boolean,
@@ -62,15 +62,15 @@ impl Type {
         }
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> OperandKind {
         match self {
-            Self::Long | Self::Int | Self::Double => Kind::Number,
-            Self::String => Kind::Text,
-            Self::Boolean => Kind::Boolean,
-            Self::List(_) => Kind::List,
-            Self::Schema(_) | Self::Record(_) => Kind::Record,
-            Self::Null => Kind::Null,
-            Self::Json | Self::Either(_) | Self::Broken => Kind::Any,
+            Self::Long | Self::Int | Self::Double => OperandKind::Number,
+            Self::String => OperandKind::Text,
+            Self::Boolean => OperandKind::Boolean,
+            Self::List(_) => OperandKind::List,
+            Self::Schema(_) | Self::Record(_) => OperandKind::Record,
+            Self::Null => OperandKind::Null,
+            Self::Json | Self::Either(_) | Self::Broken => OperandKind::Any,
             Self::Nullable(of) => of.kind(),
         }
     }
@@ -116,8 +116,8 @@ impl Type {
         }
     }
 
-    pub(super) fn show<'t>(&'t self, table: &'t Table<'_>) -> Shown<'t> {
-        Shown(self, table)
+    pub(super) fn show<'t>(&'t self, table: &'t Table<'_>) -> TypeDisplay<'t> {
+        TypeDisplay(self, table)
     }
 
     pub(super) fn to_ref(&self, table: &Table<'_>) -> TypeRef {
@@ -136,9 +136,9 @@ impl Type {
 }
 
 /// A type as messages write it.
-pub(super) struct Shown<'t>(&'t Type, &'t Table<'t>);
+pub(super) struct TypeDisplay<'t>(&'t Type, &'t Table<'t>);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for TypeDisplay<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Type::Null => f.write_str("null"),

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::Checker;
-use super::args::Slot;
+use super::args::ArgSlot;
 use super::body::CheckedBody;
 use super::scope::{BlockKind, Instance, Yielded};
 use super::table::{Def, DefId};
@@ -11,11 +11,13 @@ use super::ty::Type;
 use crate::code::Code;
 use crate::program::{NamedArg, YieldStmt};
 use crate::source::Place;
-use crate::syntax::ast::{Arg, Args, Body, ClauseKind, Facet, FacetKind, QName, Wholeness, Yield};
+use crate::syntax::ast::{
+    Arg, Args, BodySyntax, ClauseKind, FacetKind, FacetSyntax, QName, Wholeness, Yield,
+};
 
 /// Whom a yield goes to.
 #[derive(Clone, Copy, PartialEq)]
-struct Target<'a> {
+struct YieldTarget<'a> {
     def: DefId,
     alias: Option<&'a str>,
     is_owner: bool,
@@ -44,15 +46,15 @@ impl<'a> Checker<'a> {
     }
 
     /// The owner or one of its mixins, by name or alias.
-    fn yield_target(&mut self, name: &QName<'a>) -> Option<Target<'a>> {
+    fn yield_target(&mut self, name: &QName<'a>) -> Option<YieldTarget<'a>> {
         let owner = Rc::clone(&self.frame().owner);
         let own = owner.def?;
         let by_alias = owner.mixins.iter().find(|mixin| mixin.alias == Some(&name.text));
         if let Some(mixin) = by_alias {
-            return Some(Target { def: mixin.def, alias: mixin.alias, is_owner: false });
+            return Some(YieldTarget { def: mixin.def, alias: mixin.alias, is_owner: false });
         }
         if self.names(own, name) {
-            return Some(Target { def: own, alias: None, is_owner: true });
+            return Some(YieldTarget { def: own, alias: None, is_owner: true });
         }
         let named: Vec<_> = owner.mixins.iter().filter(|mixin| self.names(mixin.def, name)).collect();
         if named.len() > 1 {
@@ -64,7 +66,7 @@ impl<'a> Checker<'a> {
             return None;
         }
         if let Some(mixin) = named.first() {
-            return Some(Target { def: mixin.def, alias: mixin.alias, is_owner: false });
+            return Some(YieldTarget { def: mixin.def, alias: mixin.alias, is_owner: false });
         }
         self.wrong_target(&owner, own, name);
         None
@@ -88,7 +90,7 @@ impl<'a> Checker<'a> {
         });
     }
 
-    fn check_repeated_yield(&mut self, target: Target<'a>, name: &QName<'a>, yields: &[YieldStmt]) {
+    fn check_repeated_yield(&mut self, target: YieldTarget<'a>, name: &QName<'a>, yields: &[YieldStmt]) {
         let id = &self.table[target.def].id;
         let again = yields.iter().any(|other| other.target == *id && other.alias.as_deref() == target.alias);
         if again {
@@ -99,7 +101,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn yield_args(&mut self, target: Option<Target<'a>>, args: &'a Args<'a>) -> Vec<NamedArg> {
+    fn yield_args(&mut self, target: Option<YieldTarget<'a>>, args: &'a Args<'a>) -> Vec<NamedArg> {
         let Some(target) = target else { return self.free_args(args) };
         let compiled = self.checked_args(args, |checker, arg| checker.yield_slot(target, arg));
         if target.is_owner {
@@ -112,7 +114,7 @@ impl<'a> Checker<'a> {
     }
 
     /// The type that a yielded attribute must have.
-    fn yield_slot(&mut self, target: Target<'a>, arg: &Arg<'a>) -> Option<Slot<'a>> {
+    fn yield_slot(&mut self, target: YieldTarget<'a>, arg: &Arg<'a>) -> Option<ArgSlot<'a>> {
         let def = &self.table[target.def];
         let Some(slot) = def.yieldable().named(arg.name.text) else {
             if def.wholeness == Wholeness::Whole {
@@ -122,7 +124,7 @@ impl<'a> Checker<'a> {
         };
         let (callee, ty, place) = (def.name, slot.ty.clone(), slot.place);
         if self.frame().block.kind == BlockKind::Plain {
-            return Some(Slot { callee, ty, place, element: None });
+            return Some(ArgSlot { callee, ty, place, element: None });
         }
         let element = match ty.solid() {
             Type::List(of) => Some((**of).clone()),
@@ -132,7 +134,7 @@ impl<'a> Checker<'a> {
                 None
             }
         };
-        Some(Slot { callee, ty, place, element })
+        Some(ArgSlot { callee, ty, place, element })
     }
 
     fn unknown_yield(&mut self, def: DefId, arg: &Arg<'a>) {
@@ -157,7 +159,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Warns of returns that nothing gives a value.
-    pub(super) fn check_returns(&mut self, facet: &'a Facet<'a>, def: DefId, body: &CheckedBody<'a>) {
+    pub(super) fn check_returns(&mut self, facet: &'a FacetSyntax<'a>, def: DefId, body: &CheckedBody<'a>) {
         let owner = &self.table[def];
         let given_elsewhere = facet.body.script.is_some()
             || facet.body.prompt.is_some()
@@ -188,7 +190,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn no_body(&mut self, facet: &'a Facet<'a>, def: DefId) {
+    fn no_body(&mut self, facet: &'a FacetSyntax<'a>, def: DefId) {
         if self.table[def].returns.iter().all(|one| one.default.is_some()) {
             return;
         }
@@ -201,6 +203,6 @@ impl<'a> Checker<'a> {
     }
 }
 
-fn has_script_clause(body: &Body<'_>) -> bool {
+fn has_script_clause(body: &BodySyntax<'_>) -> bool {
     body.clauses.iter().any(|clause| matches!(clause.kind, ClauseKind::Script(_)))
 }

@@ -4,23 +4,24 @@ use super::layout::Break;
 use super::printer::Printer;
 use crate::source::Span;
 use crate::syntax::ast::{
-    Assert, Block, Body, Call, Case, Catch, CatchKind, Clause, ClauseKind, Condition, Expr, ExprKind, Mixin,
-    Prompt, PromptEntry, Script, ScriptBody, Statement, When,
+    Assert, BlockSyntax, BodySyntax, CallSyntax, CaseSyntax, Catch, CatchKind, Clause, ClauseKind, Condition,
+    ExprSyntax, ExprSyntaxKind, MixinSyntax, Prompt, PromptEntry, ScriptBody, ScriptSyntax, StatementSyntax,
+    When,
 };
 
 /// What follows a call that cannot have a body.
-pub(super) static NO_BODY: Body<'static> =
-    Body { script: None, prompt: None, clauses: Vec::new(), catch: None };
+pub(super) static NO_BODY: BodySyntax<'static> =
+    BodySyntax { script: None, prompt: None, clauses: Vec::new(), catch: None };
 
 impl<'t> Printer<'t> {
-    pub(super) fn call(&mut self, call: &'t Call<'t>, body: &'t Body<'t>) {
+    pub(super) fn call(&mut self, call: &'t CallSyntax<'t>, body: &'t BodySyntax<'t>) {
         self.qname(&call.target);
         self.args(&call.args);
         self.tail(&call.mixins, body);
     }
 
     /// What follows the closing parenthesis of a signature or a call.
-    pub(super) fn tail(&mut self, mixins: &'t [Mixin<'t>], body: &'t Body<'t>) {
+    pub(super) fn tail(&mut self, mixins: &'t [MixinSyntax<'t>], body: &'t BodySyntax<'t>) {
         // Blocks in a row read as a sequence only if they look alike.
         let spread = if parts(body).count() > 1 { Spread::OverLines } else { Spread::AsWritten };
         let script = body.script.as_ref().filter(|script| self.is_on_one_line(literal_of(script)));
@@ -56,7 +57,7 @@ impl<'t> Printer<'t> {
         self.layout.break_line(Break::Space);
     }
 
-    fn mixin(&mut self, mixin: &'t Mixin<'t>) {
+    fn mixin(&mut self, mixin: &'t MixinSyntax<'t>) {
         self.line_end_before(mixin.span.start);
         self.layout.text("with ");
         self.qname(&mixin.target);
@@ -67,12 +68,12 @@ impl<'t> Printer<'t> {
         }
     }
 
-    fn part(&mut self, part: Part<'t>, spread: Spread) {
+    fn part(&mut self, part: BodyPart<'t>, spread: Spread) {
         match part {
-            Part::Script(script) => self.script(script),
-            Part::Prompt(prompt) => self.prompt(prompt),
-            Part::Clause(clause) => self.clause(clause, spread),
-            Part::Catch(catch) => {
+            BodyPart::Script(script) => self.script(script),
+            BodyPart::Prompt(prompt) => self.prompt(prompt),
+            BodyPart::Clause(clause) => self.clause(clause, spread),
+            BodyPart::Catch(catch) => {
                 self.layout.text("catch ");
                 match &catch.kind {
                     CatchKind::Block(block) => self.block(block, spread),
@@ -98,7 +99,7 @@ impl<'t> Printer<'t> {
         }
     }
 
-    fn script(&mut self, script: &'t Script<'t>) {
+    fn script(&mut self, script: &'t ScriptSyntax<'t>) {
         self.token(script.span.start, "script ");
         if let Some(language) = &script.language {
             self.ident(language);
@@ -130,7 +131,7 @@ impl<'t> Printer<'t> {
         self.braces(when.span, &when.cases, |case| case.span.start, Self::case);
     }
 
-    fn case(&mut self, case: &'t Case<'t>) {
+    fn case(&mut self, case: &'t CaseSyntax<'t>) {
         self.layout.text("case ");
         match &case.condition {
             Condition::If(condition) => self.condition(condition, case.block.span.start),
@@ -142,10 +143,10 @@ impl<'t> Printer<'t> {
 
     /// An expression before something that ends in a block. If it takes several lines, the block's
     /// opening begins a line, lest it be read as a part of the expression.
-    fn condition(&mut self, expr: &'t Expr<'t>, block: u32) {
+    fn condition(&mut self, expr: &'t ExprSyntax<'t>, block: u32) {
         self.reach(expr.span.start);
         match expr.kind {
-            ExprKind::Binary(..) | ExprKind::Concat(_) => {
+            ExprSyntaxKind::Binary(..) | ExprSyntaxKind::Concat(_) => {
                 let group = self.layout.open();
                 self.chain(expr);
                 self.line_end_before(block);
@@ -158,19 +159,19 @@ impl<'t> Printer<'t> {
         }
     }
 
-    fn block(&mut self, block: &'t Block<'t>, spread: Spread) {
+    fn block(&mut self, block: &'t BlockSyntax<'t>, spread: Spread) {
         self.reach(block.span.start);
         let is_short = matches!(block.statements.as_slice(), [only] if is_simple(only));
         let is_line = self.is_on_one_line(block.span) && !self.comments.is_doc_before(block.span.end);
         if spread == Spread::AsWritten && is_short && is_line {
             return self.one_liner(block);
         }
-        let start = |statement: &Statement<'t>| statement.span().start;
+        let start = |statement: &StatementSyntax<'t>| statement.span().start;
         self.braces(block.span, &block.statements, start, Self::statement);
     }
 
     /// A block on one line, or with one statement on its own line.
-    fn one_liner(&mut self, block: &'t Block<'t>) {
+    fn one_liner(&mut self, block: &'t BlockSyntax<'t>) {
         self.layout.text("{");
         let group = self.layout.open();
         self.layout.indent();
@@ -185,20 +186,20 @@ impl<'t> Printer<'t> {
         self.layout.close(group);
     }
 
-    fn statement(&mut self, statement: &'t Statement<'t>) {
+    fn statement(&mut self, statement: &'t StatementSyntax<'t>) {
         self.reach(statement.span().start);
         match statement {
-            Statement::Step(step) => {
+            StatementSyntax::Step(step) => {
                 self.ident(&step.name);
                 self.layout.text(" = ");
                 self.call(&step.call, &step.body);
             }
-            Statement::Log(log) => {
+            StatementSyntax::Log(log) => {
                 self.layout.text("sys.log");
                 self.args(&log.args);
             }
-            Statement::Assert(assert) => self.assert(assert),
-            Statement::Yield(yielded) => {
+            StatementSyntax::Assert(assert) => self.assert(assert),
+            StatementSyntax::Yield(yielded) => {
                 self.layout.text("yield ");
                 self.call(&yielded.call, &NO_BODY);
             }
@@ -216,8 +217,8 @@ impl<'t> Printer<'t> {
 
 /// A part of a body; all but the first share a line with the closing brace of the one before.
 #[derive(Clone, Copy, Debug)]
-enum Part<'t> {
-    Script(&'t Script<'t>),
+enum BodyPart<'t> {
+    Script(&'t ScriptSyntax<'t>),
     Prompt(&'t Prompt<'t>),
     Clause(&'t Clause<'t>),
     Catch(&'t Catch<'t>),
@@ -230,7 +231,7 @@ enum Spread {
     OverLines,
 }
 
-impl Part<'_> {
+impl BodyPart<'_> {
     fn start(&self) -> u32 {
         match self {
             Self::Script(script) => script.span.start,
@@ -241,15 +242,15 @@ impl Part<'_> {
     }
 }
 
-fn parts<'t>(body: &'t Body<'t>) -> impl Iterator<Item = Part<'t>> {
-    let script = body.script.iter().map(Part::Script);
-    let prompt = body.prompt.iter().map(Part::Prompt);
-    let clauses = body.clauses.iter().map(Part::Clause);
-    script.chain(prompt).chain(clauses).chain(body.catch.iter().map(Part::Catch))
+fn parts<'t>(body: &'t BodySyntax<'t>) -> impl Iterator<Item = BodyPart<'t>> {
+    let script = body.script.iter().map(BodyPart::Script);
+    let prompt = body.prompt.iter().map(BodyPart::Prompt);
+    let clauses = body.clauses.iter().map(BodyPart::Clause);
+    script.chain(prompt).chain(clauses).chain(body.catch.iter().map(BodyPart::Catch))
 }
 
 /// The body of a script, with its quotes or braces.
-fn literal_of(script: &Script<'_>) -> Span {
+fn literal_of(script: &ScriptSyntax<'_>) -> Span {
     match &script.body {
         ScriptBody::Text(literal) => literal.span,
         ScriptBody::Braces(_, span) => Span::new(span.start - 1, span.end + 1),
@@ -257,9 +258,9 @@ fn literal_of(script: &Script<'_>) -> Span {
 }
 
 /// Whether a statement has no block of its own.
-fn is_simple(statement: &Statement<'_>) -> bool {
+fn is_simple(statement: &StatementSyntax<'_>) -> bool {
     match statement {
-        Statement::Step(step) => parts(&step.body).next().is_none(),
-        Statement::Log(_) | Statement::Assert(_) | Statement::Yield(_) => true,
+        StatementSyntax::Step(step) => parts(&step.body).next().is_none(),
+        StatementSyntax::Log(_) | StatementSyntax::Assert(_) | StatementSyntax::Yield(_) => true,
     }
 }

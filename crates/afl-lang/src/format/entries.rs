@@ -1,7 +1,7 @@
 //! The gaps between things that have lines of their own: items, statements, fields, cases.
 
 use super::comments::Stand;
-use super::layout::{Break, Mark};
+use super::layout::{Break, LayoutMark};
 use super::printer::Printer;
 use crate::source::Span;
 use crate::syntax::ast::{Comment, CommentKind};
@@ -16,7 +16,7 @@ pub(super) enum Position {
 /// How an entry was set off from the one before it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gap {
-    first_line_end: Mark,
+    first_line_end: LayoutMark,
     has_blank_line: bool,
 }
 

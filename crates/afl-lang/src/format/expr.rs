@@ -5,38 +5,38 @@ use super::list::{MAP, SQUARE};
 use super::printer::Printer;
 use crate::operator::{CONCAT, UnaryOp};
 use crate::source::Span;
-use crate::syntax::ast::{Expr, ExprKind, Ident, Param, TypeExpr, TypeKind};
+use crate::syntax::ast::{ExprSyntax, ExprSyntaxKind, Ident, Param, TypeExpr, TypeKind};
 
 impl<'t> Printer<'t> {
-    pub(super) fn expr(&mut self, expr: &'t Expr<'t>) {
+    pub(super) fn expr(&mut self, expr: &'t ExprSyntax<'t>) {
         match &expr.kind {
-            ExprKind::String(_)
-            | ExprKind::Int(_)
-            | ExprKind::Double(_)
-            | ExprKind::Boolean(_)
-            | ExprKind::Null => self.literal(expr.span),
-            ExprKind::Array(elements) => {
+            ExprSyntaxKind::String(_)
+            | ExprSyntaxKind::Int(_)
+            | ExprSyntaxKind::Double(_)
+            | ExprSyntaxKind::Boolean(_)
+            | ExprSyntaxKind::Null => self.literal(expr.span),
+            ExprSyntaxKind::Array(elements) => {
                 self.list(SQUARE, elements, expr.span);
             }
-            ExprKind::Map(entries) => {
+            ExprSyntaxKind::Map(entries) => {
                 self.list(MAP, entries, expr.span);
             }
-            ExprKind::Input(path) => {
+            ExprSyntaxKind::Input(path) => {
                 self.token(expr.span.start, "$");
                 self.fields(path);
             }
-            ExprKind::Name(path) => {
+            ExprSyntaxKind::Name(path) => {
                 self.ident(&path[0]);
                 self.fields(&path[1..]);
             }
-            ExprKind::Concat(_) | ExprKind::Binary(..) => {
+            ExprSyntaxKind::Concat(_) | ExprSyntaxKind::Binary(..) => {
                 self.reach(expr.span.start);
                 let group = self.layout.open();
                 self.chain(expr);
                 self.layout.close(group);
             }
-            ExprKind::Unary(op, operand) => self.unary(*op, operand, expr.span),
-            ExprKind::Index(parts) => {
+            ExprSyntaxKind::Unary(op, operand) => self.unary(*op, operand, expr.span),
+            ExprSyntaxKind::Index(parts) => {
                 let [base, index] = parts.as_ref();
                 self.expr(base);
                 self.reach_bracket(base.span.end, '[', index.span.start);
@@ -44,16 +44,16 @@ impl<'t> Printer<'t> {
                 self.enclosed(index, expr.span.end - 1);
                 self.layout.text("]");
             }
-            ExprKind::Field(base, name) => {
+            ExprSyntaxKind::Field(base, name) => {
                 self.expr(base);
                 self.field(name);
             }
-            ExprKind::Paren(inner) => {
+            ExprSyntaxKind::Paren(inner) => {
                 self.token(expr.span.start, "(");
                 self.enclosed(inner, expr.span.end - 1);
                 self.layout.text(")");
             }
-            ExprKind::Broken => unreachable!("a text with errors is not formatted"),
+            ExprSyntaxKind::Broken => unreachable!("a text with errors is not formatted"),
         }
     }
 
@@ -68,12 +68,12 @@ impl<'t> Printer<'t> {
         self.layout.text(name.text);
     }
 
-    fn unary(&mut self, op: UnaryOp, operand: &'t Expr<'t>, span: Span) {
+    fn unary(&mut self, op: UnaryOp, operand: &'t ExprSyntax<'t>, span: Span) {
         self.token(span.start, op.text());
         // Two plus signs without a blank are another operator, and two minus signs look like one.
         match (op, &operand.kind) {
-            (UnaryOp::Plus, ExprKind::Unary(UnaryOp::Plus, _))
-            | (UnaryOp::Negate, ExprKind::Unary(UnaryOp::Negate, _)) => self.layout.text(" "),
+            (UnaryOp::Plus, ExprSyntaxKind::Unary(UnaryOp::Plus, _))
+            | (UnaryOp::Negate, ExprSyntaxKind::Unary(UnaryOp::Negate, _)) => self.layout.text(" "),
             _ => {}
         }
         self.expr(operand);
@@ -81,9 +81,9 @@ impl<'t> Printer<'t> {
 
     /// What stands between the brackets of an expression. Operators that do not fit there have lines of
     /// their own.
-    pub(super) fn enclosed(&mut self, inner: &'t Expr<'t>, close: u32) {
+    pub(super) fn enclosed(&mut self, inner: &'t ExprSyntax<'t>, close: u32) {
         match inner.kind {
-            ExprKind::Binary(..) | ExprKind::Concat(_) => {
+            ExprSyntaxKind::Binary(..) | ExprSyntaxKind::Concat(_) => {
                 let group = self.layout.open();
                 self.layout.indent();
                 self.before_element(inner.span.start, Break::Soft);
@@ -101,15 +101,15 @@ impl<'t> Printer<'t> {
     }
 
     /// The operands of one precedence, each but the first on its own line if the group is broken.
-    pub(super) fn chain(&mut self, expr: &'t Expr<'t>) {
+    pub(super) fn chain(&mut self, expr: &'t ExprSyntax<'t>) {
         self.operands(expr);
         self.layout.dedent();
     }
 
     /// Indents behind the first operand.
-    fn operands(&mut self, expr: &'t Expr<'t>) {
+    fn operands(&mut self, expr: &'t ExprSyntax<'t>) {
         match &expr.kind {
-            ExprKind::Concat(operands) => {
+            ExprSyntaxKind::Concat(operands) => {
                 self.expr(&operands[0]);
                 self.layout.indent();
                 for pair in operands.windows(2) {
@@ -117,10 +117,10 @@ impl<'t> Printer<'t> {
                     self.expr(&pair[1]);
                 }
             }
-            ExprKind::Binary(op, parts) => {
+            ExprSyntaxKind::Binary(op, parts) => {
                 let [left, right] = parts.as_ref();
                 match &left.kind {
-                    ExprKind::Binary(before, _) if before.level() == op.level() => {
+                    ExprSyntaxKind::Binary(before, _) if before.level() == op.level() => {
                         self.operands(left);
                     }
                     _ => {
@@ -155,13 +155,13 @@ impl<'t> Printer<'t> {
     }
 
     /// ` = value`
-    pub(super) fn assigned(&mut self, value: &'t Expr<'t>) {
+    pub(super) fn assigned(&mut self, value: &'t ExprSyntax<'t>) {
         self.layout.text(" =");
         self.value(value);
     }
 
     /// A value behind `=` or `:`.
-    pub(super) fn value(&mut self, value: &'t Expr<'t>) {
+    pub(super) fn value(&mut self, value: &'t ExprSyntax<'t>) {
         self.hanging(value.span.start, |printer| {
             printer.layout.text(" ");
             printer.expr(value);

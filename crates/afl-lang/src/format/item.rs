@@ -2,37 +2,38 @@
 
 use super::block::NO_BODY;
 use super::entries::Position;
-use super::layout::{Break, Mark};
+use super::layout::{Break, LayoutMark};
 use super::printer::Printer;
 use crate::syntax::ast::{
-    Decl, DeclKind, Extent, Facet, FacetKind, Item, Namespace, Params, Schema, SyntaxTree, Wholeness,
+    DeclKind, DeclSyntax, FacetKind, FacetSyntax, ItemSyntax, NamespaceExtent, NamespaceSyntax, Params,
+    Schema, SyntaxTree, Wholeness,
 };
 
 /// Whether an item needs a blank line around it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Shape {
+enum ItemShape {
     OneLine,
     Lines,
 }
 
 impl<'t> Printer<'t> {
     pub(super) fn file(&mut self, tree: &'t SyntaxTree<'t>) {
-        self.items(&tree.items, Position::First, Shape::OneLine);
+        self.items(&tree.items, Position::First, ItemShape::OneLine);
         let position = if tree.items.is_empty() { Position::First } else { Position::Later };
         self.leave(u32::MAX, position);
     }
 
     /// Items on lines of their own, the first behind something of the given shape.
-    fn items(&mut self, items: &'t [Item<'t>], mut position: Position, mut before: Shape) {
+    fn items(&mut self, items: &'t [ItemSyntax<'t>], mut position: Position, mut before: ItemShape) {
         for item in items {
             let gap = self.enter(start(item), position);
             let is_later = position == Position::Later;
-            let is_set_off = before == Shape::Lines || matches!(item, Item::Namespace(_));
+            let is_set_off = before == ItemShape::Lines || matches!(item, ItemSyntax::Namespace(_));
             if is_later && is_set_off {
                 self.set_off(gap);
             }
             let shape = self.item(item);
-            if is_later && !is_set_off && shape == Shape::Lines {
+            if is_later && !is_set_off && shape == ItemShape::Lines {
                 self.set_off(gap);
             }
             self.layout.render();
@@ -41,34 +42,34 @@ impl<'t> Printer<'t> {
         }
     }
 
-    fn item(&mut self, item: &'t Item<'t>) -> Shape {
+    fn item(&mut self, item: &'t ItemSyntax<'t>) -> ItemShape {
         match item {
-            Item::Namespace(namespace) => {
+            ItemSyntax::Namespace(namespace) => {
                 self.namespace(namespace);
-                Shape::Lines
+                ItemShape::Lines
             }
-            Item::Use(import) => {
+            ItemSyntax::Use(import) => {
                 self.layout.text("use ");
                 self.qname(&import.namespace);
-                Shape::OneLine
+                ItemShape::OneLine
             }
-            Item::Decl(decl) => self.decl(decl),
+            ItemSyntax::Decl(decl) => self.decl(decl),
         }
     }
 
-    fn namespace(&mut self, namespace: &'t Namespace<'t>) {
+    fn namespace(&mut self, namespace: &'t NamespaceSyntax<'t>) {
         self.layout.text("namespace ");
         self.qname(&namespace.name);
         match namespace.extent {
-            Extent::RestOfFile => self.items(&namespace.items, Position::Later, Shape::Lines),
-            Extent::Braces(span) => {
+            NamespaceExtent::RestOfFile => self.items(&namespace.items, Position::Later, ItemShape::Lines),
+            NamespaceExtent::Braces(span) => {
                 self.token(span.start, " ");
                 if namespace.items.is_empty() {
                     return self.empty_braces(span);
                 }
                 self.layout.text("{");
                 self.layout.indent();
-                self.items(&namespace.items, Position::First, Shape::OneLine);
+                self.items(&namespace.items, Position::First, ItemShape::OneLine);
                 self.leave(span.end - 1, Position::Later);
                 self.layout.dedent();
                 self.layout.break_line(Break::Hard);
@@ -77,7 +78,7 @@ impl<'t> Printer<'t> {
         }
     }
 
-    fn decl(&mut self, decl: &'t Decl<'t>) -> Shape {
+    fn decl(&mut self, decl: &'t DeclSyntax<'t>) -> ItemShape {
         let begin = self.layout.mark();
         match &decl.kind {
             DeclKind::Facet(facet) => self.facet(facet),
@@ -90,10 +91,10 @@ impl<'t> Printer<'t> {
             }
         }
         let width = self.layout.width_since(begin);
-        if self.layout.fits_a_line(width) { Shape::OneLine } else { Shape::Lines }
+        if self.layout.fits_a_line(width) { ItemShape::OneLine } else { ItemShape::Lines }
     }
 
-    fn facet(&mut self, facet: &'t Facet<'t>) {
+    fn facet(&mut self, facet: &'t FacetSyntax<'t>) {
         self.layout.text(match facet.kind {
             FacetKind::Plain => "facet ",
             FacetKind::Event => "event facet ",
@@ -107,7 +108,7 @@ impl<'t> Printer<'t> {
         self.tail(&facet.mixins, &facet.body);
     }
 
-    fn returns(&mut self, returns: &'t Params<'t>, params: Mark) {
+    fn returns(&mut self, returns: &'t Params<'t>, params: LayoutMark) {
         let begin = self.layout.mark();
         self.hanging(returns.span.start, |printer| {
             printer.layout.text(" => ");
@@ -150,10 +151,10 @@ impl<'t> Printer<'t> {
     }
 }
 
-fn start(item: &Item<'_>) -> u32 {
+fn start(item: &ItemSyntax<'_>) -> u32 {
     match item {
-        Item::Namespace(namespace) => namespace.span.start,
-        Item::Use(import) => import.span.start,
-        Item::Decl(decl) => decl.span.start,
+        ItemSyntax::Namespace(namespace) => namespace.span.start,
+        ItemSyntax::Use(import) => import.span.start,
+        ItemSyntax::Decl(decl) => decl.span.start,
     }
 }

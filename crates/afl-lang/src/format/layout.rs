@@ -23,7 +23,7 @@ pub(super) enum Op<'t> {
     IfFlat(&'static str),
     Indent,
     Dedent,
-    Open(Extent),
+    Open(GroupExtent),
     Close,
 }
 
@@ -45,7 +45,7 @@ pub(super) enum Break {
 /// How much a group takes on one line; what stands behind op number `end` up to the next possible
 /// break must fit there too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Extent {
+pub(super) struct GroupExtent {
     pub width: u32,
     pub end: usize,
 }
@@ -55,7 +55,7 @@ pub(super) const UNFIT: u32 = u32::MAX;
 
 /// How far the layout has come: the difference of two tells what stands between them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Mark {
+pub(super) struct LayoutMark {
     at: usize,
     width: u32,
     line_ends: u32,
@@ -70,7 +70,7 @@ enum Owed {
 }
 
 #[derive(Debug)]
-pub(super) struct Layout<'t> {
+pub(super) struct FormatLayout<'t> {
     ops: Vec<Op<'t>>,
     width: u32,
     line_ends: u32,
@@ -79,7 +79,7 @@ pub(super) struct Layout<'t> {
     renderer: Renderer,
 }
 
-impl<'t> Layout<'t> {
+impl<'t> FormatLayout<'t> {
     pub(super) fn new(capacity: usize) -> Self {
         Self {
             ops: Vec::new(),
@@ -192,32 +192,32 @@ impl<'t> Layout<'t> {
         self.ops.push(Op::Dedent);
     }
 
-    pub(super) fn open(&mut self) -> Mark {
+    pub(super) fn open(&mut self) -> LayoutMark {
         if self.owed == Owed::LineEnd {
             self.break_line(Break::Hard);
         }
         let mark = self.mark();
-        self.ops.push(Op::Open(Extent { width: UNFIT, end: mark.at }));
+        self.ops.push(Op::Open(GroupExtent { width: UNFIT, end: mark.at }));
         mark
     }
 
-    pub(super) fn close(&mut self, group: Mark) {
+    pub(super) fn close(&mut self, group: LayoutMark) {
         self.ops.push(Op::Close);
         self.stretch(group);
     }
 
     /// Makes a closed group flat only if what was written behind it fits on its line as well.
-    pub(super) fn stretch(&mut self, group: Mark) {
-        let extent = Extent { width: self.width_since(group), end: self.ops.len() };
+    pub(super) fn stretch(&mut self, group: LayoutMark) {
+        let extent = GroupExtent { width: self.width_since(group), end: self.ops.len() };
         self.ops[group.at] = Op::Open(extent);
     }
 
-    pub(super) fn mark(&self) -> Mark {
-        Mark { at: self.ops.len(), width: self.width, line_ends: self.line_ends }
+    pub(super) fn mark(&self) -> LayoutMark {
+        LayoutMark { at: self.ops.len(), width: self.width, line_ends: self.line_ends }
     }
 
     /// The columns that everything since the mark takes on one line, or [`UNFIT`].
-    pub(super) fn width_since(&self, mark: Mark) -> u32 {
+    pub(super) fn width_since(&self, mark: LayoutMark) -> u32 {
         if self.line_ends == mark.line_ends { self.width - mark.width } else { UNFIT }
     }
 
@@ -227,7 +227,7 @@ impl<'t> Layout<'t> {
     }
 
     /// Turns the line end at the mark into one with an empty line behind it.
-    pub(super) fn leave_blank(&mut self, line_end: Mark) {
+    pub(super) fn leave_blank(&mut self, line_end: LayoutMark) {
         debug_assert!(matches!(self.ops[line_end.at], Op::Break(Break::Hard | Break::Blank)));
         self.ops[line_end.at] = Op::Break(Break::Blank);
     }

@@ -1,11 +1,11 @@
 //! Lists in brackets: on one line, or with a line for each element.
 
 use super::comments::Stand;
-use super::layout::{Break, Mark};
+use super::layout::{Break, LayoutMark};
 use super::printer::Printer;
 use crate::source::Span;
 use crate::syntax::ast::{
-    Arg, Args, CommentKind, Expr, ExprKind, MapEntry, MapKey, Param, Params, Wholeness,
+    Arg, Args, CommentKind, ExprSyntax, ExprSyntaxKind, MapEntry, MapKey, Param, Params, Wholeness,
 };
 
 /// What can stand in a list.
@@ -15,7 +15,7 @@ pub(super) trait Element<'t> {
     fn print(&'t self, printer: &mut Printer<'t>);
 
     /// The value at its end, which may share its brackets' lines with the list's.
-    fn value(&self) -> Option<&Expr<'t>>;
+    fn value(&self) -> Option<&ExprSyntax<'t>>;
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -35,13 +35,18 @@ impl<'t> Printer<'t> {
     }
 
     /// Parameters or returns. Gives their group.
-    pub(super) fn params(&mut self, params: &'t Params<'t>) -> Mark {
+    pub(super) fn params(&mut self, params: &'t Params<'t>) -> LayoutMark {
         assert_eq!(params.wholeness, Wholeness::Whole, "parameters were lost without an error");
         self.list(PARENTHESES, &params.list, params.span)
     }
 
     /// A list whose span covers the brackets. Gives its group.
-    pub(super) fn list<E: Element<'t>>(&mut self, brackets: Brackets, elements: &'t [E], span: Span) -> Mark {
+    pub(super) fn list<E: Element<'t>>(
+        &mut self,
+        brackets: Brackets,
+        elements: &'t [E],
+        span: Span,
+    ) -> LayoutMark {
         self.token(span.start, brackets.open);
         let close = span.end - 1;
         let group = self.layout.open();
@@ -60,9 +65,9 @@ impl<'t> Printer<'t> {
 
     fn hugs<E: Element<'t>>(&self, only: &E) -> bool {
         let has_lines = match only.value().map(|value| (&value.kind, value.span)) {
-            Some((ExprKind::Array(elements), _)) => !elements.is_empty(),
-            Some((ExprKind::Map(entries), _)) => !entries.is_empty(),
-            Some((ExprKind::String(_), span)) => !self.is_on_one_line(span),
+            Some((ExprSyntaxKind::Array(elements), _)) => !elements.is_empty(),
+            Some((ExprSyntaxKind::Map(entries), _)) => !entries.is_empty(),
+            Some((ExprSyntaxKind::String(_), span)) => !self.is_on_one_line(span),
             _ => false,
         };
         has_lines && !self.comments.is_any_before(only.span().start)
@@ -151,7 +156,7 @@ impl<'t> Element<'t> for Param<'t> {
         printer.param(self);
     }
 
-    fn value(&self) -> Option<&Expr<'t>> {
+    fn value(&self) -> Option<&ExprSyntax<'t>> {
         None
     }
 }
@@ -166,12 +171,12 @@ impl<'t> Element<'t> for Arg<'t> {
         printer.assigned(&self.value);
     }
 
-    fn value(&self) -> Option<&Expr<'t>> {
+    fn value(&self) -> Option<&ExprSyntax<'t>> {
         Some(&self.value)
     }
 }
 
-impl<'t> Element<'t> for Expr<'t> {
+impl<'t> Element<'t> for ExprSyntax<'t> {
     fn span(&self) -> Span {
         self.span
     }
@@ -180,7 +185,7 @@ impl<'t> Element<'t> for Expr<'t> {
         printer.expr(self);
     }
 
-    fn value(&self) -> Option<&Expr<'t>> {
+    fn value(&self) -> Option<&ExprSyntax<'t>> {
         Some(self)
     }
 }
@@ -203,7 +208,7 @@ impl<'t> Element<'t> for MapEntry<'t> {
         printer.value(&self.value);
     }
 
-    fn value(&self) -> Option<&Expr<'t>> {
+    fn value(&self) -> Option<&ExprSyntax<'t>> {
         Some(&self.value)
     }
 }

@@ -4,7 +4,7 @@
 //! queue and an announcement empties it up to that offset, no comment can be lost or change its order.
 
 use super::comments::{Comments, Stand};
-use super::layout::{Break, Layout};
+use super::layout::{Break, FormatLayout};
 use crate::source::Span;
 use crate::syntax::ast::{Comment, CommentKind, Ident, QName, SyntaxTree};
 
@@ -12,14 +12,14 @@ use crate::syntax::ast::{Comment, CommentKind, Ident, QName, SyntaxTree};
 pub(super) struct Printer<'t> {
     pub(super) text: &'t str,
     pub(super) comments: Comments<'t>,
-    pub(super) layout: Layout<'t>,
+    pub(super) layout: FormatLayout<'t>,
 }
 
 impl<'t> Printer<'t> {
     pub(super) fn new(text: &'t str, tree: &'t SyntaxTree<'t>) -> Self {
         // Indentation and breaks make most texts a little longer.
         let capacity = text.len() + text.len() / 8;
-        Self { text, comments: Comments::new(text, &tree.comments), layout: Layout::new(capacity) }
+        Self { text, comments: Comments::new(text, &tree.comments), layout: FormatLayout::new(capacity) }
     }
 
     /// Prints the comments that stand before an offset, among the parts of a declaration or statement.

@@ -1,6 +1,6 @@
 //! Breaks lines: from a layout to text.
 
-use super::layout::{Break, Extent, INDENT, Op, UNFIT, WIDTH, columns};
+use super::layout::{Break, GroupExtent, INDENT, Op, UNFIT, WIDTH, columns};
 
 #[derive(Debug)]
 pub(super) struct Renderer {
@@ -9,11 +9,11 @@ pub(super) struct Renderer {
     column: u32,
     /// Nothing is on the line yet; its indentation is written with the first text.
     fresh: bool,
-    modes: Vec<Mode>,
+    modes: Vec<GroupMode>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Mode {
+enum GroupMode {
     Flat,
     Broken,
 }
@@ -31,14 +31,14 @@ impl Renderer {
                 Op::Verbatim(text) => self.write_lines(text),
                 Op::Comment(text) => self.write_comment(text),
                 Op::Break(kind) => self.break_line(kind),
-                Op::IfBroken(text) if self.mode() == Mode::Broken => self.write(text),
-                Op::IfFlat(text) if self.mode() == Mode::Flat => self.write(text),
+                Op::IfBroken(text) if self.mode() == GroupMode::Broken => self.write(text),
+                Op::IfFlat(text) if self.mode() == GroupMode::Flat => self.write(text),
                 Op::IfBroken(_) | Op::IfFlat(_) => {}
                 Op::Indent => self.indent += INDENT,
                 Op::Dedent => self.indent -= INDENT,
                 Op::Open(extent) => {
-                    let flat = self.mode() == Mode::Flat || self.fits(ops, extent);
-                    self.modes.push(if flat { Mode::Flat } else { Mode::Broken });
+                    let flat = self.mode() == GroupMode::Flat || self.fits(ops, extent);
+                    self.modes.push(if flat { GroupMode::Flat } else { GroupMode::Broken });
                 }
                 Op::Close => {
                     self.modes.pop();
@@ -55,11 +55,11 @@ impl Renderer {
         self.out
     }
 
-    fn mode(&self) -> Mode {
-        self.modes.last().copied().unwrap_or(Mode::Broken)
+    fn mode(&self) -> GroupMode {
+        self.modes.last().copied().unwrap_or(GroupMode::Broken)
     }
 
-    fn fits(&self, ops: &[Op<'_>], extent: Extent) -> bool {
+    fn fits(&self, ops: &[Op<'_>], extent: GroupExtent) -> bool {
         if extent.width == UNFIT {
             return false;
         }
@@ -95,9 +95,9 @@ impl Renderer {
 
     fn break_line(&mut self, kind: Break) {
         match (kind, self.mode()) {
-            (Break::Soft, Mode::Flat) => {}
-            (Break::Space, Mode::Flat) => self.write(" "),
-            (Break::Soft | Break::Space, Mode::Broken) | (Break::Hard, _) => self.end_line(),
+            (Break::Soft, GroupMode::Flat) => {}
+            (Break::Space, GroupMode::Flat) => self.write(" "),
+            (Break::Soft | Break::Space, GroupMode::Broken) | (Break::Hard, _) => self.end_line(),
             (Break::Blank, _) => {
                 self.end_line();
                 if !self.out.is_empty() && !self.out.ends_with("\n\n") {

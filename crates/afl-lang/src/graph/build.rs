@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Cluster, ClusterId, ClusterKind, Edge, Graph, Node, NodeId, NodeKind, StepSort};
+use super::{Cluster, ClusterId, ClusterKind, Edge, Graph, GraphNode, NodeId, NodeKind, StepSort};
 use crate::program::{
     AndThenBlock, BlockContent, CatchClause, CatchContent, Decl, Expr, ExprKind, FacetDecl, FacetKind,
     ForeachClause, InputRef, InputSource, Program, Statement, Statements, StepRef, StepStmt, WhenBlock,
@@ -16,15 +16,15 @@ pub(super) fn graph(program: &Program, workflow: &FacetDecl) -> Graph {
     collect_sorts(&program.declarations, &mut sorts);
     let graph =
         Graph { workflow: workflow.id.clone(), nodes: Vec::new(), edges: Vec::new(), clusters: Vec::new() };
-    let mut builder = Builder { sorts, graph, edges: FxHashMap::default() };
+    let mut builder = GraphBuilder { sorts, graph, edges: FxHashMap::default() };
     let inputs = workflow.params.iter().map(|param| {
         let label = format!("$.{}", param.name);
         (&*param.name, builder.node(format!("{}/{label}", workflow.id), NodeKind::Input, label, None))
     });
-    let owner = Owner::Workflow(inputs.collect());
-    builder.body(&workflow.body, &Scope::new(&owner));
+    let owner = GraphOwner::Workflow(inputs.collect());
+    builder.body(&workflow.body, &GraphScope::new(&owner));
     if let Some(catch) = &workflow.catch {
-        builder.catch(catch, &Scope::new(&owner));
+        builder.catch(catch, &GraphScope::new(&owner));
     }
     builder.graph
 }
@@ -49,7 +49,7 @@ fn collect_sorts<'p>(declarations: &'p [Decl], sorts: &mut FxHashMap<&'p str, St
     }
 }
 
-struct Builder<'p> {
+struct GraphBuilder<'p> {
     sorts: FxHashMap<&'p str, StepSort>,
     graph: Graph,
     /// Where the edge between two nodes is: what is read joins on one edge.
@@ -57,7 +57,7 @@ struct Builder<'p> {
 }
 
 /// What `$` is in a block.
-enum Owner<'p> {
+enum GraphOwner<'p> {
     Workflow(FxHashMap<&'p str, NodeId>),
     Step(NodeId),
 }
@@ -66,8 +66,8 @@ type Steps<'p> = Rc<FxHashMap<&'p str, NodeId>>;
 
 /// What a statement can read.
 #[derive(Clone)]
-struct Scope<'o, 'p> {
-    owner: &'o Owner<'p>,
+struct GraphScope<'o, 'p> {
+    owner: &'o GraphOwner<'p>,
     cluster: Option<ClusterId>,
     /// The variables of the loops around, the innermost last.
     variables: Vec<(&'p str, NodeId)>,
@@ -76,8 +76,8 @@ struct Scope<'o, 'p> {
     clauses: Vec<Steps<'p>>,
 }
 
-impl<'o, 'p> Scope<'o, 'p> {
-    fn new(owner: &'o Owner<'p>) -> Self {
+impl<'o, 'p> GraphScope<'o, 'p> {
+    fn new(owner: &'o GraphOwner<'p>) -> Self {
         Self {
             owner,
             cluster: None,
@@ -88,27 +88,33 @@ impl<'o, 'p> Scope<'o, 'p> {
         }
     }
 
-    fn inside(&self, opened: Opened) -> Self {
+    fn inside(&self, opened: OpenCluster) -> Self {
         Self { cluster: Some(opened.cluster), ..self.clone() }
     }
 }
 
 /// A cluster and where its nodes and edges begin.
 #[derive(Clone, Copy)]
-struct Opened {
+struct OpenCluster {
     cluster: ClusterId,
     first_node: usize,
     first_edge: usize,
 }
 
-impl<'p> Builder<'p> {
+impl<'p> GraphBuilder<'p> {
     fn node(&mut self, id: String, kind: NodeKind, label: String, cluster: Option<ClusterId>) -> NodeId {
-        self.graph.nodes.push(Node { id, kind, label, cluster });
+        self.graph.nodes.push(GraphNode { id, kind, label, cluster });
         NodeId(self.graph.nodes.len() as u32 - 1)
     }
 
-    fn cluster(&mut self, id: &str, kind: ClusterKind, caption: String, scope: &Scope<'_, 'p>) -> Opened {
-        let opened = Opened {
+    fn cluster(
+        &mut self,
+        id: &str,
+        kind: ClusterKind,
+        caption: String,
+        scope: &GraphScope<'_, 'p>,
+    ) -> OpenCluster {
+        let opened = OpenCluster {
             cluster: ClusterId(self.graph.clusters.len() as u32),
             first_node: self.graph.nodes.len(),
             first_edge: self.graph.edges.len(),
@@ -126,7 +132,7 @@ impl<'p> Builder<'p> {
         reads.extend(read.filter(|read| !reads.contains(read)));
     }
 
-    fn body(&mut self, body: &'p [AndThenBlock], scope: &Scope<'_, 'p>) {
+    fn body(&mut self, body: &'p [AndThenBlock], scope: &GraphScope<'_, 'p>) {
         let mut scope = scope.clone();
         for block in body {
             let readable = match &block.content {
@@ -154,7 +160,7 @@ impl<'p> Builder<'p> {
         id: &str,
         foreach: &'p ForeachClause,
         statements: &'p Statements,
-        scope: &Scope<'_, 'p>,
+        scope: &GraphScope<'_, 'p>,
     ) {
         let caption = format!("foreach {} in {}", foreach.variable, shortened(&foreach.iterable.to_string()));
         let cluster = self.cluster(id, ClusterKind::Foreach, caption, scope);
@@ -167,7 +173,7 @@ impl<'p> Builder<'p> {
         self.start(variable, cluster);
     }
 
-    fn when(&mut self, id: &str, when: &'p WhenBlock, scope: &Scope<'_, 'p>) {
+    fn when(&mut self, id: &str, when: &'p WhenBlock, scope: &GraphScope<'_, 'p>) {
         let cluster = self.cluster(id, ClusterKind::When, "when".into(), scope);
         let inside = scope.inside(cluster);
         let choice = self.node(format!("{id}/when"), NodeKind::Choice, "when".into(), inside.cluster);
@@ -186,12 +192,12 @@ impl<'p> Builder<'p> {
         }
     }
 
-    fn catch(&mut self, catch: &'p CatchClause, scope: &Scope<'_, 'p>) {
+    fn catch(&mut self, catch: &'p CatchClause, scope: &GraphScope<'_, 'p>) {
         let cluster = self.cluster(&catch.id, ClusterKind::Catch, "catch".into(), scope);
         let mut inside = scope.inside(cluster);
         let caught =
             self.node(format!("{}/error", catch.id), NodeKind::Caught, "error".into(), inside.cluster);
-        if let Owner::Step(step) = scope.owner {
+        if let GraphOwner::Step(step) = scope.owner {
             self.edge(*step, caught, None);
         }
         inside.caught = Some(caught);
@@ -205,7 +211,7 @@ impl<'p> Builder<'p> {
     }
 
     /// Adds the statements of a block and gives the steps among them.
-    fn statements(&mut self, statements: &'p Statements, scope: &Scope<'_, 'p>) -> Steps<'p> {
+    fn statements(&mut self, statements: &'p Statements, scope: &GraphScope<'_, 'p>) -> Steps<'p> {
         let steps = || {
             statements.steps.iter().filter_map(|statement| match statement {
                 Statement::Step(step) => Some(step),
@@ -214,7 +220,7 @@ impl<'p> Builder<'p> {
         };
         // All nodes before any edge: a step may read one that is written further down.
         let named = steps().map(|step| (&*step.name, self.step(step, scope)));
-        let scope = Scope { steps: Rc::new(named.collect()), ..scope.clone() };
+        let scope = GraphScope { steps: Rc::new(named.collect()), ..scope.clone() };
         for step in steps() {
             self.step_edges(step, &scope);
         }
@@ -224,22 +230,25 @@ impl<'p> Builder<'p> {
         scope.steps
     }
 
-    fn step(&mut self, step: &'p StepStmt, scope: &Scope<'_, 'p>) -> NodeId {
+    fn step(&mut self, step: &'p StepStmt, scope: &GraphScope<'_, 'p>) -> NodeId {
         let target = &step.call.target;
         let sort = self.sorts.get(&**target).copied().unwrap_or(StepSort::Facet);
         let kind = NodeKind::Step { sort, facet: target.clone() };
         self.node(step.id.clone(), kind, step.name.clone(), scope.cluster)
     }
 
-    fn step_edges(&mut self, step: &'p StepStmt, scope: &Scope<'_, 'p>) {
+    fn step_edges(&mut self, step: &'p StepStmt, scope: &GraphScope<'_, 'p>) {
         let node = scope.steps[&*step.name];
         let mixed_in = step.call.mixins.iter().flat_map(|mixin| &mixin.args);
         for arg in step.call.args.iter().chain(mixed_in) {
             self.reads(&arg.value, node, scope);
         }
-        let owner = Owner::Step(node);
-        let inside =
-            Scope { cluster: scope.cluster, variables: scope.variables.clone(), ..Scope::new(&owner) };
+        let owner = GraphOwner::Step(node);
+        let inside = GraphScope {
+            cluster: scope.cluster,
+            variables: scope.variables.clone(),
+            ..GraphScope::new(&owner)
+        };
         if !step.body.is_empty() {
             let caption = format!("inside {}", step.name);
             let cluster = self.cluster(&format!("{}/body", step.id), ClusterKind::Block, caption, &inside);
@@ -251,7 +260,7 @@ impl<'p> Builder<'p> {
         }
     }
 
-    fn yielded(&mut self, yielded: &'p YieldStmt, scope: &Scope<'_, 'p>) {
+    fn yielded(&mut self, yielded: &'p YieldStmt, scope: &GraphScope<'_, 'p>) {
         let names: Vec<&str> = yielded.args.iter().map(|arg| &*arg.name).collect();
         let prefix = yielded.alias.as_ref().map(|alias| format!("{alias}.")).unwrap_or_default();
         let label = shortened(&format!("yield {prefix}{}", names.join(", ")));
@@ -262,7 +271,7 @@ impl<'p> Builder<'p> {
     }
 
     /// Adds an edge for each reference in `expr`, which `node` evaluates.
-    fn reads(&mut self, expr: &'p Expr, node: NodeId, scope: &Scope<'_, 'p>) {
+    fn reads(&mut self, expr: &'p Expr, node: NodeId, scope: &GraphScope<'_, 'p>) {
         let mut found = Vec::new();
         expr.walk(&mut |part| match &part.kind {
             ExprKind::Input(input) => found.extend(read_input(input, scope)),
@@ -275,7 +284,7 @@ impl<'p> Builder<'p> {
     }
 
     /// Lets `from` start what nothing else in the cluster starts.
-    fn start(&mut self, from: NodeId, opened: Opened) {
+    fn start(&mut self, from: NodeId, opened: OpenCluster) {
         let Graph { nodes, edges, .. } = &self.graph;
         let is_member = |node: NodeId| nodes[node.0 as usize].cluster == Some(opened.cluster);
         let inner = edges[opened.first_edge..].iter();
@@ -291,19 +300,19 @@ impl<'p> Builder<'p> {
     }
 }
 
-fn read_input<'p>(input: &'p InputRef, scope: &Scope<'_, 'p>) -> Vec<(NodeId, String)> {
+fn read_input<'p>(input: &'p InputRef, scope: &GraphScope<'_, 'p>) -> Vec<(NodeId, String)> {
     let read = input.to_string();
     let name = input.path.first().map(String::as_str);
     let sources: Vec<NodeId> = match (input.source, scope.owner, name) {
-        (InputSource::Owner, Owner::Workflow(inputs), Some(name)) => {
+        (InputSource::Owner, GraphOwner::Workflow(inputs), Some(name)) => {
             inputs.get(name).copied().into_iter().collect()
         }
-        (InputSource::Owner, Owner::Workflow(inputs), None) => {
+        (InputSource::Owner, GraphOwner::Workflow(inputs), None) => {
             let mut all: Vec<NodeId> = inputs.values().copied().collect();
             all.sort_unstable();
             all
         }
-        (InputSource::Owner, Owner::Step(step), _) => vec![*step],
+        (InputSource::Owner, GraphOwner::Step(step), _) => vec![*step],
         (InputSource::Foreach, _, name) => {
             let is_it = |(variable, _): &&(&str, NodeId)| Some(*variable) == name;
             scope.variables.iter().rev().find(is_it).map(|(_, node)| *node).into_iter().collect()
@@ -313,7 +322,7 @@ fn read_input<'p>(input: &'p InputRef, scope: &Scope<'_, 'p>) -> Vec<(NodeId, St
     sources.into_iter().map(|source| (source, read.clone())).collect()
 }
 
-fn read_step<'p>(step: &'p StepRef, scope: &Scope<'_, 'p>) -> Option<(NodeId, String)> {
+fn read_step<'p>(step: &'p StepRef, scope: &GraphScope<'_, 'p>) -> Option<(NodeId, String)> {
     let steps = match step.clause {
         None => &scope.steps,
         Some(clause) => scope.clauses.get(clause as usize)?,

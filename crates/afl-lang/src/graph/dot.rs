@@ -1,6 +1,6 @@
 //! A graph in the language of Graphviz.
 
-use super::{ClusterId, Edge, Graph, Member, Members, Node, NodeKind, StepSort};
+use super::{ClusterId, ClusterMembers, Edge, Graph, GraphNode, Member, NodeKind, StepSort};
 
 pub(super) fn render(graph: &Graph) -> String {
     let mut lines = vec![
@@ -18,7 +18,7 @@ pub(super) fn render(graph: &Graph) -> String {
 
 fn write_members(
     graph: &Graph,
-    members: &Members,
+    members: &ClusterMembers,
     of: Option<ClusterId>,
     depth: usize,
     lines: &mut Vec<String>,
@@ -40,7 +40,7 @@ fn write_members(
     }
 }
 
-fn attributes(node: &Node) -> String {
+fn attributes(node: &GraphNode) -> String {
     let label = quoted(&node.label);
     match &node.kind {
         NodeKind::Input | NodeKind::Variable => format!("label={label} shape=oval fillcolor=\"#eef1f5\""),

@@ -10,15 +10,15 @@ pub(super) fn render(graph: &Graph) -> String {
 }
 
 #[derive(Serialize)]
-struct Document<'g> {
+struct JsonGraph<'g> {
     workflow: &'g str,
-    nodes: Vec<Node<'g>>,
-    edges: Vec<Edge<'g>>,
-    clusters: Vec<Cluster<'g>>,
+    nodes: Vec<JsonNode<'g>>,
+    edges: Vec<JsonEdge<'g>>,
+    clusters: Vec<JsonCluster<'g>>,
 }
 
 #[derive(Serialize)]
-struct Node<'g> {
+struct JsonNode<'g> {
     id: &'g str,
     kind: &'static str,
     label: &'g str,
@@ -31,14 +31,14 @@ struct Node<'g> {
 }
 
 #[derive(Serialize)]
-struct Edge<'g> {
+struct JsonEdge<'g> {
     from: &'g str,
     to: &'g str,
     reads: &'g [String],
 }
 
 #[derive(Serialize)]
-struct Cluster<'g> {
+struct JsonCluster<'g> {
     id: &'g str,
     kind: ClusterKind,
     caption: &'g str,
@@ -46,8 +46,8 @@ struct Cluster<'g> {
     parent: Option<&'g str>,
 }
 
-fn document(graph: &Graph) -> Document<'_> {
-    Document {
+fn document(graph: &Graph) -> JsonGraph<'_> {
+    JsonGraph {
         workflow: &graph.workflow,
         nodes: graph.nodes.iter().map(|it| node(graph, it)).collect(),
         edges: graph.edges.iter().map(|it| edge(graph, it)).collect(),
@@ -55,7 +55,7 @@ fn document(graph: &Graph) -> Document<'_> {
     }
 }
 
-fn node<'g>(graph: &'g Graph, node: &'g super::Node) -> Node<'g> {
+fn node<'g>(graph: &'g Graph, node: &'g super::GraphNode) -> JsonNode<'g> {
     let (facet, sort) = match &node.kind {
         NodeKind::Step { sort, facet } => (Some(&**facet), Some(*sort)),
         NodeKind::Input
@@ -67,14 +67,14 @@ fn node<'g>(graph: &'g Graph, node: &'g super::Node) -> Node<'g> {
         | NodeKind::Nothing => (None, None),
     };
     let cluster = node.cluster.map(|cluster| &*graph.cluster(cluster).id);
-    Node { id: &node.id, kind: node.kind.name(), label: &node.label, facet, sort, cluster }
+    JsonNode { id: &node.id, kind: node.kind.name(), label: &node.label, facet, sort, cluster }
 }
 
-fn edge<'g>(graph: &'g Graph, edge: &'g super::Edge) -> Edge<'g> {
-    Edge { from: &graph.node(edge.from).id, to: &graph.node(edge.to).id, reads: &edge.reads }
+fn edge<'g>(graph: &'g Graph, edge: &'g super::Edge) -> JsonEdge<'g> {
+    JsonEdge { from: &graph.node(edge.from).id, to: &graph.node(edge.to).id, reads: &edge.reads }
 }
 
-fn cluster<'g>(graph: &'g Graph, cluster: &'g super::Cluster) -> Cluster<'g> {
+fn cluster<'g>(graph: &'g Graph, cluster: &'g super::Cluster) -> JsonCluster<'g> {
     let parent = cluster.parent.map(|parent| &*graph.cluster(parent).id);
-    Cluster { id: &cluster.id, kind: cluster.kind, caption: &cluster.caption, parent }
+    JsonCluster { id: &cluster.id, kind: cluster.kind, caption: &cluster.caption, parent }
 }

@@ -1,6 +1,6 @@
 //! A graph as a Mermaid flowchart, which many pages and editors draw.
 
-use super::{ClusterId, Edge, Graph, Member, Members, Node, NodeKind};
+use super::{ClusterId, ClusterMembers, Edge, Graph, GraphNode, Member, NodeKind};
 
 pub(super) fn render(graph: &Graph) -> String {
     let mut lines = vec!["flowchart TD".to_owned()];
@@ -23,7 +23,7 @@ const STYLES: [&str; 7] = [
 
 fn write_members(
     graph: &Graph,
-    members: &Members,
+    members: &ClusterMembers,
     of: Option<ClusterId>,
     depth: usize,
     lines: &mut Vec<String>,
@@ -43,7 +43,7 @@ fn write_members(
 }
 
 /// The brackets that give the shape, the text in them, and the class.
-fn shape(node: &Node) -> String {
+fn shape(node: &GraphNode) -> String {
     let label = quoted(&node.label);
     match &node.kind {
         NodeKind::Input | NodeKind::Variable => format!("([{label}]):::input"),

@@ -24,7 +24,7 @@ pub fn of(program: &Program, workflow: Option<&str>) -> Result<Graph, GraphError
 
 /// How a graph is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Format {
+pub enum GraphFormat {
     Mermaid,
     Dot,
     Json,
@@ -33,16 +33,16 @@ pub enum Format {
 
 impl Graph {
     /// The same graph gives the same bytes.
-    pub fn render(&self, format: Format) -> String {
+    pub fn render(&self, format: GraphFormat) -> String {
         match format {
-            Format::Mermaid => mermaid::render(self),
-            Format::Dot => dot::render(self),
-            Format::Json => json::render(self),
-            Format::Svg => svg::render(self),
+            GraphFormat::Mermaid => mermaid::render(self),
+            GraphFormat::Dot => dot::render(self),
+            GraphFormat::Json => json::render(self),
+            GraphFormat::Svg => svg::render(self),
         }
     }
 
-    pub fn node(&self, node: NodeId) -> &Node {
+    pub fn node(&self, node: NodeId) -> &GraphNode {
         &self.nodes[node.0 as usize]
     }
 
@@ -50,8 +50,8 @@ impl Graph {
         &self.clusters[cluster.0 as usize]
     }
 
-    fn members(&self) -> Members {
-        let mut members = Members(vec![Vec::new(); self.clusters.len() + 1]);
+    fn members(&self) -> ClusterMembers {
+        let mut members = ClusterMembers(vec![Vec::new(); self.clusters.len() + 1]);
         for (at, node) in self.nodes.iter().enumerate() {
             members.of_mut(node.cluster).push(Member::Node(NodeId(at as u32)));
         }
@@ -63,7 +63,7 @@ impl Graph {
 }
 
 /// What stands in each cluster, and outside all.
-struct Members(Vec<Vec<Member>>);
+struct ClusterMembers(Vec<Vec<Member>>);
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Member {
@@ -71,7 +71,7 @@ enum Member {
     Cluster(ClusterId),
 }
 
-impl Members {
+impl ClusterMembers {
     fn of(&self, cluster: Option<ClusterId>) -> &[Member] {
         &self.0[self.position(cluster)]
     }
@@ -89,7 +89,7 @@ impl Members {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Graph {
     pub workflow: Qualified,
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<GraphNode>,
     pub edges: Vec<Edge>,
     /// A cluster comes after the one around it.
     pub clusters: Vec<Cluster>,
@@ -104,7 +104,7 @@ pub struct NodeId(pub u32);
 pub struct ClusterId(pub u32);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Node {
+pub struct GraphNode {
     /// The path of what it stands for, as in the compiled program.
     pub id: String,
     pub kind: NodeKind,

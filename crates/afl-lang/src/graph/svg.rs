@@ -1,12 +1,12 @@
 //! A graph as a picture that needs no other program.
 
-use super::layout::{self, Layout, Measure, Point, Rect, Route};
-use super::{Cluster, ClusterId, ClusterKind, Edge, Graph, Node, NodeId, NodeKind};
+use super::layout::{self, DrawingSizes, GraphLayout, Point, Rect, Route};
+use super::{Cluster, ClusterId, ClusterKind, Edge, Graph, GraphNode, NodeId, NodeKind};
 use crate::program::shortened;
 
 pub(super) fn render(graph: &Graph) -> String {
     let layout = layout::lay_out(graph, &Sizes(graph));
-    let Layout { width, height, .. } = layout;
+    let GraphLayout { width, height, .. } = layout;
     let title = escaped(&format!("Data flow of {}", graph.workflow));
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
@@ -79,7 +79,7 @@ const SMALL_CHAR: f64 = 6.65;
 
 struct Sizes<'g>(&'g Graph);
 
-impl Measure for Sizes<'_> {
+impl DrawingSizes for Sizes<'_> {
     fn node(&self, node: NodeId) -> (f64, f64) {
         let node = self.0.node(node);
         let name = width(&node.label, NAME_CHAR);
@@ -100,7 +100,7 @@ impl Measure for Sizes<'_> {
 }
 
 /// The second line of a node.
-fn detail(node: &Node) -> Option<String> {
+fn detail(node: &GraphNode) -> Option<String> {
     match &node.kind {
         NodeKind::Step { sort, facet } => Some(shortened(&format!("{} {facet}", sort.name()))),
         NodeKind::Input
@@ -136,7 +136,7 @@ fn draw_caption(cluster: &Cluster, rect: &Rect) -> String {
     format!("<text class=\"label\" x=\"{x}\" y=\"{y}\">{}</text>\n", escaped(&cluster.caption))
 }
 
-fn draw_node(node: &Node, rect: &Rect) -> String {
+fn draw_node(node: &GraphNode, rect: &Rect) -> String {
     let class = match &node.kind {
         NodeKind::Step { sort, .. } => sort.name(),
         kind => kind.name(),
@@ -155,7 +155,7 @@ fn draw_node(node: &Node, rect: &Rect) -> String {
     format!("<g class=\"node {class}\"><title>{tip}</title>{}{texts}</g>\n", outline(node, rect))
 }
 
-fn outline(node: &Node, rect: &Rect) -> String {
+fn outline(node: &GraphNode, rect: &Rect) -> String {
     let Rect { at: Point { x, y }, width, height } = rect;
     let radius = match node.kind {
         NodeKind::Choice => {

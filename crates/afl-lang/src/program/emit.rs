@@ -6,12 +6,14 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::Program;
-use super::wire::{Categories, Docs, Form, Layout, Locations, Pieces, Sink, Writer, document};
+use super::wire::{
+    ByteSink, Categories, Docs, JsonLayout, JsonWriter, Locations, Pieces, WireForm, document,
+};
 
 /// How a program is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Emit {
-    pub layout: Layout,
+    pub layout: JsonLayout,
     pub locations: Locations,
     pub provenance: Provenance,
 }
@@ -26,7 +28,7 @@ pub enum Provenance {
 impl Emit {
     /// Everything the program knows, in the fewest bytes.
     pub const WHOLE: Self =
-        Self { layout: Layout::Compact, locations: Locations::Keep, provenance: Provenance::Include };
+        Self { layout: JsonLayout::Compact, locations: Locations::Keep, provenance: Provenance::Include };
 }
 
 impl Program {
@@ -35,7 +37,7 @@ impl Program {
             Provenance::Include => self.sources.as_slice(),
             Provenance::Omit => &[],
         };
-        let form = Form {
+        let form = WireForm {
             layout: how.layout,
             locations: how.locations,
             docs: Docs::Keep,
@@ -43,7 +45,7 @@ impl Program {
             sources,
         };
         let mut pieces = Pieces::default();
-        document::write(self, Some(&self.hash()), Writer::new(form, &mut pieces));
+        document::write(self, Some(&self.hash()), JsonWriter::new(form, &mut pieces));
         Document(pieces)
     }
 
@@ -55,15 +57,15 @@ impl Program {
         pieces.to_vec()
     }
 
-    pub(super) fn write_canonical(&self, sink: &mut dyn Sink) {
-        let form = Form {
-            layout: Layout::Compact,
+    pub(super) fn write_canonical(&self, sink: &mut dyn ByteSink) {
+        let form = WireForm {
+            layout: JsonLayout::Compact,
             locations: Locations::Strip,
             docs: Docs::Strip,
             categories: Categories::Strip,
             sources: &[],
         };
-        document::write(self, None, Writer::new(form, sink));
+        document::write(self, None, JsonWriter::new(form, sink));
     }
 }
 

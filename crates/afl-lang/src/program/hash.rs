@@ -7,7 +7,7 @@ use std::str::FromStr;
 use sha2::{Digest, Sha256};
 
 use super::Program;
-use super::wire::Sink;
+use super::wire::ByteSink;
 
 /// SHA-256 of the [canonical form](Program::canonical); written `sha256:` and 64 hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,7 +27,7 @@ impl Program {
 
 struct Hasher(Sha256);
 
-impl Sink for Hasher {
+impl ByteSink for Hasher {
     fn take(&mut self, piece: &[u8]) {
         self.0.update(piece);
     }

@@ -60,7 +60,7 @@ pub enum LoadError {
          compile the source again with this compiler, or use the one it was compiled with"
     )]
     UnknownVersion { found: u32 },
-    #[error("the program is not in the compiled format: {problem}{}", At(path))]
+    #[error("the program is not in the compiled format: {problem}{}", PathSuffix(path))]
     Malformed { path: String, problem: String },
     #[error(
         "the program was changed after it was compiled (its hash is {computed}, not {recorded}): \
@@ -74,9 +74,9 @@ pub enum LoadError {
 }
 
 /// A path in the document, where there is one.
-struct At<'a>(&'a str);
+struct PathSuffix<'a>(&'a str);
 
-impl fmt::Display for At<'_> {
+impl fmt::Display for PathSuffix<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() { Ok(()) } else { write!(f, " at `{}`", self.0) }
     }

@@ -22,5 +22,5 @@ pub use load::{LoadError, load};
 pub use node::*;
 pub use validate::Referent;
 pub use wire::document::json_schema;
-pub use wire::{Layout, Locations};
+pub use wire::{JsonLayout, Locations};
 pub use written::shortened;

@@ -38,14 +38,14 @@ impl fmt::Display for Referent {
 const PRELUDE: &str = "afl.policy.";
 
 pub(super) fn check(program: &Program) -> Result<(), LoadError> {
-    let mut names = Names::default();
+    let mut names = DeclaredNames::default();
     program.declarations.iter().try_for_each(|decl| names.collect(decl))?;
     program.declarations.iter().try_for_each(|decl| names.check_decl(decl))
 }
 
 /// The declared names.
 #[derive(Default)]
-struct Names<'p> {
+struct DeclaredNames<'p> {
     facets: FxHashSet<&'p str>,
     schemas: FxHashSet<&'p str>,
     implicits: FxHashSet<&'p str>,
@@ -53,22 +53,22 @@ struct Names<'p> {
 
 /// The steps that a statement or an expression can read.
 #[derive(Clone, Copy)]
-struct Scope<'s, 'p> {
+struct ReadScope<'s, 'p> {
     /// The id of the node that is checked.
     at: &'p str,
-    block: Option<Block<'s, 'p>>,
+    block: Option<ReadableBlock<'s, 'p>>,
     /// Of the owner's clauses, those that come earlier.
     clauses: &'s [FxHashSet<&'p str>],
 }
 
 /// The steps of the block around a statement, and those that it waits for.
 #[derive(Clone, Copy)]
-struct Block<'s, 'p> {
+struct ReadableBlock<'s, 'p> {
     steps: &'s FxHashSet<&'p str>,
     awaited: &'s Awaited<'p>,
 }
 
-impl<'p> Names<'p> {
+impl<'p> DeclaredNames<'p> {
     fn collect(&mut self, decl: &'p Decl) -> Result<(), LoadError> {
         let (id, is_new) = match decl {
             Decl::Namespace(namespace) => {
@@ -130,7 +130,7 @@ impl<'p> Names<'p> {
     }
 
     fn check_block(&self, block: &'p AndThenBlock, clauses: &[FxHashSet<&'p str>]) -> Result<(), LoadError> {
-        let scope = Scope { at: &block.id, block: None, clauses };
+        let scope = ReadScope { at: &block.id, block: None, clauses };
         match &block.content {
             BlockContent::Steps(statements) => self.check_statements(&block.id, statements, scope),
             BlockContent::Foreach(foreach, statements) => {
@@ -142,7 +142,12 @@ impl<'p> Names<'p> {
         }
     }
 
-    fn check_when(&self, at: &'p str, when: &'p WhenBlock, scope: Scope<'_, 'p>) -> Result<(), LoadError> {
+    fn check_when(
+        &self,
+        at: &'p str,
+        when: &'p WhenBlock,
+        scope: ReadScope<'_, 'p>,
+    ) -> Result<(), LoadError> {
         let default = when.cases.iter().position(|case| case.condition.is_none());
         if default.is_none_or(|default| default + 1 != when.cases.len()) {
             return Err(inconsistent(at, "the last case of a `when`, and no other, has no condition"));
@@ -159,7 +164,7 @@ impl<'p> Names<'p> {
         &self,
         at: &'p str,
         statements: &'p Statements,
-        around: Scope<'_, 'p>,
+        around: ReadScope<'_, 'p>,
     ) -> Result<(), LoadError> {
         let steps = step_names(statements);
         if steps.len() < statements.steps.iter().filter(|it| matches!(it, Statement::Step(_))).count() {
@@ -172,7 +177,8 @@ impl<'p> Names<'p> {
                 Statement::Assert(assert) => (&assert.id, &assert.depends_on),
             };
             let awaited = awaited(at, depends_on, &steps)?;
-            let scope = Scope { at, block: Some(Block { steps: &steps, awaited: &awaited }), ..around };
+            let scope =
+                ReadScope { at, block: Some(ReadableBlock { steps: &steps, awaited: &awaited }), ..around };
             match statement {
                 Statement::Step(step) => self.check_step(step, scope)?,
                 Statement::Log(log) => self.check_args(&log.args, scope)?,
@@ -182,8 +188,8 @@ impl<'p> Names<'p> {
         for yielded in &statements.yields {
             self.check_target(&yielded.target, &yielded.id)?;
             let awaited = awaited(&yielded.id, &yielded.depends_on, &steps)?;
-            let block = Some(Block { steps: &steps, awaited: &awaited });
-            self.check_args(&yielded.args, Scope { at: &yielded.id, block, ..around })?;
+            let block = Some(ReadableBlock { steps: &steps, awaited: &awaited });
+            self.check_args(&yielded.args, ReadScope { at: &yielded.id, block, ..around })?;
         }
         match order::ring(statements) {
             None => Ok(()),
@@ -191,25 +197,25 @@ impl<'p> Names<'p> {
         }
     }
 
-    fn check_step(&self, step: &'p StepStmt, scope: Scope<'_, 'p>) -> Result<(), LoadError> {
+    fn check_step(&self, step: &'p StepStmt, scope: ReadScope<'_, 'p>) -> Result<(), LoadError> {
         self.check_call(&step.call, scope)?;
         self.check_body(&step.body, step.catch.as_ref())
     }
 
-    fn check_call(&self, call: &'p CallExpr, scope: Scope<'_, 'p>) -> Result<(), LoadError> {
+    fn check_call(&self, call: &'p CallExpr, scope: ReadScope<'_, 'p>) -> Result<(), LoadError> {
         self.check_target(&call.target, scope.at)?;
         self.check_args(&call.args, scope)?;
         self.check_mixins(&call.mixins, scope)
     }
 
-    fn check_mixins(&self, mixins: &'p [MixinCall], scope: Scope<'_, 'p>) -> Result<(), LoadError> {
+    fn check_mixins(&self, mixins: &'p [MixinCall], scope: ReadScope<'_, 'p>) -> Result<(), LoadError> {
         mixins.iter().try_for_each(|mixin| {
             self.check_target(&mixin.target, scope.at)?;
             self.check_args(&mixin.args, scope)
         })
     }
 
-    fn check_args(&self, args: &'p [NamedArg], scope: Scope<'_, 'p>) -> Result<(), LoadError> {
+    fn check_args(&self, args: &'p [NamedArg], scope: ReadScope<'_, 'p>) -> Result<(), LoadError> {
         args.iter().try_for_each(|arg| {
             if let Some(implicit) = &arg.implicit
                 && !self.implicits.contains(&**implicit)
@@ -231,8 +237,8 @@ impl<'p> Names<'p> {
 }
 
 /// Where no step can be read.
-fn outside<'s, 'p: 's>(at: &'p str) -> Scope<'s, 'p> {
-    Scope { at, block: None, clauses: &[] }
+fn outside<'s, 'p: 's>(at: &'p str) -> ReadScope<'s, 'p> {
+    ReadScope { at, block: None, clauses: &[] }
 }
 
 /// The steps that later clauses can read: those of a loop are many at once, those of a case its own.
@@ -275,7 +281,7 @@ fn awaited<'p>(
     }
 }
 
-fn check_expr(expr: &Expr, scope: Scope<'_, '_>) -> Result<(), LoadError> {
+fn check_expr(expr: &Expr, scope: ReadScope<'_, '_>) -> Result<(), LoadError> {
     let mut result = Ok(());
     expr.walk(&mut |part| {
         if let ExprKind::Step(step) = &part.kind
@@ -287,7 +293,7 @@ fn check_expr(expr: &Expr, scope: Scope<'_, '_>) -> Result<(), LoadError> {
     result
 }
 
-fn check_reference(step: &StepRef, scope: Scope<'_, '_>) -> Result<(), LoadError> {
+fn check_reference(step: &StepRef, scope: ReadScope<'_, '_>) -> Result<(), LoadError> {
     let name = step.path.first().ok_or_else(|| inconsistent(scope.at, "a reference names no step"))?;
     let steps = match step.clause {
         None => scope.block.map(|block| block.steps),

@@ -34,13 +34,15 @@ impl fmt::Display for Expr {
                 write!(
                     f,
                     "{} {} {}",
-                    Operand(left, Side::Left(*op)),
+                    Operand(left, OperandSide::Left(*op)),
                     op.text(),
-                    Operand(right, Side::Right(*op))
+                    Operand(right, OperandSide::Right(*op))
                 )
             }
-            ExprKind::Unary(op, operand) => write!(f, "{}{}", op.text(), Operand(operand, Side::Tight)),
-            ExprKind::Index(parts) => write!(f, "{}[{}]", Operand(&parts[0], Side::Tight), parts[1]),
+            ExprKind::Unary(op, operand) => {
+                write!(f, "{}{}", op.text(), Operand(operand, OperandSide::Tight))
+            }
+            ExprKind::Index(parts) => write!(f, "{}[{}]", Operand(&parts[0], OperandSide::Tight), parts[1]),
         }
     }
 }
@@ -79,10 +81,10 @@ impl fmt::Display for Joined<'_> {
 }
 
 /// An operand, in parentheses where it needs them: `a && b && c`, but `(a || b) && c` and `a - (b - c)`.
-struct Operand<'e>(&'e Expr, Side);
+struct Operand<'e>(&'e Expr, OperandSide);
 
 #[derive(Clone, Copy)]
-enum Side {
+enum OperandSide {
     Left(BinaryOp),
     Right(BinaryOp),
     /// Of an operator that binds tighter than any with two sides.
@@ -92,11 +94,11 @@ enum Side {
 impl fmt::Display for Operand<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_loose = match (&self.0.kind, self.1) {
-            (ExprKind::Binary(op, _), Side::Left(around)) => {
+            (ExprKind::Binary(op, _), OperandSide::Left(around)) => {
                 !(splits(around, *op) || *op == around && chains(around))
             }
-            (ExprKind::Binary(op, _), Side::Right(around)) => !splits(around, *op),
-            (ExprKind::Binary(..), Side::Tight) | (ExprKind::Concat(_), _) => true,
+            (ExprKind::Binary(op, _), OperandSide::Right(around)) => !splits(around, *op),
+            (ExprKind::Binary(..), OperandSide::Tight) | (ExprKind::Concat(_), _) => true,
             _ => false,
         };
         if is_loose { write!(f, "({})", self.0) } else { self.0.fmt(f) }

@@ -26,18 +26,18 @@ const CUT: &str = "...";
 pub(super) struct Excerpt<'d> {
     text: String,
     first_line: u32,
-    marks: Vec<Mark<'d>>,
+    marks: Vec<ExcerptMark<'d>>,
     /// Where each of the marks is in `text`.
     ranges: Vec<Range<usize>>,
 }
 
-pub(super) struct Mark<'d> {
+pub(super) struct ExcerptMark<'d> {
     pub(super) place: Place,
     label: Cow<'d, str>,
     kind: AnnotationKind,
 }
 
-impl<'d> Mark<'d> {
+impl<'d> ExcerptMark<'d> {
     pub(super) fn primary(diagnostic: &'d Diagnostic) -> Self {
         Self { place: diagnostic.place, label: shortened(&diagnostic.label), kind: AnnotationKind::Primary }
     }
@@ -66,7 +66,7 @@ impl<'d> Mark<'d> {
 
 impl<'d> Excerpt<'d> {
     /// `marks` are all in the file of `text` and near one another; there is at least one.
-    pub(super) fn new(text: &str, index: &LineIndex<'_>, marks: Vec<Mark<'d>>) -> Self {
+    pub(super) fn new(text: &str, index: &LineIndex<'_>, marks: Vec<ExcerptMark<'d>>) -> Self {
         let spans: Vec<Span> = marks.iter().map(|mark| shown_span(text, mark.place.span, index)).collect();
         let all = spans.iter().copied().reduce(Span::to).expect("an excerpt shows at least one mark");
         let (first_line, last_line) = (index.position(all.start).line, index.position(all.end).line);
@@ -81,7 +81,7 @@ impl<'d> Excerpt<'d> {
                 excerpt.push('\n');
             }
             excerpt.push_str(if shown.start > source.start { CUT } else { "" });
-            lines.push(Line { source, shown, at: excerpt.len() });
+            lines.push(ExcerptLine { source, shown, at: excerpt.len() });
             excerpt.push_str(&text[shown.range()]);
             excerpt.push_str(if shown.end < source.end { CUT } else { "" });
         }
@@ -106,7 +106,7 @@ impl<'d> Excerpt<'d> {
 }
 
 /// A line of the source and what of it is in the excerpt.
-struct Line {
+struct ExcerptLine {
     source: Span,
     shown: Span,
     /// Where the shown part begins in the excerpt.
@@ -114,7 +114,7 @@ struct Line {
 }
 
 /// Where the byte `offset` of the source is in the excerpt, or the nearest that is shown.
-fn find(lines: &[Line], offset: u32) -> usize {
+fn find(lines: &[ExcerptLine], offset: u32) -> usize {
     let line = &lines[lines.partition_point(|line| line.source.start <= offset) - 1];
     line.at + (offset.clamp(line.shown.start, line.shown.end) - line.shown.start) as usize
 }

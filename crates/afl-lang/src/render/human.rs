@@ -2,7 +2,7 @@
 
 use annotate_snippets::{Group, Level, Renderer};
 
-use super::excerpt::{Excerpt, Mark};
+use super::excerpt::{Excerpt, ExcerptMark};
 use super::{Positions, shortened};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::source::{LineColumn, Sources};
@@ -61,9 +61,9 @@ fn without_own_position(mut rendered: String, header: &str) -> String {
 
 /// The places of a diagnostic, those that are close to one another in one excerpt, the first place first.
 fn excerpts<'d>(positions: &Positions<'_>, diagnostic: &'d Diagnostic) -> Vec<Excerpt<'d>> {
-    let mut clusters = vec![vec![Mark::primary(diagnostic)]];
+    let mut clusters = vec![vec![ExcerptMark::primary(diagnostic)]];
     for label in &diagnostic.related {
-        let mark = Mark::related(label);
+        let mark = ExcerptMark::related(label);
         let index = positions.index(label.place.file);
         let near = clusters.iter_mut().find(|marks| marks.iter().all(|other| mark.is_near(other, index)));
         match near {
@@ -71,7 +71,7 @@ fn excerpts<'d>(positions: &Positions<'_>, diagnostic: &'d Diagnostic) -> Vec<Ex
             None => clusters.push(vec![mark]),
         }
     }
-    let excerpt = |marks: Vec<Mark<'d>>| {
+    let excerpt = |marks: Vec<ExcerptMark<'d>>| {
         let file = marks[0].place.file;
         Excerpt::new(&positions.sources.get(file).text, positions.index(file), marks)
     };

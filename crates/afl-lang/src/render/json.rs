@@ -10,17 +10,18 @@ use crate::source::{Place, Sources};
 /// last character. Ends without a line break.
 pub fn json(sources: &Sources, diagnostics: &[Diagnostic]) -> String {
     let positions = Positions::new(sources);
-    let diagnostics = diagnostics.iter().map(|diagnostic| Entry::new(&positions, diagnostic)).collect();
-    serde_json::to_string_pretty(&Report { diagnostics }).expect("strings and numbers are always JSON")
+    let diagnostics =
+        diagnostics.iter().map(|diagnostic| JsonDiagnostic::new(&positions, diagnostic)).collect();
+    serde_json::to_string_pretty(&JsonReport { diagnostics }).expect("strings and numbers are always JSON")
 }
 
 #[derive(Serialize)]
-struct Report<'a> {
-    diagnostics: Vec<Entry<'a>>,
+struct JsonReport<'a> {
+    diagnostics: Vec<JsonDiagnostic<'a>>,
 }
 
 #[derive(Serialize)]
-struct Entry<'a> {
+struct JsonDiagnostic<'a> {
     code: &'static str,
     severity: &'static str,
     message: &'a str,
@@ -47,7 +48,7 @@ struct Range<'a> {
     end_column: u32,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> JsonDiagnostic<'a> {
     fn new(positions: &Positions<'a>, diagnostic: &'a Diagnostic) -> Self {
         let own = (!diagnostic.label.is_empty()).then_some((diagnostic.place, &*diagnostic.label));
         let related = diagnostic.related.iter().map(|label| (label.place, &*label.message));

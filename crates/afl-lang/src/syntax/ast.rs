@@ -2,7 +2,7 @@
 //!
 //! The tree keeps spans, parentheses and literals as written; comments stand beside it in
 //! [`SyntaxTree::comments`]. Together they are all the formatter needs. Broken parts are left out or
-//! are [`ExprKind::Broken`]; whatever is left out has been reported.
+//! are [`ExprSyntaxKind::Broken`]; whatever is left out has been reported.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::source::Span;
 
 #[derive(Debug, Default)]
 pub struct SyntaxTree<'s> {
-    pub items: Vec<Item<'s>>,
+    pub items: Vec<ItemSyntax<'s>>,
     /// Every comment of the text, in order.
     pub comments: Vec<Comment>,
     /// The identifiers of text that was skipped after an error: what they may have declared is unknown.
@@ -35,10 +35,10 @@ pub enum CommentKind {
 }
 
 #[derive(Debug)]
-pub enum Item<'s> {
-    Namespace(Namespace<'s>),
+pub enum ItemSyntax<'s> {
+    Namespace(NamespaceSyntax<'s>),
     Use(Use<'s>),
-    Decl(Box<Decl<'s>>),
+    Decl(Box<DeclSyntax<'s>>),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -67,17 +67,17 @@ impl QName<'_> {
 }
 
 #[derive(Debug)]
-pub struct Namespace<'s> {
+pub struct NamespaceSyntax<'s> {
     pub doc: Option<Span>,
     pub name: QName<'s>,
-    pub extent: Extent,
-    pub items: Vec<Item<'s>>,
+    pub extent: NamespaceExtent,
+    pub items: Vec<ItemSyntax<'s>>,
     pub span: Span,
 }
 
 /// How far a namespace reaches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Extent {
+pub enum NamespaceExtent {
     /// `namespace a { … }`; the span covers the braces.
     Braces(Span),
     /// `namespace a` without braces: to the next such line or the end of the file.
@@ -91,7 +91,7 @@ pub struct Use<'s> {
 }
 
 #[derive(Debug)]
-pub struct Decl<'s> {
+pub struct DeclSyntax<'s> {
     pub doc: Option<Span>,
     pub kind: DeclKind<'s>,
     /// From the first keyword to the end of the tail; without the doc comment.
@@ -100,7 +100,7 @@ pub struct Decl<'s> {
 
 #[derive(Debug)]
 pub enum DeclKind<'s> {
-    Facet(Facet<'s>),
+    Facet(FacetSyntax<'s>),
     Schema(Schema<'s>),
     Implicit(Implicit<'s>),
 }
@@ -113,13 +113,13 @@ pub enum FacetKind {
 }
 
 #[derive(Debug)]
-pub struct Facet<'s> {
+pub struct FacetSyntax<'s> {
     pub kind: FacetKind,
     pub name: Ident<'s>,
     pub params: Params<'s>,
     pub returns: Option<Params<'s>>,
-    pub mixins: Vec<Mixin<'s>>,
-    pub body: Body<'s>,
+    pub mixins: Vec<MixinSyntax<'s>>,
+    pub body: BodySyntax<'s>,
 }
 
 /// Whether a list holds all that was written, or lost something to a reported error.
@@ -131,8 +131,8 @@ pub enum Wholeness {
 
 /// What follows a signature or a step's call.
 #[derive(Debug, Default)]
-pub struct Body<'s> {
-    pub script: Option<Script<'s>>,
+pub struct BodySyntax<'s> {
+    pub script: Option<ScriptSyntax<'s>>,
     pub prompt: Option<Prompt<'s>>,
     pub clauses: Vec<Clause<'s>>,
     pub catch: Option<Catch<'s>>,
@@ -151,7 +151,7 @@ pub struct Params<'s> {
 pub struct Param<'s> {
     pub name: Ident<'s>,
     pub ty: TypeExpr<'s>,
-    pub default: Option<Expr<'s>>,
+    pub default: Option<ExprSyntax<'s>>,
     pub span: Span,
 }
 
@@ -179,7 +179,7 @@ pub struct Schema<'s> {
 #[derive(Debug)]
 pub struct Implicit<'s> {
     pub name: Ident<'s>,
-    pub call: Call<'s>,
+    pub call: CallSyntax<'s>,
 }
 
 /// One `andThen`.
@@ -191,35 +191,35 @@ pub struct Clause<'s> {
 
 #[derive(Debug)]
 pub enum ClauseKind<'s> {
-    Block(Block<'s>),
+    Block(BlockSyntax<'s>),
     Foreach(Foreach<'s>),
     When(When<'s>),
-    Script(Script<'s>),
+    Script(ScriptSyntax<'s>),
 }
 
 #[derive(Debug)]
 pub struct Foreach<'s> {
     pub variable: Ident<'s>,
-    pub iterable: Expr<'s>,
-    pub block: Block<'s>,
+    pub iterable: ExprSyntax<'s>,
+    pub block: BlockSyntax<'s>,
 }
 
 #[derive(Debug)]
-pub struct Block<'s> {
-    pub statements: Vec<Statement<'s>>,
+pub struct BlockSyntax<'s> {
+    pub statements: Vec<StatementSyntax<'s>>,
     /// With the braces.
     pub span: Span,
 }
 
 #[derive(Debug)]
-pub enum Statement<'s> {
-    Step(Step<'s>),
-    Log(Log<'s>),
+pub enum StatementSyntax<'s> {
+    Step(StepSyntax<'s>),
+    Log(LogSyntax<'s>),
     Assert(Assert<'s>),
     Yield(Yield<'s>),
 }
 
-impl Statement<'_> {
+impl StatementSyntax<'_> {
     pub fn span(&self) -> Span {
         match self {
             Self::Step(step) => step.span,
@@ -231,17 +231,17 @@ impl Statement<'_> {
 }
 
 #[derive(Debug)]
-pub struct Step<'s> {
+pub struct StepSyntax<'s> {
     pub name: Ident<'s>,
-    pub call: Call<'s>,
+    pub call: CallSyntax<'s>,
     /// Only `clauses` and `catch` can be filled.
-    pub body: Body<'s>,
+    pub body: BodySyntax<'s>,
     pub span: Span,
 }
 
 /// `sys.log(…)`.
 #[derive(Debug)]
-pub struct Log<'s> {
+pub struct LogSyntax<'s> {
     pub args: Args<'s>,
     pub span: Span,
 }
@@ -249,22 +249,22 @@ pub struct Log<'s> {
 /// `sys.assert(…)`.
 #[derive(Debug)]
 pub struct Assert<'s> {
-    pub condition: Expr<'s>,
+    pub condition: ExprSyntax<'s>,
     pub span: Span,
 }
 
 /// `yield A(…) with B(…)`: one yield for each target.
 #[derive(Debug)]
 pub struct Yield<'s> {
-    pub call: Call<'s>,
+    pub call: CallSyntax<'s>,
     pub span: Span,
 }
 
 #[derive(Debug)]
-pub struct Call<'s> {
+pub struct CallSyntax<'s> {
     pub target: QName<'s>,
     pub args: Args<'s>,
-    pub mixins: Vec<Mixin<'s>>,
+    pub mixins: Vec<MixinSyntax<'s>>,
     pub span: Span,
 }
 
@@ -279,12 +279,12 @@ pub struct Args<'s> {
 #[derive(Debug)]
 pub struct Arg<'s> {
     pub name: Ident<'s>,
-    pub value: Expr<'s>,
+    pub value: ExprSyntax<'s>,
 }
 
 /// `with Target(…) as alias`.
 #[derive(Debug)]
-pub struct Mixin<'s> {
+pub struct MixinSyntax<'s> {
     pub target: QName<'s>,
     pub args: Args<'s>,
     pub alias: Option<Ident<'s>>,
@@ -294,21 +294,21 @@ pub struct Mixin<'s> {
 
 #[derive(Debug)]
 pub struct When<'s> {
-    pub cases: Vec<Case<'s>>,
+    pub cases: Vec<CaseSyntax<'s>>,
     /// From `when` to the closing brace.
     pub span: Span,
 }
 
 #[derive(Debug)]
-pub struct Case<'s> {
+pub struct CaseSyntax<'s> {
     pub condition: Condition<'s>,
-    pub block: Block<'s>,
+    pub block: BlockSyntax<'s>,
     pub span: Span,
 }
 
 #[derive(Debug)]
 pub enum Condition<'s> {
-    If(Expr<'s>),
+    If(ExprSyntax<'s>),
     /// `_`
     Otherwise(Span),
 }
@@ -321,12 +321,12 @@ pub struct Catch<'s> {
 
 #[derive(Debug)]
 pub enum CatchKind<'s> {
-    Block(Block<'s>),
+    Block(BlockSyntax<'s>),
     When(When<'s>),
 }
 
 #[derive(Debug)]
-pub struct Script<'s> {
+pub struct ScriptSyntax<'s> {
     pub language: Option<Ident<'s>>,
     pub body: ScriptBody<'s>,
     pub span: Span,
@@ -360,41 +360,41 @@ pub struct StringLit<'s> {
 }
 
 #[derive(Debug)]
-pub struct Expr<'s> {
-    pub kind: ExprKind<'s>,
+pub struct ExprSyntax<'s> {
+    pub kind: ExprSyntaxKind<'s>,
     pub span: Span,
 }
 
 #[derive(Debug)]
-pub enum ExprKind<'s> {
+pub enum ExprSyntaxKind<'s> {
     String(StringLit<'s>),
     /// The magnitude; a sign is a [`UnaryOp::Negate`] around it.
     Int(u64),
     Double(f64),
     Boolean(bool),
     Null,
-    Array(Vec<Expr<'s>>),
+    Array(Vec<ExprSyntax<'s>>),
     Map(Vec<MapEntry<'s>>),
     /// `$.a.b`
     Input(Vec<Ident<'s>>),
     /// `step.a.b`, or a foreach variable; never empty.
     Name(Vec<Ident<'s>>),
     /// All operands of a chain of `++`.
-    Concat(Vec<Expr<'s>>),
-    Binary(BinaryOp, Box<[Expr<'s>; 2]>),
-    Unary(UnaryOp, Box<Expr<'s>>),
+    Concat(Vec<ExprSyntax<'s>>),
+    Binary(BinaryOp, Box<[ExprSyntax<'s>; 2]>),
+    Unary(UnaryOp, Box<ExprSyntax<'s>>),
     /// `base[index]`
-    Index(Box<[Expr<'s>; 2]>),
+    Index(Box<[ExprSyntax<'s>; 2]>),
     /// `.field` behind anything but a plain reference.
-    Field(Box<Expr<'s>>, Ident<'s>),
-    Paren(Box<Expr<'s>>),
+    Field(Box<ExprSyntax<'s>>, Ident<'s>),
+    Paren(Box<ExprSyntax<'s>>),
     Broken,
 }
 
 #[derive(Debug)]
 pub struct MapEntry<'s> {
     pub key: MapKey<'s>,
-    pub value: Expr<'s>,
+    pub value: ExprSyntax<'s>,
 }
 
 #[derive(Debug)]

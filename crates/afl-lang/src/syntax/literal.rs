@@ -7,7 +7,7 @@ use crate::source::Span;
 
 /// A fault in a literal; the span is in the source text.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Fault {
+pub enum EscapeFault {
     /// `\u` without the digits of a character.
     BadEscape(Span),
     /// A backslash before a character that needs none; both are kept.
@@ -17,17 +17,17 @@ pub enum Fault {
 /// The text that a literal stands for.
 pub fn value<'s>(literal: &StringLit<'s>) -> Cow<'s, str> {
     match content(literal.raw) {
-        Content::Quoted(text) if !text.contains('\\') => Cow::Borrowed(text),
-        Content::Quoted(text) => Cow::Owned(unescape(text, 0, &mut Vec::new())),
-        Content::Block(text) => Cow::Owned(unescape(&strip_indentation(text), 0, &mut Vec::new())),
+        LiteralContent::Quoted(text) if !text.contains('\\') => Cow::Borrowed(text),
+        LiteralContent::Quoted(text) => Cow::Owned(unescape(text, 0, &mut Vec::new())),
+        LiteralContent::Block(text) => Cow::Owned(unescape(&strip_indentation(text), 0, &mut Vec::new())),
     }
 }
 
 /// The faults of a literal, in order.
-pub fn faults(literal: &StringLit<'_>) -> Vec<Fault> {
+pub fn faults(literal: &StringLit<'_>) -> Vec<EscapeFault> {
     let (text, offset) = match content(literal.raw) {
-        Content::Quoted(text) => (text, 1),
-        Content::Block(text) => (text, 3),
+        LiteralContent::Quoted(text) => (text, 1),
+        LiteralContent::Block(text) => (text, 3),
     };
     let mut faults = Vec::new();
     if text.contains('\\') {
@@ -36,20 +36,22 @@ pub fn faults(literal: &StringLit<'_>) -> Vec<Fault> {
     faults
 }
 
-enum Content<'s> {
+enum LiteralContent<'s> {
     Quoted(&'s str),
     Block(&'s str),
 }
 
-fn content(raw: &str) -> Content<'_> {
+fn content(raw: &str) -> LiteralContent<'_> {
     let block = raw.strip_prefix(r#"""""#).and_then(|rest| rest.strip_suffix(r#"""""#));
     match block {
-        Some(text) => Content::Block(text),
-        None => Content::Quoted(raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(raw)),
+        Some(text) => LiteralContent::Block(text),
+        None => LiteralContent::Quoted(
+            raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(raw),
+        ),
     }
 }
 
-fn unescape(text: &str, offset: u32, faults: &mut Vec<Fault>) -> String {
+fn unescape(text: &str, offset: u32, faults: &mut Vec<EscapeFault>) -> String {
     let mut result = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(backslash) = rest.find('\\') {
@@ -62,12 +64,12 @@ fn unescape(text: &str, offset: u32, faults: &mut Vec<Fault>) -> String {
                 length
             }
             Escape::Unknown(length) => {
-                faults.push(Fault::UnknownEscape(Span::new(start, start + length as u32)));
+                faults.push(EscapeFault::UnknownEscape(Span::new(start, start + length as u32)));
                 result.push_str(&escape[..length]);
                 length
             }
             Escape::Bad(length) => {
-                faults.push(Fault::BadEscape(Span::new(start, start + length as u32)));
+                faults.push(EscapeFault::BadEscape(Span::new(start, start + length as u32)));
                 length
             }
         };
@@ -160,7 +162,7 @@ mod tests {
         assert_eq!(faults(&literal), []);
     }
 
-    fn check_faults(raw: &str, expected: &[Fault]) {
+    fn check_faults(raw: &str, expected: &[EscapeFault]) {
         assert_eq!(faults(&StringLit { raw, span: Span::new(10, 10 + raw.len() as u32) }), expected);
     }
 
@@ -179,9 +181,9 @@ mod tests {
 
     #[test]
     fn faults_have_the_span_of_the_escape() {
-        check_faults(r#""\u12""#, &[Fault::BadEscape(Span::new(11, 15))]);
-        check_faults(r#""a\u{zz}""#, &[Fault::BadEscape(Span::new(12, 15))]);
-        check_faults(r#""\ud83d""#, &[Fault::BadEscape(Span::new(11, 17))]);
-        check_faults(r#""a\qb""#, &[Fault::UnknownEscape(Span::new(12, 14))]);
+        check_faults(r#""\u12""#, &[EscapeFault::BadEscape(Span::new(11, 15))]);
+        check_faults(r#""a\u{zz}""#, &[EscapeFault::BadEscape(Span::new(12, 15))]);
+        check_faults(r#""\ud83d""#, &[EscapeFault::BadEscape(Span::new(11, 17))]);
+        check_faults(r#""a\qb""#, &[EscapeFault::UnknownEscape(Span::new(12, 14))]);
     }
 }

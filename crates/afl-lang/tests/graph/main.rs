@@ -1,6 +1,6 @@
 //! The data flow of a workflow, in every format.
 
-use afl_lang::graph::{self, Format, Graph, GraphError};
+use afl_lang::graph::{self, Graph, GraphError, GraphFormat};
 use afl_lang::program::Program;
 use afl_lang::source::Sources;
 use afl_lang::{Validation, compile};
@@ -19,7 +19,7 @@ macro_rules! snapshots {
         #[test]
         fn $name() {
             let graph = graph_of(include_str!(concat!("programs/", $file)), $workflow);
-            insta::assert_snapshot!(graph.render(Format::$format));
+            insta::assert_snapshot!(graph.render(GraphFormat::$format));
         }
     )*};
 }
@@ -50,7 +50,7 @@ fn texts_are_escaped() {
         let text = graph.render(format);
         text.lines().filter(|line| line.contains("two")).collect::<Vec<_>>().join("\n")
     };
-    let formats = [Format::Mermaid, Format::Dot, Format::Json, Format::Svg];
+    let formats = [GraphFormat::Mermaid, GraphFormat::Dot, GraphFormat::Json, GraphFormat::Svg];
     insta::assert_snapshot!(formats.map(captions).join("\n"));
 }
 
@@ -99,7 +99,7 @@ fn every_workflow_of_the_conformance_cases_is_drawn() {
         };
         for name in names {
             let graph = graph::of(&program, Some(&name)).unwrap();
-            for format in [Format::Mermaid, Format::Dot, Format::Json, Format::Svg] {
+            for format in [GraphFormat::Mermaid, GraphFormat::Dot, GraphFormat::Json, GraphFormat::Svg] {
                 assert!(!graph.render(format).contains("NaN"), "{name} of {}", path.display());
             }
         }

@@ -2,7 +2,7 @@
 
 use afl_lang::diagnostic::Diagnostic;
 use afl_lang::format::format;
-use afl_lang::graph::{self, Format};
+use afl_lang::graph::{self, GraphFormat};
 use afl_lang::limits::MAX_DIAGNOSTICS;
 use afl_lang::program::{Decl, Emit, FacetKind, LoadError, Program, load};
 use afl_lang::render::{self, Color};
@@ -117,7 +117,7 @@ fn of_graphs(program: &Program) {
             Decl::Namespace(namespace) => declarations.extend(&namespace.declarations),
             Decl::Facet(facet) if facet.kind == FacetKind::Workflow => {
                 let graph = graph::of(program, Some(&facet.id)).expect("the workflow is there");
-                for format in [Format::Mermaid, Format::Dot, Format::Json, Format::Svg] {
+                for format in [GraphFormat::Mermaid, GraphFormat::Dot, GraphFormat::Json, GraphFormat::Svg] {
                     assert!(!graph.render(format).is_empty(), "a graph is written as something");
                 }
             }

@@ -1,14 +1,15 @@
 //! What a program looks like as JSON, and what its hash covers.
 
-use afl_lang::program::{Emit, Layout, Locations, Program, Provenance};
+use afl_lang::program::{Emit, JsonLayout, Locations, Program, Provenance};
 use afl_lang::source::{Source, Sources};
 use afl_lang::{Validation, compile};
 
 use crate::{compiled, shop};
 
 const PRETTY: Emit =
-    Emit { layout: Layout::Pretty, locations: Locations::Keep, provenance: Provenance::Include };
-const BARE: Emit = Emit { layout: Layout::Pretty, locations: Locations::Strip, provenance: Provenance::Omit };
+    Emit { layout: JsonLayout::Pretty, locations: Locations::Keep, provenance: Provenance::Include };
+const BARE: Emit =
+    Emit { layout: JsonLayout::Pretty, locations: Locations::Strip, provenance: Provenance::Omit };
 
 fn text(program: &Program, how: Emit) -> String {
     String::from_utf8(program.emit(how).to_vec()).expect("UTF-8")
@@ -40,9 +41,9 @@ fn an_empty_program_still_has_its_declarations() {
 #[test]
 fn both_layouts_say_the_same() {
     let value = |how| serde_json::from_str::<serde_json::Value>(&text(&shop(), how)).expect("JSON");
-    let compact = text(&shop(), Emit { layout: Layout::Compact, ..PRETTY });
+    let compact = text(&shop(), Emit { layout: JsonLayout::Compact, ..PRETTY });
     assert_eq!(value(PRETTY).to_string().len(), compact.len());
-    assert_eq!(value(PRETTY), value(Emit { layout: Layout::Compact, ..PRETTY }));
+    assert_eq!(value(PRETTY), value(Emit { layout: JsonLayout::Compact, ..PRETTY }));
 }
 
 #[test]

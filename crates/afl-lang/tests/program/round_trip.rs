@@ -1,6 +1,6 @@
 //! A program reads back as it was written.
 
-use afl_lang::program::{Emit, Layout, LoadError, Locations, Provenance, load};
+use afl_lang::program::{Emit, JsonLayout, LoadError, Locations, Provenance, load};
 use afl_lang::source::Sources;
 use afl_lang::{Validation, compile};
 use proptest::prelude::*;
@@ -32,7 +32,7 @@ proptest! {
 
     #[test]
     fn what_is_written_reads_back_the_same(program in random::program()) {
-        for layout in [Layout::Pretty, Layout::Compact] {
+        for layout in [JsonLayout::Pretty, JsonLayout::Compact] {
             let json = program.emit(Emit { layout, ..Emit::WHOLE }).to_vec();
             prop_assert_eq!(&load(&json).map_err(|error| fail(&error))?, &program);
         }
@@ -40,7 +40,7 @@ proptest! {
 
     #[test]
     fn what_is_left_out_is_all_that_is_lost(program in random::program()) {
-        let bare = Emit { layout: Layout::Compact, locations: Locations::Strip, provenance: Provenance::Omit };
+        let bare = Emit { layout: JsonLayout::Compact, locations: Locations::Strip, provenance: Provenance::Omit };
         let json = program.emit(bare).to_vec();
         let loaded = load(&json).map_err(|error| fail(&error))?;
         prop_assert_eq!(loaded.hash(), program.hash());

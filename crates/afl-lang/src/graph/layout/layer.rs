@@ -1,11 +1,11 @@
 //! Which layer each item stands in.
 
-use super::level::{Item, Link, Pin};
+use super::level::{LayoutBox, LevelLink, Pin};
 
 /// As deep as the longest way to it; what nothing leads to stands just above its first reader.
 ///
 /// Links must not form a ring: data flow does not.
-pub(super) fn assign(items: &[Item], links: &[Link]) -> Vec<usize> {
+pub(super) fn assign(items: &[LayoutBox], links: &[LevelLink]) -> Vec<usize> {
     let mut readers = vec![Vec::new(); items.len()];
     let mut waiting = vec![0_usize; items.len()];
     for link in links {
@@ -15,7 +15,7 @@ pub(super) fn assign(items: &[Item], links: &[Link]) -> Vec<usize> {
     let is_source: Vec<bool> = waiting.iter().map(|count| *count == 0).collect();
     // Ports are on the border; everything else of such a cluster begins below them.
     let has_ports = items.iter().any(|item| item.pin == Pin::Top);
-    let first = |item: &Item| usize::from(has_ports && item.pin != Pin::Top);
+    let first = |item: &LayoutBox| usize::from(has_ports && item.pin != Pin::Top);
     let mut layers: Vec<usize> = items.iter().map(first).collect();
     let mut ready: Vec<usize> = (0..items.len()).filter(|item| is_source[*item]).collect();
     while let Some(item) = ready.pop() {

@@ -1,13 +1,13 @@
 //! Lays out one level: boxes that do not know what is in them, and the lines between them.
 
 use super::order::{self, Links};
-use super::part::{Part, Shelf, parts};
-use super::place::{self, Body};
+use super::part::{LevelPart, PartShelf, parts};
+use super::place::{self, VertexSpace};
 use super::{Point, layer};
 
 /// A box.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Item {
+pub(super) struct LayoutBox {
     pub(super) width: f64,
     pub(super) height: f64,
     pub(super) pin: Pin,
@@ -24,7 +24,7 @@ pub(super) enum Pin {
 
 /// A line between two items.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Link {
+pub(super) struct LevelLink {
     pub(super) from: usize,
     pub(super) to: usize,
     /// Where on the upper border it arrives, if not where there is room; from the left.
@@ -39,16 +39,16 @@ pub(super) struct Neighbour {
     pub(super) share: f64,
 }
 
-pub(super) struct Level {
+pub(super) struct GraphLevel {
     pub(super) width: f64,
     pub(super) height: f64,
     /// The upper left corner of each item.
     pub(super) items: Vec<Point>,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<LevelLine>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Line {
+pub(super) struct LevelLine {
     pub(super) points: Vec<Point>,
     /// The centre of the label.
     pub(super) label: Option<Point>,
@@ -71,7 +71,7 @@ const END_GAP: f64 = 18.0;
 /// Lanes in one level. Beyond, long lines go straight: no reader follows so many.
 const MAX_LANES: usize = 40_000;
 
-pub(super) fn lay_out_connected(items: &[Item], links: &[Link]) -> Level {
+pub(super) fn lay_out_connected(items: &[LayoutBox], links: &[LevelLink]) -> GraphLevel {
     let net = Net::new(items, links);
     let centres = place::centres(&net.layers, &net.links, &net.bodies, &net.lanes(items));
     let rows = net.rows(items);
@@ -81,7 +81,7 @@ pub(super) fn lay_out_connected(items: &[Item], links: &[Link]) -> Level {
     };
     let corners: Vec<Point> = (0..items.len()).map(corner).collect();
     let right = |vertex: usize| centres[vertex] + net.bodies[vertex].width / 2.0;
-    Level {
+    GraphLevel {
         width: (0..net.bodies.len()).map(right).fold(0.0, f64::max).ceil(),
         height: rows.last().map_or(0.0, |row| row.bottom),
         lines: net.lines(items, links, &corners, &centres, &rows),
@@ -91,19 +91,19 @@ pub(super) fn lay_out_connected(items: &[Item], links: &[Link]) -> Level {
 
 /// Lays out what hangs together apart from the rest, so that a high box does not stretch what has nothing
 /// to do with it.
-pub(super) fn lay_out(items: &[Item], links: &[Link]) -> Level {
-    let mut level = Level {
+pub(super) fn lay_out(items: &[LayoutBox], links: &[LevelLink]) -> GraphLevel {
+    let mut level = GraphLevel {
         width: 0.0,
         height: 0.0,
         items: vec![Point::default(); items.len()],
-        lines: vec![Line::default(); links.len()],
+        lines: vec![LevelLine::default(); links.len()],
     };
-    let parts: Vec<(Part, Level)> =
+    let parts: Vec<(LevelPart, GraphLevel)> =
         parts(items.len(), links).into_iter().map(|part| part.lay_out(items, links)).collect();
     let has_ports = items.iter().any(|item| item.pin == Pin::Top);
     let area = parts.iter().map(|(_, level)| level.width * level.height).sum();
     // Ports stand on the upper border, which only the first row touches.
-    let mut shelf = if has_ports { Shelf::endless() } else { Shelf::for_area(area) };
+    let mut shelf = if has_ports { PartShelf::endless() } else { PartShelf::for_area(area) };
     for (part, inner) in parts {
         let origin = shelf.put(inner.width, inner.height);
         let moved = |point: Point| Point { x: point.x + origin.x, y: point.y + origin.y };
@@ -112,7 +112,7 @@ pub(super) fn lay_out(items: &[Item], links: &[Link]) -> Level {
         }
         for (link, line) in part.links.into_iter().zip(inner.lines) {
             let points = line.points.into_iter().map(moved).collect();
-            level.lines[link] = Line { points, label: line.label.map(moved) };
+            level.lines[link] = LevelLine { points, label: line.label.map(moved) };
         }
         level.width = level.width.max(origin.x + inner.width);
         level.height = level.height.max(origin.y + inner.height);
@@ -132,17 +132,18 @@ struct Net {
     layers: Vec<Vec<usize>>,
     /// By vertex; the items are the first vertices.
     layer_of: Vec<usize>,
-    bodies: Vec<Body>,
+    bodies: Vec<VertexSpace>,
     links: Links,
     /// The vertices of each link, from its start to its end.
     chains: Vec<Vec<usize>>,
 }
 
 impl Net {
-    fn new(items: &[Item], links: &[Link]) -> Self {
+    fn new(items: &[LayoutBox], links: &[LevelLink]) -> Self {
         let mut layer_of: Vec<usize> =
             layer::assign(items, links).into_iter().map(|layer| 2 * layer).collect();
-        let mut bodies: Vec<Body> = items.iter().map(|item| Body { width: item.width, ..BOX }).collect();
+        let mut bodies: Vec<VertexSpace> =
+            items.iter().map(|item| VertexSpace { width: item.width, ..BOX }).collect();
         for (item, body) in items.iter().zip(&mut bodies) {
             if item.pin == Pin::Top {
                 *body = LANE;
@@ -159,7 +160,7 @@ impl Net {
                 chain.push(bodies.len());
                 let is_label = layer + 1 == layer_of[link.to];
                 let label_width = if is_label { link.label_width } else { 0.0 };
-                bodies.push(Body { width: lane.width.max(label_width), ..lane });
+                bodies.push(VertexSpace { width: lane.width.max(label_width), ..lane });
                 layer_of.push(layer);
             }
             chain.push(link.to);
@@ -175,12 +176,12 @@ impl Net {
     }
 
     /// The part of each chain that is only a line.
-    fn lanes(&self, items: &[Item]) -> Vec<&[usize]> {
+    fn lanes(&self, items: &[LayoutBox]) -> Vec<&[usize]> {
         let first = |chain: &[usize]| usize::from(items[chain[0]].pin != Pin::Top);
         self.chains.iter().map(|chain| &chain[first(chain)..chain.len() - 1]).collect()
     }
 
-    fn rows(&self, items: &[Item]) -> Vec<Row> {
+    fn rows(&self, items: &[LayoutBox]) -> Vec<Row> {
         let mut top = 0.0;
         let row = |at| {
             let row = Row { top, bottom: top + self.height(at, items) };
@@ -190,7 +191,7 @@ impl Net {
         (0..self.layers.len()).map(row).collect()
     }
 
-    fn height(&self, layer: usize, items: &[Item]) -> f64 {
+    fn height(&self, layer: usize, items: &[LayoutBox]) -> f64 {
         match (is_label_layer(layer), self.has_labels(layer)) {
             (true, true) => LABEL_HEIGHT,
             (true, false) => 0.0,
@@ -199,7 +200,7 @@ impl Net {
     }
 
     /// The space between two layers of boxes is one gap above and one below the labels.
-    fn gap_below(&self, layer: usize, items: &[Item]) -> f64 {
+    fn gap_below(&self, layer: usize, items: &[LayoutBox]) -> f64 {
         let (boxes, labels) = (layer & !1, layer | 1);
         if self.has_labels(labels) {
             LABEL_GAP
@@ -210,7 +211,7 @@ impl Net {
         }
     }
 
-    fn boxes<'i>(&self, layer: usize, items: &'i [Item]) -> impl Iterator<Item = &'i Item> {
+    fn boxes<'i>(&self, layer: usize, items: &'i [LayoutBox]) -> impl Iterator<Item = &'i LayoutBox> {
         self.layers[layer].iter().filter_map(|vertex| items.get(*vertex))
     }
 
@@ -226,12 +227,12 @@ impl Net {
     /// The lines, each through its lanes.
     fn lines(
         &self,
-        items: &[Item],
-        links: &[Link],
+        items: &[LayoutBox],
+        links: &[LevelLink],
         corners: &[Point],
         centres: &[f64],
         rows: &[Row],
-    ) -> Vec<Line> {
+    ) -> Vec<LevelLine> {
         let starts = self.ends(items, centres, |chain| (chain[0], chain[1]));
         let ends = self.ends(items, centres, |chain| (chain[chain.len() - 1], chain[chain.len() - 2]));
         let line = |(at, chain): (usize, &Vec<usize>)| {
@@ -252,14 +253,14 @@ impl Net {
                 let Row { top, bottom } = rows[self.layer_of[*lane]];
                 Point { x: centres[*lane].round(), y: f64::midpoint(top, bottom) }
             });
-            Line { points, label }
+            LevelLine { points, label }
         };
         self.chains.iter().enumerate().map(line).collect()
     }
 
     /// Where each line meets its item: side by side, in the order in which they come. `end` picks the
     /// item and the vertex next to it.
-    fn ends(&self, items: &[Item], centres: &[f64], end: fn(&[usize]) -> (usize, usize)) -> Vec<f64> {
+    fn ends(&self, items: &[LayoutBox], centres: &[f64], end: fn(&[usize]) -> (usize, usize)) -> Vec<f64> {
         let mut at_item: Vec<Vec<(f64, usize)>> = vec![Vec::new(); items.len()];
         for (link, chain) in self.chains.iter().enumerate() {
             let (item, next) = end(chain);
@@ -279,19 +280,19 @@ impl Net {
 }
 
 /// A line in a layer that it only passes.
-const LANE: Body = Body { width: 1.0, margin: LANE_MARGIN, weight: 8.0, firmness: 1.0 };
+const LANE: VertexSpace = VertexSpace { width: 1.0, margin: LANE_MARGIN, weight: 8.0, firmness: 1.0 };
 
 /// The only lane of a line: there is nothing to straighten, so long lines go around it.
-const SHORT_LANE: Body = Body { firmness: 10.0, ..LANE };
+const SHORT_LANE: VertexSpace = VertexSpace { firmness: 10.0, ..LANE };
 
 /// A box; its width is another.
-const BOX: Body = Body { width: 0.0, margin: BOX_MARGIN, weight: 1.0, firmness: 30.0 };
+const BOX: VertexSpace = VertexSpace { width: 0.0, margin: BOX_MARGIN, weight: 1.0, firmness: 30.0 };
 
 fn is_label_layer(layer: usize) -> bool {
     layer % 2 == 1
 }
 
-fn put_in_turn(layer: &mut [usize], items: &[Item]) {
+fn put_in_turn(layer: &mut [usize], items: &[LayoutBox]) {
     let is_in_turn = |vertex: &usize| items.get(*vertex).is_some_and(|item| item.pin == Pin::InTurn);
     let mut sorted: Vec<usize> = layer.iter().copied().filter(is_in_turn).collect();
     sorted.sort_unstable();
@@ -299,7 +300,7 @@ fn put_in_turn(layer: &mut [usize], items: &[Item]) {
     places.zip(sorted).for_each(|(place, vertex)| *place = vertex);
 }
 
-fn neighbours(chains: &[Vec<usize>], links: &[Link], bodies: &[Body]) -> Links {
+fn neighbours(chains: &[Vec<usize>], links: &[LevelLink], bodies: &[VertexSpace]) -> Links {
     let mut above = vec![Vec::new(); bodies.len()];
     let mut below = vec![Vec::new(); bodies.len()];
     for (chain, link) in chains.iter().zip(links) {

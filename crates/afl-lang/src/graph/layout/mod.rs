@@ -12,8 +12,8 @@ mod place;
 
 use rustc_hash::FxHashMap;
 
-use super::{ClusterId, ClusterKind, Graph, Member, Members, NodeId};
-use level::{Item, Level, Link, Pin};
+use super::{ClusterId, ClusterKind, ClusterMembers, Graph, Member, NodeId};
+use level::{GraphLevel, LayoutBox, LevelLink, Pin};
 
 /// Everything in pixels; the origin is the top left corner.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -30,7 +30,7 @@ pub(super) struct Rect {
 }
 
 /// The sizes of what is drawn.
-pub(super) trait Measure {
+pub(super) trait DrawingSizes {
     fn node(&self, node: NodeId) -> (f64, f64);
 
     /// How wide the caption of a cluster is.
@@ -41,7 +41,7 @@ pub(super) trait Measure {
 }
 
 /// Where everything is. Nodes, clusters and edges are in the order of the graph.
-pub(super) struct Layout {
+pub(super) struct GraphLayout {
     pub(super) width: f64,
     pub(super) height: f64,
     pub(super) nodes: Vec<Rect>,
@@ -63,10 +63,10 @@ const PADDING: f64 = 16.0;
 /// Between the upper border of a cluster and what is in it; the caption stands there.
 const CAPTION: f64 = 28.0;
 
-pub(super) fn lay_out(graph: &Graph, measure: &impl Measure) -> Layout {
+pub(super) fn lay_out(graph: &Graph, measure: &impl DrawingSizes) -> GraphLayout {
     let planner = Planner::new(graph, measure);
     let plan = planner.plan(None);
-    let mut layout = Layout {
+    let mut layout = GraphLayout {
         width: plan.level.width + 2.0 * EDGE_OF_PAGE,
         height: plan.level.height + 2.0 * EDGE_OF_PAGE,
         nodes: vec![Rect::default(); graph.nodes.len()],
@@ -78,18 +78,18 @@ pub(super) fn lay_out(graph: &Graph, measure: &impl Measure) -> Layout {
 }
 
 /// The layout of one cluster, seen from its inside.
-struct Plan {
-    level: Level,
+struct ClusterPlan {
+    level: GraphLevel,
     /// With the border; where the caption is wide there is more room than the level takes.
     width: f64,
     /// The first items of the level; its ports follow.
     members: Vec<Member>,
     /// The edge that each line of the level is a part of, in rising order.
     edges: Vec<usize>,
-    inner: FxHashMap<ClusterId, Plan>,
+    inner: FxHashMap<ClusterId, ClusterPlan>,
 }
 
-impl Plan {
+impl ClusterPlan {
     fn height(&self) -> f64 {
         CAPTION + self.level.height + PADDING
     }
@@ -109,12 +109,12 @@ impl Plan {
 struct Planner<'g, M> {
     graph: &'g Graph,
     measure: &'g M,
-    members: Members,
+    members: ClusterMembers,
     /// The edges that start in each cluster, or come in through its border.
     edges: Vec<Vec<usize>>,
 }
 
-impl<'g, M: Measure> Planner<'g, M> {
+impl<'g, M: DrawingSizes> Planner<'g, M> {
     fn new(graph: &'g Graph, measure: &'g M) -> Self {
         let mut edges = vec![Vec::new(); graph.clusters.len() + 1];
         for (at, edge) in graph.edges.iter().enumerate() {
@@ -130,7 +130,7 @@ impl<'g, M: Measure> Planner<'g, M> {
     }
 
     /// Lays out what is in a cluster, from the innermost outwards.
-    fn plan(&self, cluster: Option<ClusterId>) -> Plan {
+    fn plan(&self, cluster: Option<ClusterId>) -> ClusterPlan {
         let members = self.members.of(cluster).to_vec();
         let mut inner = FxHashMap::default();
         for member in &members {
@@ -142,7 +142,7 @@ impl<'g, M: Measure> Planner<'g, M> {
         let (items, links) = self.problem(cluster, &members, &edges, &inner);
         let level = level::lay_out(&items, &links);
         let caption = cluster.map_or(0.0, |cluster| self.measure.caption(cluster));
-        Plan { width: level.width.max(caption) + 2.0 * PADDING, level, members, edges, inner }
+        ClusterPlan { width: level.width.max(caption) + 2.0 * PADDING, level, members, edges, inner }
     }
 
     /// The boxes and lines of a cluster. An edge from outside begins at a port of its own.
@@ -151,9 +151,9 @@ impl<'g, M: Measure> Planner<'g, M> {
         cluster: Option<ClusterId>,
         members: &[Member],
         edges: &[usize],
-        inner: &FxHashMap<ClusterId, Plan>,
-    ) -> (Vec<Item>, Vec<Link>) {
-        let mut items: Vec<Item> = members.iter().map(|member| self.item(*member, inner)).collect();
+        inner: &FxHashMap<ClusterId, ClusterPlan>,
+    ) -> (Vec<LayoutBox>, Vec<LevelLink>) {
+        let mut items: Vec<LayoutBox> = members.iter().map(|member| self.item(*member, inner)).collect();
         let item_of: FxHashMap<Member, usize> =
             members.iter().enumerate().map(|(at, member)| (*member, at)).collect();
         let mut links = Vec::with_capacity(edges.len());
@@ -167,25 +167,25 @@ impl<'g, M: Measure> Planner<'g, M> {
             let (from, label_width) = if let Some(from) = item_of.get(&Member::Node(edge.from)) {
                 (*from, self.measure.label(*at))
             } else {
-                items.push(Item { width: 1.0, height: 0.0, pin: Pin::Top });
+                items.push(LayoutBox { width: 1.0, height: 0.0, pin: Pin::Top });
                 (items.len() - 1, 0.0)
             };
-            links.push(Link { from, to: item_of[&to], entry, label_width });
+            links.push(LevelLink { from, to: item_of[&to], entry, label_width });
         }
         (items, links)
     }
 
-    fn item(&self, member: Member, inner: &FxHashMap<ClusterId, Plan>) -> Item {
+    fn item(&self, member: Member, inner: &FxHashMap<ClusterId, ClusterPlan>) -> LayoutBox {
         match member {
             Member::Node(node) => {
                 let (width, height) = self.measure.node(node);
-                Item { width, height, pin: Pin::Free }
+                LayoutBox { width, height, pin: Pin::Free }
             }
             Member::Cluster(cluster) => {
                 let (width, height) = (inner[&cluster].width, inner[&cluster].height());
                 // The first true case is taken: a reader must see them in their order.
                 let is_case = self.graph.cluster(cluster).kind == ClusterKind::Case;
-                Item { width, height, pin: if is_case { Pin::InTurn } else { Pin::Free } }
+                LayoutBox { width, height, pin: if is_case { Pin::InTurn } else { Pin::Free } }
             }
         }
     }
@@ -202,7 +202,7 @@ impl<'g, M: Measure> Planner<'g, M> {
     }
 
     /// Writes down where everything of a plan is, given where its inside begins.
-    fn unfold(&self, plan: &Plan, origin: Point, layout: &mut Layout) {
+    fn unfold(&self, plan: &ClusterPlan, origin: Point, layout: &mut GraphLayout) {
         let moved = |point: &Point| Point { x: point.x + origin.x, y: point.y + origin.y };
         // A line's outer part comes first: whoever goes on inside finds it there.
         for (edge, line) in plan.edges.iter().zip(&plan.level.lines) {

@@ -10,7 +10,7 @@ const STRAIGHTENINGS: usize = 6;
 
 /// What a vertex needs to know of itself.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Body {
+pub(super) struct VertexSpace {
     pub(super) width: f64,
     /// The space it wants to its neighbours.
     pub(super) margin: f64,
@@ -22,7 +22,12 @@ pub(super) struct Body {
 
 /// The centre of each vertex. The order of the layers is kept, and nothing overlaps. `lanes` are the
 /// vertices of each line that are no boxes.
-pub(super) fn centres(layers: &[Vec<usize>], links: &Links, bodies: &[Body], lanes: &[&[usize]]) -> Vec<f64> {
+pub(super) fn centres(
+    layers: &[Vec<usize>],
+    links: &Links,
+    bodies: &[VertexSpace],
+    lanes: &[&[usize]],
+) -> Vec<f64> {
     let mut centres = vec![0.0; bodies.len()];
     for layer in layers {
         settle(layer, &vec![0.0; layer.len()], bodies, &mut centres);
@@ -45,7 +50,7 @@ pub(super) fn centres(layers: &[Vec<usize>], links: &Links, bodies: &[Body], lan
 }
 
 /// Moves a layer to where its neighbours on some sides are.
-fn sweep(layer: &[usize], sides: [&[Vec<Neighbour>]; 2], bodies: &[Body], centres: &mut [f64]) {
+fn sweep(layer: &[usize], sides: [&[Vec<Neighbour>]; 2], bodies: &[VertexSpace], centres: &mut [f64]) {
     let wanted = |vertex: &usize| {
         let neighbours = sides.iter().filter_map(|side| side.get(*vertex)).flatten();
         mean(neighbours, bodies, centres).unwrap_or(centres[*vertex])
@@ -55,8 +60,9 @@ fn sweep(layer: &[usize], sides: [&[Vec<Neighbour>]; 2], bodies: &[Body], centre
 }
 
 /// Lets every line run straight down through the layers it passes, where boxes leave room.
-fn straighten(layers: &[Vec<usize>], bodies: &[Body], lanes: &[&[usize]], centres: &mut [f64]) {
-    let firm: Vec<Body> = bodies.iter().map(|body| Body { weight: body.firmness, ..*body }).collect();
+fn straighten(layers: &[Vec<usize>], bodies: &[VertexSpace], lanes: &[&[usize]], centres: &mut [f64]) {
+    let firm: Vec<VertexSpace> =
+        bodies.iter().map(|body| VertexSpace { weight: body.firmness, ..*body }).collect();
     for _ in 0..STRAIGHTENINGS {
         let mut wanted = centres.to_vec();
         for line in lanes {
@@ -74,7 +80,7 @@ fn straighten(layers: &[Vec<usize>], bodies: &[Body], lanes: &[&[usize]], centre
 
 fn mean<'n>(
     neighbours: impl Iterator<Item = &'n Neighbour>,
-    bodies: &[Body],
+    bodies: &[VertexSpace],
     centres: &[f64],
 ) -> Option<f64> {
     let x = |it: &Neighbour| centres[it.vertex] + (it.share - 0.5) * bodies[it.vertex].width;
@@ -83,7 +89,7 @@ fn mean<'n>(
 }
 
 /// A run of vertices that touch and move as one.
-struct Run {
+struct TouchingRun {
     first: usize,
     weight: f64,
     /// Where its members want to be, less the space that those before them take.
@@ -92,19 +98,19 @@ struct Run {
 
 /// Gives each vertex of a layer the place nearest to the wanted one, by the least squares: vertices that
 /// would overlap join into runs, and runs into longer ones.
-fn settle(layer: &[usize], wanted: &[f64], bodies: &[Body], centres: &mut [f64]) {
+fn settle(layer: &[usize], wanted: &[f64], bodies: &[VertexSpace], centres: &mut [f64]) {
     let mut taken = Vec::with_capacity(layer.len());
-    let mut runs: Vec<Run> = Vec::new();
+    let mut runs: Vec<TouchingRun> = Vec::new();
     for (at, vertex) in layer.iter().enumerate() {
         taken.push(match at.checked_sub(1) {
             None => 0.0,
             Some(before) => taken[before] + distance(&bodies[layer[before]], &bodies[*vertex]),
         });
-        let mut run = Run { first: at, weight: bodies[*vertex].weight, mean: wanted[at] - taken[at] };
+        let mut run = TouchingRun { first: at, weight: bodies[*vertex].weight, mean: wanted[at] - taken[at] };
         while let Some(before) = runs.pop_if(|before| before.mean > run.mean) {
             let weight = before.weight + run.weight;
             let mean = (before.mean * before.weight + run.mean * run.weight) / weight;
-            run = Run { first: before.first, weight, mean };
+            run = TouchingRun { first: before.first, weight, mean };
         }
         runs.push(run);
     }
@@ -116,7 +122,7 @@ fn settle(layer: &[usize], wanted: &[f64], bodies: &[Body], centres: &mut [f64])
     }
 }
 
-fn distance(left: &Body, right: &Body) -> f64 {
+fn distance(left: &VertexSpace, right: &VertexSpace) -> f64 {
     f64::midpoint(left.width, right.width) + left.margin.max(right.margin)
 }
 
@@ -126,7 +132,7 @@ mod tests {
 
     #[test]
     fn vertices_that_want_one_place_share_it() {
-        let body = Body { width: 10.0, margin: 2.0, weight: 1.0, firmness: 1.0 };
+        let body = VertexSpace { width: 10.0, margin: 2.0, weight: 1.0, firmness: 1.0 };
         let mut centres = vec![0.0; 3];
         settle(&[0, 1, 2], &[50.0, 50.0, 100.0], &[body; 3], &mut centres);
         assert_eq!(centres, [44.0, 56.0, 100.0]);

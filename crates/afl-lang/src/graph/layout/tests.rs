@@ -6,7 +6,7 @@ use crate::{Validation, compile, graph};
 
 struct Fixed;
 
-impl Measure for Fixed {
+impl DrawingSizes for Fixed {
     fn node(&self, node: NodeId) -> (f64, f64) {
         (60.0 + f64::from(node.0 % 5) * 20.0, 40.0)
     }

@@ -3,7 +3,10 @@
 use serde_json::{Value, json};
 
 use super::write::Categories;
-use super::{Definitions, Field, Fields, Json, Malformed, Node, Shape, Wire, Writer, codec, key, nodes, tag};
+use super::{
+    Definitions, Field, Fields, Json, JsonWriter, Malformed, ObjectShape, WireNode, WireValue, codec, key,
+    nodes, tag,
+};
 use crate::program::{Decl, FacetDecl, FacetKind, ImplicitDecl, MixinCall, Namespace, Qualified, SchemaDecl};
 
 /// The keys beside `declarations` that repeat the declarations of one `type`, in the order they are written.
@@ -18,7 +21,7 @@ pub(crate) const CATEGORIES: [(&str, &str); 6] = [
 
 nodes! {
     Namespace as "Namespace" {
-        name via NameAndId, doc, uses, declarations via Members, location, source: "sourceId"
+        name via NameAndId, doc, uses, declarations via MemberList, location, source: "sourceId"
     }
     FacetDecl {
         kind, id, name, doc, params, returns, mixins via Signatures, script, prompt, body, catch, location,
@@ -39,8 +42,8 @@ impl Decl {
     }
 }
 
-impl Wire for Decl {
-    fn write(&self, out: &mut Writer<'_>) {
+impl WireValue for Decl {
+    fn write(&self, out: &mut JsonWriter<'_>) {
         match self {
             Self::Namespace(namespace) => namespace.write(out),
             Self::Facet(facet) => facet.write(out),
@@ -74,7 +77,7 @@ fn category_schema(tag: &'static str, types: &mut Definitions) -> Value {
 }
 
 /// Writes the declarations in source order, and again by category.
-pub(super) fn write_declarations(declarations: &[Decl], out: &mut Writer<'_>) {
+pub(super) fn write_declarations(declarations: &[Decl], out: &mut JsonWriter<'_>) {
     out.key("declarations");
     let extents = out.list(declarations, |out, decl| out.record(|out| decl.write(out)));
     if out.form.categories == Categories::Strip {
@@ -90,7 +93,7 @@ pub(super) fn write_declarations(declarations: &[Decl], out: &mut Writer<'_>) {
     }
 }
 
-pub(super) fn declarations_schema(shape: &mut Shape<'_>) {
+pub(super) fn declarations_schema(shape: &mut ObjectShape<'_>) {
     shape.required_list("declarations", Decl::schema);
     for (key, tag) in CATEGORIES {
         shape.list(key, |types| category_schema(tag, types));
@@ -98,10 +101,10 @@ pub(super) fn declarations_schema(shape: &mut Shape<'_>) {
 }
 
 /// The declarations of a namespace.
-struct Members;
+struct MemberList;
 
-impl Members {
-    fn write_field(declarations: &[Decl], _: &'static str, out: &mut Writer<'_>) {
+impl MemberList {
+    fn write_field(declarations: &[Decl], _: &'static str, out: &mut JsonWriter<'_>) {
         write_declarations(declarations, out);
     }
 
@@ -120,7 +123,7 @@ impl Members {
         Err(Malformed::new(format!("the id of a namespace is its name, not `{id}`")))
     }
 
-    fn describe(_: &'static str, shape: &mut Shape<'_>, _: fn(&Namespace) -> &Vec<Decl>) {
+    fn describe(_: &'static str, shape: &mut ObjectShape<'_>, _: fn(&Namespace) -> &Vec<Decl>) {
         declarations_schema(shape);
     }
 }
@@ -129,7 +132,7 @@ impl Members {
 struct NameAndId;
 
 impl NameAndId {
-    fn write_field(name: &Qualified, key: &'static str, out: &mut Writer<'_>) {
+    fn write_field(name: &Qualified, key: &'static str, out: &mut JsonWriter<'_>) {
         name.write_field("id", out);
         name.write_field(key, out);
     }
@@ -139,7 +142,7 @@ impl NameAndId {
         fields.take(key)
     }
 
-    fn describe(key: &'static str, shape: &mut Shape<'_>, _: fn(&Namespace) -> &Qualified) {
+    fn describe(key: &'static str, shape: &mut ObjectShape<'_>, _: fn(&Namespace) -> &Qualified) {
         shape.of::<Qualified>("id");
         shape.of::<Qualified>(key);
     }
@@ -151,7 +154,7 @@ struct Signatures;
 impl Signatures {
     const TAG: &str = "MixinSig";
 
-    fn write_field(mixins: &[MixinCall], key: &'static str, out: &mut Writer<'_>) {
+    fn write_field(mixins: &[MixinCall], key: &'static str, out: &mut JsonWriter<'_>) {
         if !mixins.is_empty() {
             out.key(key);
             out.list(mixins, |out, mixin| mixin.write_as(Some(Self::TAG), out));
@@ -162,7 +165,7 @@ impl Signatures {
         fields.list(key, |mixin| MixinCall::read_as(Some(Self::TAG), mixin))
     }
 
-    fn describe(key: &'static str, shape: &mut Shape<'_>, _: fn(&FacetDecl) -> &Vec<MixinCall>) {
+    fn describe(key: &'static str, shape: &mut ObjectShape<'_>, _: fn(&FacetDecl) -> &Vec<MixinCall>) {
         shape.list(key, |types| types.retagged::<MixinCall>("MixinCall", Self::TAG));
     }
 }
@@ -183,7 +186,7 @@ impl FacetKind {
 
 /// The `type` of a facet says its kind.
 impl Field for FacetKind {
-    fn write_field(&self, _: &'static str, out: &mut Writer<'_>) {
+    fn write_field(&self, _: &'static str, out: &mut JsonWriter<'_>) {
         out.tag(self.tag());
     }
 
@@ -194,7 +197,7 @@ impl Field for FacetKind {
         })
     }
 
-    fn describe(_: &'static str, shape: &mut Shape<'_>) {
+    fn describe(_: &'static str, shape: &mut ObjectShape<'_>) {
         shape.tag(Self::Plain.tag());
     }
 }

@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 
 use super::decl::{declarations_schema, write_declarations};
-use super::json::Segment;
-use super::{Definitions, Field, Json, Malformed, Wire, Writer};
+use super::json::PathSegment;
+use super::{Definitions, Field, Json, JsonWriter, Malformed, WireValue};
 use crate::program::{Decl, FORMAT_VERSION, Program, ProgramHash};
 
 /// What made the document; it depends on nothing but the version.
 const COMPILER: &str = concat!("afl ", env!("CARGO_PKG_VERSION"));
 
 /// `hash` is `None` in the canonical form, which the hash is taken of.
-pub(crate) fn write(program: &Program, hash: Option<&ProgramHash>, mut out: Writer<'_>) {
+pub(crate) fn write(program: &Program, hash: Option<&ProgramHash>, mut out: JsonWriter<'_>) {
     out.object(|out| {
         out.tag("Program");
         FORMAT_VERSION.write_field("formatVersion", out);
@@ -27,7 +27,7 @@ pub(crate) fn write(program: &Program, hash: Option<&ProgramHash>, mut out: Writ
     out.flush();
 }
 
-fn write_provenance(sources: &[String], out: &mut Writer<'_>) {
+fn write_provenance(sources: &[String], out: &mut JsonWriter<'_>) {
     out.key("provenance");
     out.object(|out| {
         out.key("compiler");
@@ -49,7 +49,7 @@ pub(crate) fn read_sources(json: Json<'_>) -> Result<Vec<String>, Malformed> {
     match json.object()?.find("provenance") {
         Some(provenance) => {
             let sources = provenance.object()?.list("sources", |source| source.object()?.take("id"));
-            sources.map_err(|error| error.inside(Segment::Key("provenance")))
+            sources.map_err(|error| error.inside(PathSegment::Key("provenance")))
         }
         None => Ok(Vec::new()),
     }

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::{Definitions, Field, Fields, Json, Malformed, Wire, Writer};
+use super::{Definitions, Field, Fields, Json, JsonWriter, Malformed, WireValue};
 use crate::program::{BinaryOp, Expr, ExprKind, InputRef, InputSource, Location, StepRef, UnaryOp};
 
 /// Describes the kinds of expressions: a pattern, the `type`, the keys with their types and values, and
 /// how the kind is made of what was read.
 macro_rules! expressions {
     ($($kind:pat, $tag:literal { $($key:ident: $ty:ty = $value:expr),* } => $made:expr;)*) => {
-        fn write_kind(kind: &ExprKind, out: &mut Writer<'_>) {
+        fn write_kind(kind: &ExprKind, out: &mut JsonWriter<'_>) {
             match kind {
                 $($kind => {
                     out.tag($tag);
@@ -32,8 +32,8 @@ macro_rules! expressions {
             }
         }
 
-        impl Wire for Expr {
-            fn write(&self, out: &mut Writer<'_>) {
+        impl WireValue for Expr {
+            fn write(&self, out: &mut JsonWriter<'_>) {
                 out.object(|out| {
                     write_kind(&self.kind, out);
                     self.location.write_field("location", out);
@@ -99,8 +99,8 @@ impl InputSource {
 /// A value of a fixed set, written as its text; `absent` is what a left-out key means.
 macro_rules! choice {
     ($ty:ident, $what:literal, $choices:expr $(, absent $absent:expr)?) => {
-        impl Wire for $ty {
-            fn write(&self, out: &mut Writer<'_>) {
+        impl WireValue for $ty {
+            fn write(&self, out: &mut JsonWriter<'_>) {
                 out.text(self.text());
             }
 

@@ -8,7 +8,7 @@ use super::{CATEGORIES, Json};
 /// Where the values of a JSON text stand.
 pub(crate) struct Index<'j> {
     json: &'j str,
-    slots: Vec<Slot>,
+    slots: Vec<IndexSlot>,
     /// The names that `sourceId` refers to.
     pub(crate) sources: Vec<String>,
 }
@@ -16,7 +16,7 @@ pub(crate) struct Index<'j> {
 /// A value or a key. The slots of a list's elements, or of an object's keys and values in turn, follow
 /// its own.
 #[derive(Clone, Copy)]
-struct Slot {
+struct IndexSlot {
     start: u32,
     /// Of a list or an object the slot behind its last, of anything else the offset behind its text.
     end: u32,
@@ -29,7 +29,7 @@ impl<'j> Index<'j> {
     /// `json` must be well formed and shorter than 4 GiB.
     pub(crate) fn new(json: &'j str, max_depth: usize) -> Result<Self, TooDeep> {
         let bytes = json.as_bytes();
-        let mut slots: Vec<Slot> = Vec::with_capacity(bytes.len() / 32);
+        let mut slots: Vec<IndexSlot> = Vec::with_capacity(bytes.len() / 32);
         let mut open: Vec<usize> = Vec::new();
         let mut at = 0;
         while let Some(byte) = bytes.get(at) {
@@ -40,7 +40,7 @@ impl<'j> Index<'j> {
                         return Err(TooDeep(at));
                     }
                     open.push(slots.len());
-                    slots.push(Slot { start, end: 0 });
+                    slots.push(IndexSlot { start, end: 0 });
                     at += 1;
                 }
                 b'}' | b']' => {
@@ -53,7 +53,7 @@ impl<'j> Index<'j> {
                     let end = scalar_end(bytes, at);
                     let category = is_category(&json[at..end], open.len());
                     at = category.then(|| value_end(bytes, end)).flatten().unwrap_or_else(|| {
-                        slots.push(Slot { start, end: end as u32 });
+                        slots.push(IndexSlot { start, end: end as u32 });
                         end
                     });
                 }
@@ -73,7 +73,7 @@ impl<'j> Index<'j> {
 
     /// The text of a string, with its quotes and escapes, of a number or of a word.
     pub(super) fn scalar(&self, slot: u32) -> &str {
-        let Slot { start, end } = self.slots[slot as usize];
+        let IndexSlot { start, end } = self.slots[slot as usize];
         &self.json[start as usize..end as usize]
     }
 

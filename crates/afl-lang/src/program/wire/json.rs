@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use super::{Index, Wire};
+use super::{Index, WireValue};
 use crate::source::FileId;
 
 #[derive(Clone, Copy)]
@@ -53,7 +53,7 @@ impl<'j> Json<'j> {
         while slot < self.index.behind(self.slot) {
             match read(Self { slot, ..self }) {
                 Ok(item) => items.push(item),
-                Err(error) => return Err(error.inside(Segment::Item(items.len()))),
+                Err(error) => return Err(error.inside(PathSegment::Item(items.len()))),
             }
             slot = self.index.behind(slot);
         }
@@ -62,14 +62,14 @@ impl<'j> Json<'j> {
 
     pub(crate) fn object(self) -> Result<Fields<'j>, Malformed> {
         match self.first_byte() {
-            b'{' => Ok(Fields { object: self, next: Entry { slot: self.slot + 1, ordinal: 0 }, taken: 0 }),
+            b'{' => Ok(Fields { object: self, next: KeyEntry { slot: self.slot + 1, ordinal: 0 }, taken: 0 }),
             _ => Err(self.expected("an object")),
         }
     }
 
     /// The `type` of the node.
     pub(crate) fn tag(self) -> Result<Cow<'j, str>, Malformed> {
-        self.object()?.value("type")?.text().map_err(|error| error.inside(Segment::Key("type")))
+        self.object()?.value("type")?.text().map_err(|error| error.inside(PathSegment::Key("type")))
     }
 
     /// The source text that this string names.
@@ -99,14 +99,14 @@ impl<'j> Json<'j> {
 pub(crate) struct Fields<'j> {
     object: Json<'j>,
     /// What follows the entry taken last.
-    next: Entry,
+    next: KeyEntry,
     /// A bit for each entry taken; no node has as many keys as there are bits.
     taken: u64,
 }
 
 /// A key by its slot and its place among the keys; the value's slot is the next.
 #[derive(Clone, Copy)]
-struct Entry {
+struct KeyEntry {
     slot: u32,
     ordinal: u32,
 }
@@ -117,13 +117,13 @@ impl<'j> Fields<'j> {
         let found = self.value("type")?;
         match found.text() {
             Ok(tag) if tag == expected => Ok(()),
-            _ => Err(found.expected(&format!("\"{expected}\"")).inside(Segment::Key("type"))),
+            _ => Err(found.expected(&format!("\"{expected}\"")).inside(PathSegment::Key("type"))),
         }
     }
 
-    pub(crate) fn take<T: Wire>(&mut self, key: &'static str) -> Result<T, Malformed> {
+    pub(crate) fn take<T: WireValue>(&mut self, key: &'static str) -> Result<T, Malformed> {
         match self.find(key) {
-            Some(value) => T::read(value).map_err(|error| error.inside(Segment::Key(key))),
+            Some(value) => T::read(value).map_err(|error| error.inside(PathSegment::Key(key))),
             None => T::when_absent().ok_or_else(|| Malformed::missing(key)),
         }
     }
@@ -134,7 +134,7 @@ impl<'j> Fields<'j> {
         key: &'static str,
         read: impl FnOnce(Json<'j>) -> Result<T, Malformed>,
     ) -> Result<T, Malformed> {
-        read(self.value(key)?).map_err(|error| error.inside(Segment::Key(key)))
+        read(self.value(key)?).map_err(|error| error.inside(PathSegment::Key(key)))
     }
 
     /// A list that is left out when it is empty.
@@ -144,7 +144,7 @@ impl<'j> Fields<'j> {
         read: impl FnMut(Json<'j>) -> Result<T, Malformed>,
     ) -> Result<Vec<T>, Malformed> {
         match self.find(key) {
-            Some(list) => list.list(read).map_err(|error| error.inside(Segment::Key(key))),
+            Some(list) => list.list(read).map_err(|error| error.inside(PathSegment::Key(key))),
             None => Ok(Vec::new()),
         }
     }
@@ -164,7 +164,7 @@ impl<'j> Fields<'j> {
 
     /// Refuses keys that nobody took.
     pub(crate) fn finish(self) -> Result<(), Malformed> {
-        let is_taken = |entry: Entry| self.taken & 1_u64.checked_shl(entry.ordinal).unwrap_or(0) != 0;
+        let is_taken = |entry: KeyEntry| self.taken & 1_u64.checked_shl(entry.ordinal).unwrap_or(0) != 0;
         match self.entries().find(|entry| !is_taken(*entry)) {
             None => Ok(()),
             Some(left) => {
@@ -176,21 +176,21 @@ impl<'j> Fields<'j> {
         }
     }
 
-    fn entries(&self) -> impl Iterator<Item = Entry> {
-        let inside = |entry: Entry| self.is_inside(entry).then_some(entry);
-        let first = Entry { slot: self.object.slot + 1, ordinal: 0 };
+    fn entries(&self) -> impl Iterator<Item = KeyEntry> {
+        let inside = |entry: KeyEntry| self.is_inside(entry).then_some(entry);
+        let first = KeyEntry { slot: self.object.slot + 1, ordinal: 0 };
         std::iter::successors(inside(first), move |entry| inside(self.behind(*entry)))
     }
 
-    fn is_inside(&self, entry: Entry) -> bool {
+    fn is_inside(&self, entry: KeyEntry) -> bool {
         entry.slot < self.object.index.behind(self.object.slot)
     }
 
-    fn behind(&self, entry: Entry) -> Entry {
-        Entry { slot: self.object.index.behind(entry.slot + 1), ordinal: entry.ordinal + 1 }
+    fn behind(&self, entry: KeyEntry) -> KeyEntry {
+        KeyEntry { slot: self.object.index.behind(entry.slot + 1), ordinal: entry.ordinal + 1 }
     }
 
-    fn key(&self, entry: Entry) -> Cow<'j, str> {
+    fn key(&self, entry: KeyEntry) -> Cow<'j, str> {
         let key = Json { slot: entry.slot, ..self.object };
         key.text().unwrap_or_else(|_| Cow::Borrowed(key.index.scalar(key.slot)))
     }
@@ -200,10 +200,10 @@ impl<'j> Fields<'j> {
 ///
 /// Boxed, so that reading deep nodes takes little stack.
 #[derive(Debug)]
-pub(crate) struct Malformed(Box<(Vec<Segment>, String)>);
+pub(crate) struct Malformed(Box<(Vec<PathSegment>, String)>);
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Segment {
+pub(crate) enum PathSegment {
     Key(&'static str),
     Item(usize),
 }
@@ -217,7 +217,7 @@ impl Malformed {
         Self::new(format!("the key `{key}` is missing"))
     }
 
-    pub(crate) fn inside(mut self, segment: Segment) -> Self {
+    pub(crate) fn inside(mut self, segment: PathSegment) -> Self {
         self.0.0.push(segment);
         self
     }
@@ -225,20 +225,20 @@ impl Malformed {
     /// The path to the value and what is wrong with it.
     pub(crate) fn into_parts(self) -> (String, String) {
         let (segments, problem) = *self.0;
-        (Path(segments).to_string(), problem)
+        (JsonPath(segments).to_string(), problem)
     }
 }
 
 /// Written `declarations[2].body[0].steps`; the innermost segment is the first.
-struct Path(Vec<Segment>);
+struct JsonPath(Vec<PathSegment>);
 
-impl fmt::Display for Path {
+impl fmt::Display for JsonPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, segment) in self.0.iter().rev().enumerate() {
             match segment {
-                Segment::Key(key) if at == 0 => f.write_str(key)?,
-                Segment::Key(key) => write!(f, ".{key}")?,
-                Segment::Item(item) => write!(f, "[{item}]")?,
+                PathSegment::Key(key) if at == 0 => f.write_str(key)?,
+                PathSegment::Key(key) => write!(f, ".{key}")?,
+                PathSegment::Item(item) => write!(f, "[{item}]")?,
             }
         }
         Ok(())

@@ -4,7 +4,7 @@
 //! stand, and an error must name the path to the node. Locations, doc comments and sources are left out
 //! on demand, and a declaration that is repeated by category is held once.
 //!
-//! `nodes!` and `expressions!` turn a table of keys into [`Wire`]; what a table cannot say (parts that
+//! `nodes!` and `expressions!` turn a table of keys into [`WireValue`]; what a table cannot say (parts that
 //! nodes share, declarations by category) implements [`Field`]. [`Index`] makes reading linear.
 //!
 //! Rejected: serde's derives. Nodes that are told apart by `type` and parts that join the node around
@@ -28,13 +28,13 @@ use decl::CATEGORIES;
 pub(super) use index::Index;
 pub(super) use json::Malformed;
 use json::{Fields, Json};
-use schema::{Definitions, Shape};
-pub(super) use write::{Categories, Docs, Form, Pieces, Sink, Writer};
-pub use write::{Layout, Locations};
+use schema::{Definitions, ObjectShape};
+pub(super) use write::{ByteSink, Categories, Docs, JsonWriter, Pieces, WireForm};
+pub use write::{JsonLayout, Locations};
 
 /// A part of a program with its JSON form.
-pub(crate) trait Wire: Sized {
-    fn write(&self, out: &mut Writer<'_>);
+pub(crate) trait WireValue: Sized {
+    fn write(&self, out: &mut JsonWriter<'_>);
 
     fn read(json: Json<'_>) -> Result<Self, Malformed>;
 
@@ -53,16 +53,16 @@ pub(crate) trait Wire: Sized {
 
 /// A field of a node in the object of the node. Most have one key; a part that nodes share has several.
 pub(crate) trait Field: Sized {
-    fn write_field(&self, key: &'static str, out: &mut Writer<'_>);
+    fn write_field(&self, key: &'static str, out: &mut JsonWriter<'_>);
 
     fn read_field(key: &'static str, fields: &mut Fields<'_>) -> Result<Self, Malformed>;
 
-    fn describe(key: &'static str, shape: &mut Shape<'_>);
+    fn describe(key: &'static str, shape: &mut ObjectShape<'_>);
 }
 
-impl<T: Wire> Field for T {
+impl<T: WireValue> Field for T {
     #[inline]
-    fn write_field(&self, key: &'static str, out: &mut Writer<'_>) {
+    fn write_field(&self, key: &'static str, out: &mut JsonWriter<'_>) {
         if !out.form.leaves_out(key) && !self.is_absent() {
             out.key(key);
             self.write(out);
@@ -73,25 +73,25 @@ impl<T: Wire> Field for T {
         fields.take(key)
     }
 
-    fn describe(key: &'static str, shape: &mut Shape<'_>) {
+    fn describe(key: &'static str, shape: &mut ObjectShape<'_>) {
         shape.of::<T>(key);
     }
 }
 
 /// An object whose keys a table describes. Its `type` may depend on where it stands.
-pub(crate) trait Node: Sized {
+pub(crate) trait WireNode: Sized {
     /// `None` where the object has no `type`, or a field gives it.
     const TAG: Option<&'static str>;
 
-    fn write_as(&self, tag: Option<&'static str>, out: &mut Writer<'_>);
+    fn write_as(&self, tag: Option<&'static str>, out: &mut JsonWriter<'_>);
 
     fn read_as(tag: Option<&'static str>, json: Json<'_>) -> Result<Self, Malformed>;
 
     fn describe(types: &mut Definitions) -> Value;
 }
 
-impl<T: Node> Wire for T {
-    fn write(&self, out: &mut Writer<'_>) {
+impl<T: WireNode> WireValue for T {
+    fn write(&self, out: &mut JsonWriter<'_>) {
         self.write_as(Self::TAG, out);
     }
 
@@ -108,10 +108,10 @@ impl<T: Node> Wire for T {
 /// name. `as` names the node's `type`, `via` a type that writes and reads the field in place of its own.
 macro_rules! nodes {
     ($($node:ident $(as $tag:literal)? { $($field:ident $(: $key:literal)? $(via $codec:ident)?),* })*) => {$(
-        impl Node for $node {
+        impl WireNode for $node {
             const TAG: Option<&'static str> = tag!($($tag)?);
 
-            fn write_as(&self, tag: Option<&'static str>, out: &mut Writer<'_>) {
+            fn write_as(&self, tag: Option<&'static str>, out: &mut JsonWriter<'_>) {
                 out.object(|out| {
                     if let Some(tag) = tag {
                         out.tag(tag);
@@ -155,7 +155,7 @@ use tag;
 
 macro_rules! codec {
     () => {
-        super::Plain
+        super::PlainField
     };
     ($codec:ident) => {
         $codec
@@ -174,11 +174,11 @@ macro_rules! key {
 use key;
 
 /// Writes and reads a field as its own type says.
-struct Plain;
+struct PlainField;
 
-impl Plain {
+impl PlainField {
     #[inline]
-    fn write_field<T: Field>(value: &T, key: &'static str, out: &mut Writer<'_>) {
+    fn write_field<T: Field>(value: &T, key: &'static str, out: &mut JsonWriter<'_>) {
         value.write_field(key, out);
     }
 
@@ -187,7 +187,7 @@ impl Plain {
     }
 
     /// `_field` only names the type.
-    fn describe<N, T: Field>(key: &'static str, shape: &mut Shape<'_>, _field: fn(&N) -> &T) {
+    fn describe<N, T: Field>(key: &'static str, shape: &mut ObjectShape<'_>, _field: fn(&N) -> &T) {
         T::describe(key, shape);
     }
 }

@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Definitions, Field, Fields, Json, Malformed, Node, Shape, Wire, Writer, codec, key, nodes, tag};
+use super::{
+    Definitions, Field, Fields, Json, JsonWriter, Malformed, ObjectShape, WireNode, WireValue, codec, key,
+    nodes, tag,
+};
 use crate::program::{
     AndThenBlock, AssertStmt, BlockContent, CallExpr, CatchClause, CatchContent, ForeachClause, Location,
     LogStmt, MixinCall, NamedArg, Parameter, PromptBlock, ScriptBlock, Statement, Statements, StepStmt,
@@ -29,7 +32,7 @@ nodes! {
 }
 
 impl Field for Statements {
-    fn write_field(&self, _: &'static str, out: &mut Writer<'_>) {
+    fn write_field(&self, _: &'static str, out: &mut JsonWriter<'_>) {
         self.steps.write_field("steps", out);
         self.yields.write_field("yields", out);
     }
@@ -38,7 +41,7 @@ impl Field for Statements {
         Ok(Self { steps: fields.take("steps")?, yields: fields.take("yields")? })
     }
 
-    fn describe(_: &'static str, shape: &mut Shape<'_>) {
+    fn describe(_: &'static str, shape: &mut ObjectShape<'_>) {
         shape.of::<Vec<Statement>>("steps");
         shape.of::<Vec<YieldStmt>>("yields");
     }
@@ -46,7 +49,7 @@ impl Field for Statements {
 
 /// Told apart by the key that each content has and no other.
 impl Field for BlockContent {
-    fn write_field(&self, key: &'static str, out: &mut Writer<'_>) {
+    fn write_field(&self, key: &'static str, out: &mut JsonWriter<'_>) {
         match self {
             Self::Steps(statements) => statements.write_field(key, out),
             Self::Foreach(foreach, statements) => {
@@ -73,7 +76,7 @@ impl Field for BlockContent {
         })
     }
 
-    fn describe(key: &'static str, shape: &mut Shape<'_>) {
+    fn describe(key: &'static str, shape: &mut ObjectShape<'_>) {
         shape.of::<Option<ForeachClause>>("foreach");
         Statements::describe(key, shape);
         shape.of::<Option<WhenBlock>>("when");
@@ -82,7 +85,7 @@ impl Field for BlockContent {
 }
 
 impl Field for CatchContent {
-    fn write_field(&self, key: &'static str, out: &mut Writer<'_>) {
+    fn write_field(&self, key: &'static str, out: &mut JsonWriter<'_>) {
         match self {
             Self::Steps(statements) => statements.write_field(key, out),
             Self::When(when) => when.write_field("when", out),
@@ -96,14 +99,14 @@ impl Field for CatchContent {
         })
     }
 
-    fn describe(key: &'static str, shape: &mut Shape<'_>) {
+    fn describe(key: &'static str, shape: &mut ObjectShape<'_>) {
         Statements::describe(key, shape);
         shape.of::<Option<WhenBlock>>("when");
     }
 }
 
-impl Wire for Statement {
-    fn write(&self, out: &mut Writer<'_>) {
+impl WireValue for Statement {
+    fn write(&self, out: &mut JsonWriter<'_>) {
         match self {
             Self::Step(step) => step.write(out),
             Self::Log(log) => log.write(out),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::Wire;
+use super::WireValue;
 
 /// The definitions that a schema refers to, by name.
 #[derive(Default)]
@@ -22,22 +22,26 @@ impl Definitions {
         json!({"$ref": format!("#/$defs/{name}")})
     }
 
-    pub(super) fn object(&mut self, name: &'static str, describe: impl FnOnce(&mut Shape<'_>)) -> Value {
+    pub(super) fn object(
+        &mut self,
+        name: &'static str,
+        describe: impl FnOnce(&mut ObjectShape<'_>),
+    ) -> Value {
         self.define(name, |types| types.inline(describe))
     }
 
     /// The object `name` once more, with another `type`.
-    pub(super) fn retagged<T: Wire>(&mut self, name: &'static str, tag: &'static str) -> Value {
+    pub(super) fn retagged<T: WireValue>(&mut self, name: &'static str, tag: &'static str) -> Value {
         T::schema(self);
         let mut copy = self.0[name].clone();
         copy["properties"]["type"] = json!({"const": tag});
         self.define(tag, |_| copy)
     }
 
-    pub(super) fn inline(&mut self, describe: impl FnOnce(&mut Shape<'_>)) -> Value {
-        let mut shape = Shape { types: self, properties: Map::new(), required: Vec::new() };
+    pub(super) fn inline(&mut self, describe: impl FnOnce(&mut ObjectShape<'_>)) -> Value {
+        let mut shape = ObjectShape { types: self, properties: Map::new(), required: Vec::new() };
         describe(&mut shape);
-        let Shape { properties, required, .. } = shape;
+        let ObjectShape { properties, required, .. } = shape;
         json!({
             "type": "object",
             "properties": properties,
@@ -52,18 +56,18 @@ impl Definitions {
 }
 
 /// The keys of one object.
-pub(crate) struct Shape<'d> {
+pub(crate) struct ObjectShape<'d> {
     types: &'d mut Definitions,
     properties: Map<String, Value>,
     required: Vec<&'static str>,
 }
 
-impl Shape<'_> {
+impl ObjectShape<'_> {
     pub(super) fn tag(&mut self, name: &'static str) {
         self.required("type", json!({"const": name}));
     }
 
-    pub(super) fn of<T: Wire>(&mut self, key: &'static str) {
+    pub(super) fn of<T: WireValue>(&mut self, key: &'static str) {
         let schema = T::schema(self.types);
         match T::when_absent() {
             None => self.required(key, schema),

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Definitions, Field, Json, Malformed, Wire, Writer};
+use super::{Definitions, Field, Json, JsonWriter, Malformed, WireValue};
 use crate::limits::MAX_NESTING;
 use crate::source::FileId;
 use crate::types::TypeRef;
 
 macro_rules! texts {
     ($($ty:ty),*) => {$(
-        impl Wire for $ty {
-            fn write(&self, out: &mut Writer<'_>) {
+        impl WireValue for $ty {
+            fn write(&self, out: &mut JsonWriter<'_>) {
                 out.text(self);
             }
 
@@ -31,8 +31,8 @@ texts!(String, Arc<str>);
 
 macro_rules! scalars {
     ($($ty:ty, $what:literal, $schema:tt;)*) => {$(
-        impl Wire for $ty {
-            fn write(&self, out: &mut Writer<'_>) {
+        impl WireValue for $ty {
+            fn write(&self, out: &mut JsonWriter<'_>) {
                 out.scalar(self);
             }
 
@@ -53,8 +53,8 @@ scalars! {
     bool, "true or false", {"type": "boolean"};
 }
 
-impl Wire for f64 {
-    fn write(&self, out: &mut Writer<'_>) {
+impl WireValue for f64 {
+    fn write(&self, out: &mut JsonWriter<'_>) {
         assert!(self.is_finite(), "a literal is a finite number, not {self}");
         out.scalar(self);
     }
@@ -68,8 +68,8 @@ impl Wire for f64 {
     }
 }
 
-impl<T: Wire> Wire for Option<T> {
-    fn write(&self, out: &mut Writer<'_>) {
+impl<T: WireValue> WireValue for Option<T> {
+    fn write(&self, out: &mut JsonWriter<'_>) {
         match self {
             Some(value) => value.write(out),
             None => unreachable!("a key without a value is left out"),
@@ -93,8 +93,8 @@ impl<T: Wire> Wire for Option<T> {
     }
 }
 
-impl<T: Wire> Wire for Vec<T> {
-    fn write(&self, out: &mut Writer<'_>) {
+impl<T: WireValue> WireValue for Vec<T> {
+    fn write(&self, out: &mut JsonWriter<'_>) {
         out.list(self, |out, item| item.write(out));
     }
 
@@ -116,8 +116,8 @@ impl<T: Wire> Wire for Vec<T> {
 }
 
 /// An entry of a map or a prompt.
-impl<T: Wire> Wire for (String, T) {
-    fn write(&self, out: &mut Writer<'_>) {
+impl<T: WireValue> WireValue for (String, T) {
+    fn write(&self, out: &mut JsonWriter<'_>) {
         out.object(|out| {
             self.0.write_field("key", out);
             self.1.write_field("value", out);
@@ -140,8 +140,8 @@ impl<T: Wire> Wire for (String, T) {
 }
 
 /// `sourceId`: the name of the source text.
-impl Wire for FileId {
-    fn write(&self, out: &mut Writer<'_>) {
+impl WireValue for FileId {
+    fn write(&self, out: &mut JsonWriter<'_>) {
         out.text(&out.form.sources[self.0 as usize]);
     }
 
@@ -155,8 +155,8 @@ impl Wire for FileId {
 }
 
 /// A type is its written form.
-impl Wire for TypeRef {
-    fn write(&self, out: &mut Writer<'_>) {
+impl WireValue for TypeRef {
+    fn write(&self, out: &mut JsonWriter<'_>) {
         out.text(&self.to_string());
     }
 

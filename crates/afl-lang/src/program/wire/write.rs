@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// How the text is laid out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Layout {
+pub enum JsonLayout {
     /// A line for each value, two blanks for each level.
     Pretty,
     Compact,
@@ -35,8 +35,8 @@ pub(crate) enum Categories {
 
 /// What is written, and how.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Form<'p> {
-    pub(crate) layout: Layout,
+pub(crate) struct WireForm<'p> {
+    pub(crate) layout: JsonLayout,
     pub(crate) locations: Locations,
     pub(crate) docs: Docs,
     pub(crate) categories: Categories,
@@ -44,7 +44,7 @@ pub(crate) struct Form<'p> {
     pub(crate) sources: &'p [String],
 }
 
-impl Form<'_> {
+impl WireForm<'_> {
     /// Whether no node is written with this key.
     #[inline]
     pub(super) fn leaves_out(&self, key: &'static str) -> bool {
@@ -58,7 +58,7 @@ impl Form<'_> {
 }
 
 /// Where text goes, piece by piece.
-pub(crate) trait Sink {
+pub(crate) trait ByteSink {
     fn take(&mut self, piece: &[u8]);
 
     /// How many pieces there are.
@@ -86,7 +86,7 @@ impl Pieces {
     }
 }
 
-impl Sink for Pieces {
+impl ByteSink for Pieces {
     fn take(&mut self, piece: &[u8]) {
         self.order.push(self.texts.len() as u32);
         self.texts.push(piece.into());
@@ -101,28 +101,28 @@ impl Sink for Pieces {
     }
 }
 
-pub(crate) struct Writer<'p> {
-    pub(crate) form: Form<'p>,
-    sink: &'p mut dyn Sink,
+pub(crate) struct JsonWriter<'p> {
+    pub(crate) form: WireForm<'p>,
+    sink: &'p mut dyn ByteSink,
     /// What is not yet a piece: a declaration at most, so that it stays in the processor's cache.
     bytes: Vec<u8>,
     depth: usize,
     /// Whether the innermost open list or object is still empty.
-    place: Place,
+    place: ListPosition,
 }
 
 /// Which pieces something recorded takes.
-pub(super) struct Extent(Range<usize>);
+pub(super) struct PieceRange(Range<usize>);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ListPosition {
     First,
     Later,
 }
 
-impl<'p> Writer<'p> {
-    pub(crate) fn new(form: Form<'p>, sink: &'p mut dyn Sink) -> Self {
-        Self { form, sink, bytes: Vec::new(), depth: 0, place: Place::First }
+impl<'p> JsonWriter<'p> {
+    pub(crate) fn new(form: WireForm<'p>, sink: &'p mut dyn ByteSink) -> Self {
+        Self { form, sink, bytes: Vec::new(), depth: 0, place: ListPosition::First }
     }
 
     /// Hands the text so far to the sink.
@@ -134,16 +134,16 @@ impl<'p> Writer<'p> {
     }
 
     /// Writes something that is to be [repeated](Self::repeat).
-    pub(super) fn record(&mut self, write: impl FnOnce(&mut Self)) -> Extent {
+    pub(super) fn record(&mut self, write: impl FnOnce(&mut Self)) -> PieceRange {
         self.flush();
         let first = self.sink.count();
         write(self);
         self.flush();
-        Extent(first..self.sink.count())
+        PieceRange(first..self.sink.count())
     }
 
     /// Writes what was recorded again; at the same depth, or its lines would not stand right.
-    pub(super) fn repeat(&mut self, extent: &Extent) {
+    pub(super) fn repeat(&mut self, extent: &PieceRange) {
         self.flush();
         self.sink.repeat(extent.0.clone());
     }
@@ -178,8 +178,8 @@ impl<'p> Writer<'p> {
         self.bytes.push(b'"');
         self.bytes.extend_from_slice(key.as_bytes());
         self.bytes.extend_from_slice(match self.form.layout {
-            Layout::Pretty => b"\": ",
-            Layout::Compact => b"\":",
+            JsonLayout::Pretty => b"\": ",
+            JsonLayout::Compact => b"\":",
         });
     }
 
@@ -204,31 +204,31 @@ impl<'p> Writer<'p> {
     fn open(&mut self, bracket: u8) {
         self.bytes.push(bracket);
         self.depth += 1;
-        self.place = Place::First;
+        self.place = ListPosition::First;
     }
 
     #[inline]
     fn close(&mut self, bracket: u8) {
         self.depth -= 1;
-        if self.place == Place::Later {
+        if self.place == ListPosition::Later {
             self.break_line();
         }
         self.bytes.push(bracket);
-        self.place = Place::Later;
+        self.place = ListPosition::Later;
     }
 
     /// Stands before every element and key.
     #[inline]
     fn separate(&mut self) {
-        if self.place == Place::Later {
+        if self.place == ListPosition::Later {
             self.bytes.push(b',');
         }
-        self.place = Place::Later;
+        self.place = ListPosition::Later;
         self.break_line();
     }
 
     fn break_line(&mut self) {
-        if self.form.layout == Layout::Pretty {
+        if self.form.layout == JsonLayout::Pretty {
             self.bytes.push(b'\n');
             self.bytes.resize(self.bytes.len() + 2 * self.depth, b' ');
         }

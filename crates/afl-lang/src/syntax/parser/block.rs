@@ -5,12 +5,14 @@ use super::call::{Caller, YIELD_HELP};
 use crate::code::Code;
 use crate::limits::MAX_STATEMENTS_PER_BLOCK;
 use crate::source::Span;
-use crate::syntax::ast::{Assert, Block, Body, ExprKind, Log, NAMELESS, Statement, Step, Yield};
+use crate::syntax::ast::{
+    Assert, BlockSyntax, BodySyntax, ExprSyntaxKind, LogSyntax, NAMELESS, StatementSyntax, StepSyntax, Yield,
+};
 use crate::syntax::token::{TokenKind, Word};
 
 impl<'s> Parser<'s> {
     /// A block in braces; the parser stands at the opening one.
-    pub(super) fn block(&mut self) -> Block<'s> {
+    pub(super) fn block(&mut self) -> BlockSyntax<'s> {
         let open = self.span();
         let statements = self.nested(|parser| {
             let open = parser.bump().span;
@@ -20,7 +22,7 @@ impl<'s> Parser<'s> {
     }
 
     /// A block whose opening brace is missing and has been reported.
-    pub(super) fn block_without_brace(&mut self) -> Block<'s> {
+    pub(super) fn block_without_brace(&mut self) -> BlockSyntax<'s> {
         let open = self.here();
         let statements = self.nested(|parser| parser.statements(open)).unwrap_or_default();
         self.finished(statements, open)
@@ -32,16 +34,16 @@ impl<'s> Parser<'s> {
         is_step || self.at_yield() || self.word(0) == Word::Sys && self.ahead[1].kind == TokenKind::Dot
     }
 
-    fn finished(&mut self, mut statements: Vec<Statement<'s>>, open: Span) -> Block<'s> {
+    fn finished(&mut self, mut statements: Vec<StatementSyntax<'s>>, open: Span) -> BlockSyntax<'s> {
         // Most blocks are short, and the room that a list grows by is larger than they are.
         statements.shrink_to_fit();
-        let block = Block { statements, span: self.since(open) };
+        let block = BlockSyntax { statements, span: self.since(open) };
         self.check_size(&block);
         self.check_order(&block);
         block
     }
 
-    fn statements(&mut self, open: Span) -> Vec<Statement<'s>> {
+    fn statements(&mut self, open: Span) -> Vec<StatementSyntax<'s>> {
         let mut statements = Vec::new();
         loop {
             match self.kind() {
@@ -65,9 +67,9 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn statement(&mut self) -> Option<Statement<'s>> {
+    fn statement(&mut self) -> Option<StatementSyntax<'s>> {
         if self.at(TokenKind::Ident) && matches!(self.ahead[1].kind, TokenKind::Assign | TokenKind::Colon) {
-            return self.step().map(Statement::Step);
+            return self.step().map(StatementSyntax::Step);
         }
         if self.at(TokenKind::Assign) {
             self.expected_here("the name of a step", |d| d);
@@ -77,7 +79,7 @@ impl<'s> Parser<'s> {
             return None;
         }
         match self.word(0) {
-            Word::Yield => self.yield_statement().map(Statement::Yield),
+            Word::Yield => self.yield_statement().map(StatementSyntax::Yield),
             Word::Sys if self.ahead[1].kind == TokenKind::Dot => self.sys(),
             _ => {
                 self.not_a_statement();
@@ -86,7 +88,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn step(&mut self) -> Option<Step<'s>> {
+    fn step(&mut self) -> Option<StepSyntax<'s>> {
         let name = self.ident("the name of the step")?;
         if self.at(TokenKind::Colon) {
             let help = format!("write `{} = Facet(…)`", name.text);
@@ -112,7 +114,7 @@ impl<'s> Parser<'s> {
         };
         if call.target.is_missing() {
             self.skip_statement();
-            return Some(Step { name, call, body: Body::default(), span: self.since(name.span) });
+            return Some(StepSyntax { name, call, body: BodySyntax::default(), span: self.since(name.span) });
         }
         let body = self.step_body();
         if !self.ends_statement() {
@@ -126,7 +128,7 @@ impl<'s> Parser<'s> {
                 self.skip_statement();
             }
         }
-        Some(Step { name, call, body, span: self.since(name.span) })
+        Some(StepSyntax { name, call, body, span: self.since(name.span) })
     }
 
     /// At `await Facet(`, `new Facet(` and the like.
@@ -173,7 +175,7 @@ impl<'s> Parser<'s> {
         Some(Yield { call, span: self.since(start) })
     }
 
-    fn sys(&mut self) -> Option<Statement<'s>> {
+    fn sys(&mut self) -> Option<StatementSyntax<'s>> {
         let start = self.bump().span;
         self.bump();
         let word = self.word(0);
@@ -185,7 +187,7 @@ impl<'s> Parser<'s> {
         self.bump();
         if word == Word::Log {
             let args = self.args();
-            return Some(Statement::Log(Log { args, span: self.since(start) }));
+            return Some(StatementSyntax::Log(LogSyntax { args, span: self.since(start) }));
         }
         let open = self.bump().span;
         let condition = self.expr();
@@ -193,9 +195,9 @@ impl<'s> Parser<'s> {
         if self.eat(TokenKind::RParen).is_none() {
             self.unclosed(open, TokenKind::RParen);
             self.skip_statement();
-            condition.kind = ExprKind::Broken;
+            condition.kind = ExprSyntaxKind::Broken;
         }
-        Some(Statement::Assert(Assert { condition, span: self.since(start) }))
+        Some(StatementSyntax::Assert(Assert { condition, span: self.since(start) }))
     }
 
     fn not_a_statement(&mut self) {
@@ -233,7 +235,7 @@ impl<'s> Parser<'s> {
         self.skip_statement();
     }
 
-    fn check_size(&mut self, block: &Block<'s>) {
+    fn check_size(&mut self, block: &BlockSyntax<'s>) {
         if block.statements.len() > MAX_STATEMENTS_PER_BLOCK {
             let message = format!(
                 "this block has {} statements; at most {MAX_STATEMENTS_PER_BLOCK} can run",
@@ -247,8 +249,8 @@ impl<'s> Parser<'s> {
     }
 
     /// Yields come last.
-    fn check_order(&mut self, block: &Block<'s>) {
-        let is_yield = |statement: &&Statement<'s>| matches!(statement, Statement::Yield(_));
+    fn check_order(&mut self, block: &BlockSyntax<'s>) {
+        let is_yield = |statement: &&StatementSyntax<'s>| matches!(statement, StatementSyntax::Yield(_));
         let Some(first) = block.statements.iter().position(|statement| is_yield(&statement)) else { return };
         let Some(step) = block.statements[first..].iter().find(|statement| !is_yield(statement)) else {
             return;

@@ -4,8 +4,8 @@ use super::Parser;
 use crate::code::Code;
 use crate::source::Span;
 use crate::syntax::ast::{
-    Block, Body, Case, Catch, CatchKind, Clause, ClauseKind, Condition, ExprKind, Foreach, Prompt,
-    PromptEntry, Script, ScriptBody, StringLit, When,
+    BlockSyntax, BodySyntax, CaseSyntax, Catch, CatchKind, Clause, ClauseKind, Condition, ExprSyntaxKind,
+    Foreach, Prompt, PromptEntry, ScriptBody, ScriptSyntax, StringLit, When,
 };
 use crate::syntax::script;
 use crate::syntax::token::{TokenKind, Word};
@@ -14,8 +14,8 @@ use crate::syntax::token::{TokenKind, Word};
 const MAX_OPEN_SCRIPTS: u32 = 16;
 
 impl<'s> Parser<'s> {
-    pub(super) fn facet_body(&mut self) -> Body<'s> {
-        let mut body = Body::default();
+    pub(super) fn facet_body(&mut self) -> BodySyntax<'s> {
+        let mut body = BodySyntax::default();
         if self.word(0) == Word::Script {
             body.script = self.script();
         } else if self.word(0) == Word::Prompt {
@@ -32,14 +32,14 @@ impl<'s> Parser<'s> {
         body
     }
 
-    pub(super) fn step_body(&mut self) -> Body<'s> {
-        let mut body = Body::default();
+    pub(super) fn step_body(&mut self) -> BodySyntax<'s> {
+        let mut body = BodySyntax::default();
         self.clauses(&mut body);
         body
     }
 
     /// The clauses and the `catch` behind them.
-    fn clauses(&mut self, body: &mut Body<'s>) {
+    fn clauses(&mut self, body: &mut BodySyntax<'s>) {
         while self.at_and_then() {
             body.clauses.extend(self.clause());
         }
@@ -120,7 +120,7 @@ impl<'s> Parser<'s> {
     }
 
     /// A block that must be here; reports where there is none.
-    fn required_block(&mut self) -> Option<Block<'s>> {
+    fn required_block(&mut self) -> Option<BlockSyntax<'s>> {
         if self.at(TokenKind::LBrace) {
             return Some(self.block());
         }
@@ -147,7 +147,7 @@ impl<'s> Parser<'s> {
         Some(when)
     }
 
-    fn cases(&mut self, open: Span) -> Vec<Case<'s>> {
+    fn cases(&mut self, open: Span) -> Vec<CaseSyntax<'s>> {
         let mut cases = Vec::new();
         loop {
             match self.kind() {
@@ -185,7 +185,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn case(&mut self) -> Option<Case<'s>> {
+    fn case(&mut self) -> Option<CaseSyntax<'s>> {
         let start = self.span();
         if self.word(0) != Word::Case {
             self.expected_here("`case`", |d| d.help("write `case _ => { … }`"));
@@ -210,12 +210,12 @@ impl<'s> Parser<'s> {
             self.expected_arrow(|d| d.help("write `case condition => { … }`"));
             if let (Condition::If(condition), false) = (&mut condition, self.at(TokenKind::LBrace)) {
                 // What is odd here was meant to be a part of it.
-                condition.kind = ExprKind::Broken;
+                condition.kind = ExprSyntaxKind::Broken;
                 self.skip_to_case_block();
             }
         }
         let block = self.required_block()?;
-        Some(Case { condition, block, span: self.since(start) })
+        Some(CaseSyntax { condition, block, span: self.since(start) })
     }
 
     /// Skips what is odd behind a condition, on its line.
@@ -228,7 +228,7 @@ impl<'s> Parser<'s> {
     }
 
     fn check_default_case(&mut self, when: &When<'s>, keyword: Span) {
-        let is_default = |case: &Case<'s>| matches!(case.condition, Condition::Otherwise(_));
+        let is_default = |case: &CaseSyntax<'s>| matches!(case.condition, Condition::Otherwise(_));
         match when.cases.iter().position(is_default) {
             None => {
                 self.report(Code::WhenWithoutDefault, keyword, "this `when` has no `case _`", |d| {
@@ -256,7 +256,7 @@ impl<'s> Parser<'s> {
         Some(Catch { kind, span: self.since(start) })
     }
 
-    fn script(&mut self) -> Option<Script<'s>> {
+    fn script(&mut self) -> Option<ScriptSyntax<'s>> {
         let start = self.bump().span;
         let language = if self.at(TokenKind::Ident) { self.ident("a language") } else { None };
         let body = if self.at(TokenKind::LBrace) {
@@ -264,7 +264,7 @@ impl<'s> Parser<'s> {
         } else {
             ScriptBody::Text(self.string()?)
         };
-        Some(Script { language, body, span: self.since(start) })
+        Some(ScriptSyntax { language, body, span: self.since(start) })
     }
 
     /// The raw text between braces; the lexer goes on behind them.

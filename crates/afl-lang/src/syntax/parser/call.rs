@@ -4,14 +4,14 @@ use super::Parser;
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
-use crate::syntax::ast::{Arg, Args, Call, Expr, ExprKind, Mixin, QName, Wholeness};
+use crate::syntax::ast::{Arg, Args, CallSyntax, ExprSyntax, ExprSyntaxKind, MixinSyntax, QName, Wholeness};
 use crate::syntax::token::{Token, TokenKind, Word};
 
 pub(super) const YIELD_HELP: &str =
     "write `yield Name(result = value)` with the name of the facet or workflow that the block belongs to";
 
 /// What is left of a list behind a mistake.
-enum Rest {
+enum ListRemainder {
     GoesOn,
     IsLost,
 }
@@ -26,14 +26,14 @@ pub(super) enum Caller {
 
 impl<'s> Parser<'s> {
     /// `Target(args) with …`. A missing target has been reported and is left empty.
-    pub(super) fn call(&mut self, caller: Caller) -> Call<'s> {
+    pub(super) fn call(&mut self, caller: Caller) -> CallSyntax<'s> {
         let start = self.span();
         let Some(target) = self.qualified("a call such as `Facet(name = value)`") else {
             return self.missing_call();
         };
         let Some(args) = self.call_args(&target, caller) else { return self.missing_call() };
         let mixins = self.mixins();
-        Call { target, args, mixins, span: self.since(start) }
+        CallSyntax { target, args, mixins, span: self.since(start) }
     }
 
     /// The arguments behind the target of a call; reports where there are none.
@@ -77,13 +77,13 @@ impl<'s> Parser<'s> {
         }
     }
 
-    pub(super) fn missing_call(&self) -> Call<'s> {
+    pub(super) fn missing_call(&self) -> CallSyntax<'s> {
         let span = self.here();
         let args = Args { list: Vec::new(), span, wholeness: Wholeness::Broken };
-        Call { target: self.missing_name(), args, mixins: Vec::new(), span }
+        CallSyntax { target: self.missing_name(), args, mixins: Vec::new(), span }
     }
 
-    pub(super) fn mixins(&mut self) -> Vec<Mixin<'s>> {
+    pub(super) fn mixins(&mut self) -> Vec<MixinSyntax<'s>> {
         let mut mixins = Vec::new();
         while self.at_keyword(Word::With) {
             let start = self.bump().span;
@@ -109,7 +109,7 @@ impl<'s> Parser<'s> {
             } else {
                 None
             };
-            mixins.push(Mixin { target, args, alias, span: self.since(start) });
+            mixins.push(MixinSyntax { target, args, alias, span: self.since(start) });
         }
         mixins
     }
@@ -139,8 +139,8 @@ impl<'s> Parser<'s> {
             if odd || !self.end_of_element(TokenKind::RParen) {
                 args.wholeness = Wholeness::Broken;
                 match self.recover_in_args(open, args.list.last_mut()) {
-                    Rest::GoesOn => {}
-                    Rest::IsLost => break,
+                    ListRemainder::GoesOn => {}
+                    ListRemainder::IsLost => break,
                 }
             }
         }
@@ -170,14 +170,14 @@ impl<'s> Parser<'s> {
     }
 
     /// Behind an argument that does not end as it should: skips something odd on its line.
-    fn recover_in_args(&mut self, open: Span, last: Option<&mut Arg<'s>>) -> Rest {
+    fn recover_in_args(&mut self, open: Span, last: Option<&mut Arg<'s>>) -> ListRemainder {
         let ends = self.on_new_line()
             || self.at_statement()
             || matches!(self.kind(), TokenKind::RBrace | TokenKind::LBrace | TokenKind::Eof)
             || matches!(self.word(0), Word::With | Word::Catch | Word::As);
         if ends {
             self.unclosed(open, TokenKind::RParen);
-            return Rest::IsLost;
+            return ListRemainder::IsLost;
         }
         let reported = self.diagnostics.last().is_some_and(|last| last.place.span.start == self.span().start);
         if !reported {
@@ -185,14 +185,14 @@ impl<'s> Parser<'s> {
         }
         if let Some(arg) = last {
             // What is odd here was meant to be a part of it.
-            arg.value.kind = ExprKind::Broken;
+            arg.value.kind = ExprSyntaxKind::Broken;
         }
         self.skip_element();
         self.eat(TokenKind::RBracket);
         if self.eat(TokenKind::Comma).is_some() || self.at(TokenKind::RParen) {
-            return Rest::GoesOn;
+            return ListRemainder::GoesOn;
         }
-        Rest::IsLost
+        ListRemainder::IsLost
     }
 
     fn arg(&mut self, open: Span) -> Option<Arg<'s>> {
@@ -298,7 +298,7 @@ impl<'s> Parser<'s> {
     }
 
     /// Reports `a = b` in the place of an expression and reads it as `a == b`.
-    pub(super) fn no_assignment(&mut self, left: Expr<'s>) -> Expr<'s> {
+    pub(super) fn no_assignment(&mut self, left: ExprSyntax<'s>) -> ExprSyntax<'s> {
         if !self.at(TokenKind::Assign) {
             return left;
         }
@@ -310,6 +310,6 @@ impl<'s> Parser<'s> {
         self.bump();
         let right = self.expr();
         let span = left.span.to(right.span);
-        Expr { kind: ExprKind::Broken, span }
+        ExprSyntax { kind: ExprSyntaxKind::Broken, span }
     }
 }

@@ -5,7 +5,7 @@ use crate::code::Code;
 use crate::limits::MAX_EXPRESSION_HEIGHT;
 use crate::operator::{BinaryOp, OperatorSymbol, Precedence, UnaryOp};
 use crate::source::Span;
-use crate::syntax::ast::{Expr, ExprKind, Ident, MapEntry, MapKey};
+use crate::syntax::ast::{ExprSyntax, ExprSyntaxKind, Ident, MapEntry, MapKey};
 use crate::syntax::token::{TokenKind, Word};
 
 #[derive(Clone, Copy)]
@@ -24,17 +24,17 @@ impl Operator {
 }
 
 #[derive(Clone, Copy)]
-enum Chain {
+enum ComparisonChain {
     Legal,
     Reported,
 }
 
 impl<'s> Parser<'s> {
-    pub(super) fn expr(&mut self) -> Expr<'s> {
+    pub(super) fn expr(&mut self) -> ExprSyntax<'s> {
         self.binary(Precedence::Or)
     }
 
-    fn binary(&mut self, lowest: Precedence) -> Expr<'s> {
+    fn binary(&mut self, lowest: Precedence) -> ExprSyntax<'s> {
         let mut left = self.unary();
         let mut height = self.height;
         while let Some(operator) = self.operator() {
@@ -53,10 +53,10 @@ impl<'s> Parser<'s> {
                     height = height.max(self.height) + 1;
                     let span = left.span.to(right.span);
                     let kind = match self.check_chain(op) {
-                        Chain::Legal => ExprKind::Binary(op, Box::new([left, right])),
-                        Chain::Reported => ExprKind::Broken,
+                        ComparisonChain::Legal => ExprSyntaxKind::Binary(op, Box::new([left, right])),
+                        ComparisonChain::Reported => ExprSyntaxKind::Broken,
                     };
-                    Expr { kind, span }
+                    ExprSyntax { kind, span }
                 }
             };
             (left, height) = self.bounded(left, height);
@@ -66,7 +66,7 @@ impl<'s> Parser<'s> {
     }
 
     /// The operands of a chain of `++`, the first `++` consumed.
-    fn concat(&mut self, first: Expr<'s>) -> Expr<'s> {
+    fn concat(&mut self, first: ExprSyntax<'s>) -> ExprSyntax<'s> {
         let start = first.span;
         let mut operands = vec![first];
         let mut height = self.height;
@@ -79,7 +79,7 @@ impl<'s> Parser<'s> {
             self.bump();
         }
         self.height = height;
-        Expr { kind: ExprKind::Concat(operands), span: self.since(start) }
+        ExprSyntax { kind: ExprSyntaxKind::Concat(operands), span: self.since(start) }
     }
 
     /// The operator here, if there is one.
@@ -117,24 +117,24 @@ impl<'s> Parser<'s> {
     }
 
     /// Comparisons do not associate: `a < b < c` is a mistake.
-    fn check_chain(&mut self, first: BinaryOp) -> Chain {
+    fn check_chain(&mut self, first: BinaryOp) -> ComparisonChain {
         let is_comparison = |op: &BinaryOp| op.level() == Precedence::Compare;
         if !is_comparison(&first) {
-            return Chain::Legal;
+            return ComparisonChain::Legal;
         }
         let second = match self.operator() {
             Some(Operator::Binary(second)) if is_comparison(&second) => second,
-            _ => return Chain::Legal,
+            _ => return ComparisonChain::Legal,
         };
         let message = format!("`{}` and `{}` cannot be chained", first.text(), second.text());
         self.syntax_error(Code::ComparisonChain, message, |d| {
             d.help("compare twice and join with `&&`, or use parentheses")
         });
-        Chain::Reported
+        ComparisonChain::Reported
     }
 
     /// Reports an expression that is too high, and lets go of it.
-    fn bounded(&mut self, expr: Expr<'s>, height: u32) -> (Expr<'s>, u32) {
+    fn bounded(&mut self, expr: ExprSyntax<'s>, height: u32) -> (ExprSyntax<'s>, u32) {
         if height <= MAX_EXPRESSION_HEIGHT {
             return (expr, height);
         }
@@ -147,10 +147,10 @@ impl<'s> Parser<'s> {
             let message = format!("this expression is more than {MAX_EXPRESSION_HEIGHT} levels high");
             self.report(Code::TooDeep, expr.span, message, |d| d.help("give a part of it a step of its own"));
         }
-        (Expr { kind: ExprKind::Broken, span: expr.span }, 1)
+        (ExprSyntax { kind: ExprSyntaxKind::Broken, span: expr.span }, 1)
     }
 
-    fn unary(&mut self) -> Expr<'s> {
+    fn unary(&mut self) -> ExprSyntax<'s> {
         let op = match self.kind() {
             TokenKind::Operator(symbol) => match UnaryOp::from_text(symbol.text()) {
                 Some(op) => op,
@@ -166,8 +166,10 @@ impl<'s> Parser<'s> {
         let operand = self.nested(Self::unary);
         let Some(operand) = operand else { return self.broken(start) };
         let span = start.to(operand.span);
-        let (expr, height) =
-            self.bounded(Expr { kind: ExprKind::Unary(op, Box::new(operand)), span }, self.height + 1);
+        let (expr, height) = self.bounded(
+            ExprSyntax { kind: ExprSyntaxKind::Unary(op, Box::new(operand)), span },
+            self.height + 1,
+        );
         self.height = height;
         expr
     }
@@ -189,7 +191,7 @@ impl<'s> Parser<'s> {
         )
     }
 
-    fn postfix(&mut self) -> Expr<'s> {
+    fn postfix(&mut self) -> ExprSyntax<'s> {
         let mut expr = self.atom();
         let mut height = self.height;
         loop {
@@ -198,23 +200,23 @@ impl<'s> Parser<'s> {
                 TokenKind::LBracket => {
                     let Some(index) = self.nested(Self::index) else { return self.broken(start) };
                     height = height.max(self.height) + 1;
-                    ExprKind::Index(Box::new([expr, index]))
+                    ExprSyntaxKind::Index(Box::new([expr, index]))
                 }
                 TokenKind::Dot => {
                     self.bump();
                     let Some(field) = self.path_segment() else { break };
                     height += 1;
-                    ExprKind::Field(Box::new(expr), field)
+                    ExprSyntaxKind::Field(Box::new(expr), field)
                 }
                 _ => break,
             };
-            (expr, height) = self.bounded(Expr { kind, span: self.since(start) }, height);
+            (expr, height) = self.bounded(ExprSyntax { kind, span: self.since(start) }, height);
         }
         self.height = height;
         expr
     }
 
-    fn index(&mut self) -> Expr<'s> {
+    fn index(&mut self) -> ExprSyntax<'s> {
         let open = self.bump().span;
         let index = self.expr();
         if self.eat(TokenKind::RBracket).is_none() {
@@ -223,12 +225,12 @@ impl<'s> Parser<'s> {
         index
     }
 
-    fn atom(&mut self) -> Expr<'s> {
+    fn atom(&mut self) -> ExprSyntax<'s> {
         self.height = 1;
         let span = self.span();
         let kind = match self.kind() {
             TokenKind::String | TokenKind::TextBlock | TokenKind::OpenString | TokenKind::Misquoted => {
-                self.string().map_or(ExprKind::Broken, ExprKind::String)
+                self.string().map_or(ExprSyntaxKind::Broken, ExprSyntaxKind::String)
             }
             TokenKind::Int | TokenKind::Double | TokenKind::NumberWord => self.number(),
             TokenKind::Dollar => self.input(),
@@ -239,42 +241,42 @@ impl<'s> Parser<'s> {
             TokenKind::LBrace => {
                 self.expected_with("a value", |d| d.help("write a map as `#{\"key\": value}`"));
                 self.skip_brackets();
-                ExprKind::Broken
+                ExprSyntaxKind::Broken
             }
             _ => {
                 self.expected("a value");
                 return self.broken(self.here());
             }
         };
-        Expr { kind, span: self.since(span) }
+        ExprSyntax { kind, span: self.since(span) }
     }
 
-    fn broken(&mut self, span: Span) -> Expr<'s> {
+    fn broken(&mut self, span: Span) -> ExprSyntax<'s> {
         self.height = 1;
-        Expr { kind: ExprKind::Broken, span }
+        ExprSyntax { kind: ExprSyntaxKind::Broken, span }
     }
 
-    fn number(&mut self) -> ExprKind<'s> {
+    fn number(&mut self) -> ExprSyntaxKind<'s> {
         let token = self.bump();
         let text = self.slice(token.span);
         match token.kind {
             TokenKind::Int => match text.parse() {
                 // One more than the largest is the magnitude of the smallest; the checker looks for its sign.
-                Ok(magnitude) if magnitude <= i64::MAX.unsigned_abs() + 1 => ExprKind::Int(magnitude),
+                Ok(magnitude) if magnitude <= i64::MAX.unsigned_abs() + 1 => ExprSyntaxKind::Int(magnitude),
                 _ => {
                     let message = format!("`{text}` does not fit in 64 bits");
                     self.report(Code::NumberOutOfRange, token.span, message, |d| {
                         d.help("write it as a decimal, such as `1e20`, or as a string")
                     });
-                    ExprKind::Broken
+                    ExprSyntaxKind::Broken
                 }
             },
             TokenKind::Double => match text.parse::<f64>() {
-                Ok(value) if value.is_finite() => ExprKind::Double(value),
+                Ok(value) if value.is_finite() => ExprSyntaxKind::Double(value),
                 _ => {
                     let message = format!("`{text}` is too large for a Double");
                     self.report(Code::NumberOutOfRange, token.span, message, |d| d);
-                    ExprKind::Broken
+                    ExprSyntaxKind::Broken
                 }
             },
             _ => {
@@ -282,12 +284,12 @@ impl<'s> Parser<'s> {
                 self.report(Code::MalformedNumber, token.span, message, |d| {
                     d.help("a number has digits only, such as `1000` or `2.5e3`; a name begins with a letter")
                 });
-                ExprKind::Broken
+                ExprSyntaxKind::Broken
             }
         }
     }
 
-    fn input(&mut self) -> ExprKind<'s> {
+    fn input(&mut self) -> ExprSyntaxKind<'s> {
         let dollar = self.bump().span;
         if self.at(TokenKind::Ident) && self.span().start == dollar.end {
             let name = self.spelling(0);
@@ -295,9 +297,11 @@ impl<'s> Parser<'s> {
                 d.help(format!("write `$.{name}`"))
             });
             let span = self.bump().span;
-            return self.path(Some(Ident { text: name, span })).map_or(ExprKind::Broken, ExprKind::Input);
+            return self
+                .path(Some(Ident { text: name, span }))
+                .map_or(ExprSyntaxKind::Broken, ExprSyntaxKind::Input);
         }
-        self.path(None).map_or(ExprKind::Broken, ExprKind::Input)
+        self.path(None).map_or(ExprSyntaxKind::Broken, ExprSyntaxKind::Input)
     }
 
     /// A path behind its first name; `None` where a part of it is missing.
@@ -322,18 +326,18 @@ impl<'s> Parser<'s> {
         self.ident("a name behind the `.`")
     }
 
-    fn name(&mut self) -> ExprKind<'s> {
+    fn name(&mut self) -> ExprSyntaxKind<'s> {
         let span = self.bump().span;
         let text = self.slice(span);
         if !self.at(TokenKind::Dot) {
             match text {
-                "true" => return ExprKind::Boolean(true),
-                "false" => return ExprKind::Boolean(false),
-                "null" => return ExprKind::Null,
+                "true" => return ExprSyntaxKind::Boolean(true),
+                "false" => return ExprSyntaxKind::Boolean(false),
+                "null" => return ExprSyntaxKind::Null,
                 _ => {}
             }
         }
-        let Some(path) = self.path(Some(Ident { text, span })) else { return ExprKind::Broken };
+        let Some(path) = self.path(Some(Ident { text, span })) else { return ExprSyntaxKind::Broken };
         if self.at(TokenKind::LParen) && !self.on_new_line() {
             let called = self.since(span);
             let facet = self.slice(called);
@@ -341,12 +345,12 @@ impl<'s> Parser<'s> {
                 d.help(format!("make it a step, `x = {facet}(…)`, and use `x.attribute` here"))
             });
             self.skip_brackets();
-            return ExprKind::Broken;
+            return ExprSyntaxKind::Broken;
         }
-        ExprKind::Name(path)
+        ExprSyntaxKind::Name(path)
     }
 
-    fn paren(&mut self) -> Expr<'s> {
+    fn paren(&mut self) -> ExprSyntax<'s> {
         let open = self.bump().span;
         let inner = self.expr();
         let inner = self.no_assignment(inner);
@@ -354,10 +358,10 @@ impl<'s> Parser<'s> {
             self.unclosed(open, TokenKind::RParen);
         }
         self.height += 1;
-        Expr { kind: ExprKind::Paren(Box::new(inner)), span: self.since(open) }
+        ExprSyntax { kind: ExprSyntaxKind::Paren(Box::new(inner)), span: self.since(open) }
     }
 
-    fn array(&mut self) -> Expr<'s> {
+    fn array(&mut self) -> ExprSyntax<'s> {
         let open = self.bump().span;
         let mut elements = Vec::new();
         let mut height = 0;
@@ -370,10 +374,10 @@ impl<'s> Parser<'s> {
             }
         }
         self.height = height + 1;
-        Expr { kind: ExprKind::Array(elements), span: self.since(open) }
+        ExprSyntax { kind: ExprSyntaxKind::Array(elements), span: self.since(open) }
     }
 
-    fn map(&mut self) -> Expr<'s> {
+    fn map(&mut self) -> ExprSyntax<'s> {
         let open = self.bump().span;
         let mut entries = Vec::new();
         let mut height = 0;
@@ -389,7 +393,7 @@ impl<'s> Parser<'s> {
             }
         }
         self.height = height + 1;
-        Expr { kind: ExprKind::Map(entries), span: self.since(open) }
+        ExprSyntax { kind: ExprSyntaxKind::Map(entries), span: self.since(open) }
     }
 
     fn map_entry(&mut self) -> Option<MapEntry<'s>> {

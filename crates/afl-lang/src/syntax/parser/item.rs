@@ -6,7 +6,8 @@ use crate::code::Code;
 use crate::source::Span;
 use crate::suggest;
 use crate::syntax::ast::{
-    CommentKind, Decl, DeclKind, Extent, Facet, FacetKind, Implicit, Item, NAMELESS, Namespace, Schema, Use,
+    CommentKind, DeclKind, DeclSyntax, FacetKind, FacetSyntax, Implicit, ItemSyntax, NAMELESS,
+    NamespaceExtent, NamespaceSyntax, Schema, Use,
 };
 use crate::syntax::token::{TokenKind, Word};
 
@@ -32,7 +33,7 @@ impl<'s> Parser<'s> {
         self.items = self.items(Until::EndOfFile);
     }
 
-    fn items(&mut self, until: Until) -> Vec<Item<'s>> {
+    fn items(&mut self, until: Until) -> Vec<ItemSyntax<'s>> {
         let mut items = Vec::new();
         loop {
             match self.kind() {
@@ -86,11 +87,11 @@ impl<'s> Parser<'s> {
         self.lost.push(name);
     }
 
-    fn item(&mut self) -> Option<Item<'s>> {
+    fn item(&mut self) -> Option<ItemSyntax<'s>> {
         let doc = self.doc_comment();
         match self.word(0) {
-            Word::Namespace => self.namespace(doc).map(Item::Namespace),
-            Word::Use | Word::Uses => self.use_item().map(Item::Use),
+            Word::Namespace => self.namespace(doc).map(ItemSyntax::Namespace),
+            Word::Use | Word::Uses => self.use_item().map(ItemSyntax::Use),
             Word::Facet => self.facet(doc, FacetKind::Plain),
             Word::Workflow => self.facet(doc, FacetKind::Workflow),
             Word::Event => self.event(doc),
@@ -116,7 +117,7 @@ impl<'s> Parser<'s> {
             .map(|comment| comment.span)
     }
 
-    fn namespace(&mut self, doc: Option<Span>) -> Option<Namespace<'s>> {
+    fn namespace(&mut self, doc: Option<Span>) -> Option<NamespaceSyntax<'s>> {
         let start = self.bump().span;
         let Some(name) = self.qualified("the name of the namespace") else {
             self.skip_declaration();
@@ -127,16 +128,22 @@ impl<'s> Parser<'s> {
                 .nested(|parser| parser.items(Until::Brace { open: open.span, namespace: start }))
                 .unwrap_or_default();
             let braces = self.since(open.span);
-            return Some(Namespace {
+            return Some(NamespaceSyntax {
                 doc,
                 name,
-                extent: Extent::Braces(braces),
+                extent: NamespaceExtent::Braces(braces),
                 items: inner,
                 span: self.since(start),
             });
         }
         let items = self.nested(|parser| parser.items(Until::NextNamespace)).unwrap_or_default();
-        Some(Namespace { doc, name, extent: Extent::RestOfFile, items, span: self.since(start) })
+        Some(NamespaceSyntax {
+            doc,
+            name,
+            extent: NamespaceExtent::RestOfFile,
+            items,
+            span: self.since(start),
+        })
     }
 
     fn use_item(&mut self) -> Option<Use<'s>> {
@@ -152,7 +159,7 @@ impl<'s> Parser<'s> {
         Some(Use { namespace, span: self.since(start) })
     }
 
-    fn event(&mut self, doc: Option<Span>) -> Option<Item<'s>> {
+    fn event(&mut self, doc: Option<Span>) -> Option<ItemSyntax<'s>> {
         let start = self.span();
         if self.word(1) == Word::Facet {
             self.bump();
@@ -171,15 +178,15 @@ impl<'s> Parser<'s> {
         }
         let item = self.facet(doc, FacetKind::Event)?;
         Some(match item {
-            Item::Decl(mut decl) => {
+            ItemSyntax::Decl(mut decl) => {
                 decl.span = start.to(decl.span);
-                Item::Decl(decl)
+                ItemSyntax::Decl(decl)
             }
             other => other,
         })
     }
 
-    fn facet(&mut self, doc: Option<Span>, kind: FacetKind) -> Option<Item<'s>> {
+    fn facet(&mut self, doc: Option<Span>, kind: FacetKind) -> Option<ItemSyntax<'s>> {
         let start = self.bump().span;
         let Some(name) = self.ident("the name of the facet") else {
             self.lost.push(NAMELESS);
@@ -190,11 +197,15 @@ impl<'s> Parser<'s> {
         let returns = self.returns();
         let mixins = self.mixins();
         let body = self.facet_body();
-        let facet = Facet { kind, name, params, returns, mixins, body };
-        Some(Item::Decl(Box::new(Decl { doc, kind: DeclKind::Facet(facet), span: self.since(start) })))
+        let facet = FacetSyntax { kind, name, params, returns, mixins, body };
+        Some(ItemSyntax::Decl(Box::new(DeclSyntax {
+            doc,
+            kind: DeclKind::Facet(facet),
+            span: self.since(start),
+        })))
     }
 
-    fn schema(&mut self, doc: Option<Span>) -> Option<Item<'s>> {
+    fn schema(&mut self, doc: Option<Span>) -> Option<ItemSyntax<'s>> {
         let start = self.bump().span;
         let Some(name) = self.ident("the name of the schema") else {
             self.lost.push(NAMELESS);
@@ -211,14 +222,14 @@ impl<'s> Parser<'s> {
         }
         let open = self.eat(TokenKind::LBrace).map_or(self.here(), |open| open.span);
         let fields = self.fields(open);
-        Some(Item::Decl(Box::new(Decl {
+        Some(ItemSyntax::Decl(Box::new(DeclSyntax {
             doc,
             kind: DeclKind::Schema(Schema { name, fields }),
             span: self.since(start),
         })))
     }
 
-    fn implicit(&mut self, doc: Option<Span>) -> Option<Item<'s>> {
+    fn implicit(&mut self, doc: Option<Span>) -> Option<ItemSyntax<'s>> {
         let start = self.bump().span;
         let name = self.ident("the name of the implicit")?;
         if self.eat(TokenKind::Assign).is_none() {
@@ -227,7 +238,7 @@ impl<'s> Parser<'s> {
             return None;
         }
         let call = self.call(Caller::Implicit);
-        Some(Item::Decl(Box::new(Decl {
+        Some(ItemSyntax::Decl(Box::new(DeclSyntax {
             doc,
             kind: DeclKind::Implicit(Implicit { name, call }),
             span: self.since(start),
@@ -235,7 +246,7 @@ impl<'s> Parser<'s> {
     }
 
     /// Reports what is no item. A misspelt keyword is taken for the right one, the rest is skipped.
-    fn not_an_item(&mut self, doc: Option<Span>) -> Option<Item<'s>> {
+    fn not_an_item(&mut self, doc: Option<Span>) -> Option<ItemSyntax<'s>> {
         let word = self.spelling(0);
         let found = self.found();
         let close = suggest::closest(word, ITEM_WORDS);
@@ -261,7 +272,7 @@ impl<'s> Parser<'s> {
             Some("event") if self.word(1) == Word::Facet => self.event(doc),
             Some("schema") if self.ahead[2].kind == TokenKind::LBrace => self.schema(doc),
             Some("namespace") if self.ahead[1].kind == TokenKind::Ident => {
-                self.namespace(doc).map(Item::Namespace)
+                self.namespace(doc).map(ItemSyntax::Namespace)
             }
             _ if matches!(word, "import" | "include" | "from") => {
                 self.skip_line();

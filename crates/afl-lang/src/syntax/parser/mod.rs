@@ -10,9 +10,9 @@ mod signature;
 
 use std::borrow::Cow;
 
-use super::ast::{Comment, CommentKind, Ident, Item, QName, StringLit, SyntaxTree};
+use super::ast::{Comment, CommentKind, Ident, ItemSyntax, QName, StringLit, SyntaxTree};
 use super::lexer::Lexer;
-use super::literal::{self, Fault};
+use super::literal::{self, EscapeFault};
 use super::token::{Token, TokenKind, Word};
 use crate::code::Code;
 use crate::diagnostic::{self, Diagnostic};
@@ -70,7 +70,7 @@ struct Parser<'s> {
     bad_tokens: Vec<u32>,
     /// Where a string begins that is never closed.
     open_string: Option<u32>,
-    items: Vec<Item<'s>>,
+    items: Vec<ItemSyntax<'s>>,
     lost: Vec<&'s str>,
     /// How many scripts have been found to never end.
     open_scripts: u32,
@@ -271,13 +271,13 @@ impl<'s> Parser<'s> {
         }
         for fault in literal::faults(literal) {
             match fault {
-                Fault::BadEscape(span) => {
+                EscapeFault::BadEscape(span) => {
                     let message = format!("`{}` is not a whole escape", self.slice(span));
                     self.report(Code::BadEscape, span, message, |d| {
                         d.help("write `\\u00e9` or `\\u{1F600}`")
                     });
                 }
-                Fault::UnknownEscape(span) => {
+                EscapeFault::UnknownEscape(span) => {
                     let escape = self.slice(span);
                     let message = format!("`{escape}` is not an escape, so the backslash stays in the text");
                     let help = format!("write `\\{escape}` for a backslash, or leave the backslash out");
