@@ -5,6 +5,7 @@ mod comments;
 mod dialect;
 mod direction;
 mod documents;
+mod hints;
 mod length;
 mod links;
 mod machine_paths;
@@ -58,6 +59,7 @@ pub(crate) fn run(workspace: &Workspace, mode: TidyMode) -> Result<ExitCode> {
     for source in &sources {
         report.findings.extend(patterns::check(source));
         report.findings.extend(modules::check(source));
+        report.findings.extend(hints::check(source));
     }
     report.notes.push(patterns::count_expectations(&sources));
     report.add(comments::check(&sources));

@@ -2,7 +2,7 @@
 
 use afl_engine::id::RunId;
 use afl_engine::run::{Control, RunStatus};
-use afl_runtime::{Error, Service};
+use afl_runtime::{Error, Service, StateRefusal};
 use clap::Args;
 use serde_json::json;
 
@@ -34,7 +34,7 @@ impl OneRun {
     pub(crate) async fn find_begun_or_not(&self) -> Result<(Service, RunId), Failure> {
         let service = self.store.open(Missing::Refuse).await?;
         match service.find(&self.run).await {
-            Err(Error::NotBegun { run, .. }) => Ok((service, run)),
+            Err(Error::Refused(StateRefusal::NotBegun { run, .. })) => Ok((service, run)),
             found => Ok((service, found?)),
         }
     }

@@ -7,7 +7,7 @@ use afl_engine::state::State;
 use afl_lang::program::{
     AndThenBlock, BlockContent, CatchClause, CatchContent, Decl, Program, Statement, StepStmt,
 };
-use afl_runtime::{Error, Service};
+use afl_runtime::{Error, NotFound, Service};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -108,7 +108,7 @@ fn is_in(statement: &str, owner: &str) -> bool {
 async fn begun(service: &Service, run: &RunId, path: &str) -> Result<Option<(StepId, State)>, Failure> {
     let step = match service.find_step(run, path).await {
         Ok(step) => step,
-        Err(Error::UnknownStep { .. }) => return Ok(None),
+        Err(Error::NotFound(NotFound::Step { .. })) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
     Ok(service.step_state(run, &step).await?.map(|state| (step, state)))

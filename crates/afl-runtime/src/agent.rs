@@ -15,7 +15,7 @@ pub use afl_store::queue::{
 };
 
 use crate::drive::{Arrival, Work};
-use crate::error::Error;
+use crate::error::{Error, InvalidRequest};
 use crate::serve::Wake;
 use crate::service::Service;
 
@@ -119,7 +119,9 @@ impl Service {
         if let Some(task) = task.filter(|task| task.item.state == TaskState::Pending) {
             let lacks = self.plan_of(&item).await?.must_return(&task.item.name);
             if !lacks.is_empty() {
-                return Err(Error::NeedsResult { run: run.clone(), path: task.item.path, lacks });
+                return Err(
+                    InvalidRequest::NeedsResult { run: run.clone(), path: task.item.path, lacks }.into()
+                );
             }
         }
         let settled = self.queue.skip(run, step, &self.actor).await?;

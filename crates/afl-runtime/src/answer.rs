@@ -12,7 +12,7 @@ use afl_store::backend::Durability;
 use afl_store::queue::{ContinueResult, Refusal};
 
 use crate::drive::{Arrival, Work, guarded};
-use crate::error::Error;
+use crate::error::{Contention, Error, InvalidRequest, StateRefusal};
 use crate::evaluator::Evaluator;
 use crate::serve::Wake;
 use crate::service::Service;
@@ -54,7 +54,7 @@ impl Service {
                 Err(error) => return Err(error),
             }
         }
-        Err(Error::Busy { run: run.clone(), tries: TRIES })
+        Err(Contention::Run { run: run.clone(), tries: TRIES }.into())
     }
 
     async fn try_answer(&self, id: &RunId, step: &StepId, verdict: &Verdict) -> Result<Try, Error> {
@@ -81,7 +81,7 @@ impl Service {
                 self.answer_failed(id, step, &Told::Error(given_up(message))).await
             }
             (Verdict::Failed { .. }, State::Error) => {
-                Err(Error::FailedAlready { run: id.clone(), path: task.path })
+                Err(StateRefusal::FailedAlready { run: id.clone(), path: task.path }.into())
             }
             (Verdict::Done(_) | Verdict::Failed { .. }, _) => self.answer_open(id, &task, verdict).await,
         }
@@ -169,7 +169,7 @@ impl Service {
         let run = self.existing(id).await?.item;
         let plan = self.plan_of(&run).await?;
         let path = task.path.clone();
-        plan.check_result(&task.name, result).map_err(|misfit| Error::Misfit {
+        plan.check_result(&task.name, result).map_err(|misfit| InvalidRequest::Misfit {
             run: id.clone(),
             path: path.clone(),
             misfit,
@@ -177,13 +177,17 @@ impl Service {
         // An agent's result may lack what nobody reads; what a person forgets is a slip.
         let mut lacks = plan.must_return(&task.name);
         lacks.retain(|name| !result.contains_key(name));
-        if lacks.is_empty() { Ok(()) } else { Err(Error::Lacks { run: id.clone(), path, lacks }) }
+        if lacks.is_empty() {
+            Ok(())
+        } else {
+            Err(InvalidRequest::Lacks { run: id.clone(), path, lacks }.into())
+        }
     }
 
     async fn unanswerable(&self, id: &RunId, step: &StepId, reason: Unanswerable) -> Result<Error, Error> {
         let run = self.existing(id).await?.item;
         let path = self.plan_of(&run).await?.readable(&run.workflow, step);
-        Ok(Error::Unanswerable { run: id.clone(), path, reason })
+        Ok(StateRefusal::Unanswerable { run: id.clone(), path, reason }.into())
     }
 }
 

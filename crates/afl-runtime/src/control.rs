@@ -12,7 +12,7 @@ use afl_store::outbox::MAX_CHANNELS;
 use afl_store::store::step_record;
 
 use crate::drive::damaged;
-use crate::error::Error;
+use crate::error::{Contention, Error, StateRefusal};
 use crate::evaluator::Evaluator;
 use crate::serve::Wake;
 use crate::service::Service;
@@ -57,7 +57,9 @@ impl Service {
             return Ok(Canceled::Start);
         }
         match self.set_control(run, Control::Cancel, "cancel").await {
-            Err(Error::Ended { status: RunStatus::Canceled, .. }) => return Ok(Canceled::Run),
+            Err(Error::Refused(StateRefusal::Ended { status: RunStatus::Canceled, .. })) => {
+                return Ok(Canceled::Run);
+            }
             outcome => outcome?,
         }
         self.end_canceled(run, &self.actor).await?;
@@ -69,11 +71,11 @@ impl Service {
             let epoch = self.store.epoch();
             let run = self.existing(id).await?;
             if run.item.status.is_terminal() {
-                return Err(Error::Ended { run: id.clone(), status: run.item.status, verb });
+                return Err(StateRefusal::Ended { run: id.clone(), status: run.item.status, verb }.into());
             }
             match (run.item.control, control) {
                 (now, asked) if now == asked => return Ok(()),
-                (Control::Cancel, _) => return Err(Error::Canceling { run: id.clone() }),
+                (Control::Cancel, _) => return Err(StateRefusal::Canceling { run: id.clone() }.into()),
                 (Control::Go | Control::Hold, _) => {}
             }
             let now = self.store.now().await?;
@@ -85,7 +87,7 @@ impl Service {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(Error::Busy { run: id.clone(), tries: TRIES })
+        Err(Contention::Run { run: id.clone(), tries: TRIES }.into())
     }
 
     /// Ends all that is open in a run with the intent to cancel, page by page, the run itself last.
@@ -97,7 +99,7 @@ impl Service {
                 outcome => return outcome,
             }
         }
-        Err(Error::Busy { run: id.clone(), tries: TRIES })
+        Err(Contention::Run { run: id.clone(), tries: TRIES }.into())
     }
 
     async fn try_end_canceled(&self, id: &RunId, by: &Actor) -> Result<(), Error> {
@@ -156,14 +158,10 @@ impl Service {
     }
 
     pub(crate) async fn existing(&self, id: &RunId) -> Result<Stored<Run>, Error> {
-        self.store.run(id).await?.ok_or_else(|| unknown(id))
+        self.store.run(id).await?.ok_or_else(|| Error::no_run(id))
     }
 
     pub(crate) async fn suspended(&self, id: &RunId) -> Result<Suspended, Error> {
-        self.store.suspended(id).await?.ok_or_else(|| unknown(id))
+        self.store.suspended(id).await?.ok_or_else(|| Error::no_run(id))
     }
-}
-
-fn unknown(id: &RunId) -> Error {
-    Error::UnknownRun { given: id.to_string(), closest: None }
 }

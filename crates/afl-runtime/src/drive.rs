@@ -17,7 +17,7 @@ use afl_engine::time::Millis;
 use afl_store::backend::{Durability, Epoch};
 use afl_store::store::{self, ByStep, Defect, blob_record, run_record, step_record};
 
-use crate::error::Error;
+use crate::error::{Contention, Error};
 use crate::evaluator::Evaluator;
 use crate::service::Service;
 
@@ -99,7 +99,7 @@ impl Service {
                 }
             }
         }
-        Err(Error::Busy { run: work.run.clone(), tries: REDOS })
+        Err(Contention::Run { run: work.run.clone(), tries: REDOS }.into())
     }
 
     async fn attempt(

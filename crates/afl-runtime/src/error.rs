@@ -1,52 +1,78 @@
-//! Why a request of a person or a program is not done.
+//! Why a request is not fulfilled, grouped by what the caller does next.
+//!
+//! A surface maps a group to its exit code or status; the detail within a group gives the message and, for surfaces
+//! that advise people, the hint. Messages name no command of any surface.
 
 use afl_engine::evaluation::{InputError, Unanswerable};
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::RunStatus;
 use afl_engine::task::TaskState;
 use afl_engine::types::Misfit;
+use afl_engine::value::Oversize;
 use afl_lang::program::LoadError;
 use afl_store::backend::StoreError;
 use afl_store::outbox::BadChannel;
 use afl_store::queue::Refusal;
+use afl_store::store;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// The caller names another thing, or creates it first.
     #[error(transparent)]
-    Store(#[from] afl_store::store::Error),
+    NotFound(#[from] NotFound),
+    /// The caller corrects the request. Nothing was stored.
+    #[error(transparent)]
+    Invalid(#[from] InvalidRequest),
+    /// The request is sound, but the state of its object does not allow it. The caller chooses another action.
+    #[error(transparent)]
+    Refused(#[from] StateRefusal),
+    /// Other writers were faster. The caller sends the same request again.
+    #[error(transparent)]
+    Contended(#[from] Contention),
+    /// The store cannot do it now. The caller waits, or an operator repairs the store.
+    #[error(transparent)]
+    Unavailable(StoreError),
+    /// Stored data cannot be trusted. An operator restores or discards it.
+    #[error(transparent)]
+    Damaged(#[from] Corruption),
+}
+
+/// The thing that a request names does not exist.
+#[derive(Debug, thiserror::Error)]
+pub enum NotFound {
     #[error("there is no run `{given}`{}", hint(.closest.as_deref()))]
-    UnknownRun { given: String, closest: Option<String> },
+    Run { given: String, closest: Option<String> },
+    #[error("run {run} has no step `{given}`{}", hint(.closest.as_deref()))]
+    Step { run: RunId, given: String, closest: Option<String> },
+    #[error("run {run} has no step `{step}` that waits for work")]
+    WaitingStep { run: RunId, step: StepId },
+    #[error("the program {version} is not in this store: publish the same source again")]
+    Program { version: String },
+    #[error("there is no workflow `{given}` in this program{}", hint(.closest.as_deref()))]
+    Workflow { given: String, closest: Option<String> },
+    #[error("no agent called `{name}` is online{}", others(.online))]
+    Server { name: String, online: Vec<String> },
+    #[error("there is no notification `{given}`")]
+    Notification { given: String },
+    #[error("there is no channel `{given}`{}", hint(.closest.as_deref()))]
+    Channel { given: String, closest: Option<String> },
+    #[error("there is no record `{id}` of `{scope}`")]
+    Record { scope: String, id: String },
+}
+
+/// The request itself is wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidRequest {
     #[error("`{given}` fits several runs, {}: give more of the id", list(.runs))]
     AmbiguousRun { given: String, runs: Vec<RunId> },
-    #[error(
-        "the program {version} is not in this store: starting the same source again, with `afl start`, stores it"
-    )]
-    UnknownProgram { version: String },
-    #[error("the program {version} of the store cannot be used: {source}")]
-    Program { version: String, source: LoadError },
-    #[error("there is no workflow `{given}` in this program{}", hint(.closest.as_deref()))]
-    UnknownWorkflow { given: String, closest: Option<String> },
     #[error("{}", which(.0))]
     WhichWorkflow(Vec<String>),
-    /// Nothing was stored.
     #[error(transparent)]
     Inputs(#[from] InputError),
-    #[error("the idempotency key `{key}` belongs to run {run}, which was started with something else")]
-    KeyTaken { key: String, run: RunId },
-    #[error("others started with the same key {tries} times meanwhile; try again")]
-    StartedByOthers { tries: usize },
     #[error("an idempotency key has 1 to {limit} bytes, not {bytes}")]
-    BadKey { bytes: usize, limit: usize },
-    #[error("run {run} has ended ({status}), so there is nothing to {verb}")]
-    Ended { run: RunId, status: RunStatus, verb: &'static str },
-    #[error("run {run} has no step `{given}`{}", hint(.closest.as_deref()))]
-    UnknownStep { run: RunId, given: String, closest: Option<String> },
-    #[error("nothing of `{path}` in run {run} failed, so there is nothing to retry")]
-    NothingFailed { run: RunId, path: String },
-    #[error("`{path}` of run {run} cannot be given an outcome: {reason}")]
-    Unanswerable { run: RunId, path: String, reason: Unanswerable },
-    #[error("`{path}` of run {run} has failed already, and it is known why")]
-    FailedAlready { run: RunId, path: String },
+    Key { bytes: usize, limit: usize },
+    #[error(transparent)]
+    Channel(#[from] BadChannel),
     #[error("the result of `{path}` in run {run} is refused: {misfit}")]
     Misfit { run: RunId, path: String, misfit: Misfit },
     #[error("the result of `{path}` in run {run} is refused: it lacks {}", names(.lacks))]
@@ -56,106 +82,162 @@ pub enum Error {
         names(.lacks)
     )]
     NeedsResult { run: RunId, path: String, lacks: Vec<String> },
-    /// Work that may have happened is not done again by the way.
+    #[error("the result of `{path}` has {oversize}")]
+    ResultTooLarge { path: String, oversize: Oversize },
+    #[error("the payload of the system task cannot be read: {reason}")]
+    SystemTask { reason: String },
+}
+
+/// The state of a run, task, channel or record does not allow the request.
+#[derive(Debug, thiserror::Error)]
+pub enum StateRefusal {
+    #[error("the idempotency key `{key}` belongs to run {run}, which was started with something else")]
+    KeyTaken { key: String, run: RunId },
+    #[error("run {run} has ended ({status}), so there is nothing to {verb}")]
+    Ended { run: RunId, status: RunStatus, verb: &'static str },
+    #[error("run {run} is being canceled; start it anew")]
+    Canceling { run: RunId },
+    /// Its start was left to a runner.
+    #[error("run {run} {}", not_begun(*state, error.as_deref()))]
+    NotBegun { run: RunId, state: TaskState, error: Option<String> },
+    #[error("nothing of `{path}` in run {run} failed, so there is nothing to retry")]
+    NothingFailed { run: RunId, path: String },
+    #[error("`{path}` of run {run} cannot be given an outcome: {reason}")]
+    Unanswerable { run: RunId, path: String, reason: Unanswerable },
+    #[error("`{path}` of run {run} has failed already, and it is known why")]
+    FailedAlready { run: RunId, path: String },
+    /// Work that may have happened is repeated only when a person asks for that step.
     #[error(
         "nobody knows whether the work of `{path}` in run {run} happened, so it is not tried again by the way"
     )]
     Undecided { run: RunId, step: StepId, path: String },
-    #[error("no agent called `{server}` is online{}", others(online))]
-    NotOnline { server: String, online: Vec<String> },
-    #[error("there is no notification `{given}`")]
-    UnknownNotification { given: String },
+    /// The state of the task or its lease; never [`Refusal::Store`].
     #[error(transparent)]
-    Channel(#[from] BadChannel),
-    #[error("there is no channel `{given}`{}", hint(.closest.as_deref()))]
-    UnknownChannel { given: String, closest: Option<String> },
+    Task(Refusal),
     #[error("{left} {} for the channel `{name}`", if *.left == 1 { "message waits" } else { "messages wait" })]
     ChannelHolds { name: String, left: usize },
     #[error("there are {limit} channels already, and more would make every outcome slow")]
     TooManyChannels { limit: usize },
-    #[error("others changed the channel `{name}` meanwhile; try again")]
-    ChannelBusy { name: String },
     #[error("the messages of the channel `{name}` are sent to its address, and cannot be read here")]
     NotAFeed { name: String },
-    #[error(transparent)]
-    Refused(Refusal),
-    #[error("run {run} is being canceled; start it anew")]
-    Canceling { run: RunId },
-    #[error("run {run} is busy: others changed it {tries} times meanwhile; try again")]
-    Busy { run: RunId, tries: usize },
     #[error("run {run} is sound, so it is not discarded: cancel it instead")]
     NotDamaged { run: RunId },
-    #[error("{what} was written by a newer release, so it is not discarded: use that release")]
-    NewerRelease { what: String },
     #[error("the record `{id}` of `{scope}` can be read, so it is not discarded")]
     RecordNotDamaged { scope: String, id: String },
-    #[error("there is no record `{id}` of `{scope}`: `afl doctor` lists those that are damaged")]
-    UnknownRecord { scope: String, id: String },
+    #[error("{what} was written by a newer release, so it is not discarded: use that release")]
+    NewerRelease { what: String },
     #[error("this process drives runs already")]
     DrivenAlready,
-    /// Its start was left to a runner.
-    #[error("run {run} {}", not_begun(*state, error.as_deref()))]
-    NotBegun { run: RunId, state: TaskState, error: Option<String> },
-    #[error("what the system task is to do cannot be read: {reason}")]
-    BadRequest { reason: String },
+}
+
+/// Other writers changed the same records.
+#[derive(Debug, thiserror::Error)]
+pub enum Contention {
+    #[error("run {run} is busy: others changed it {tries} times meanwhile; try again")]
+    Run { run: RunId, tries: usize },
+    #[error("others started with the same key {tries} times meanwhile; try again")]
+    Start { tries: usize },
+    #[error("others changed the channel `{name}` meanwhile; try again")]
+    Channel { name: String },
+    /// One write was overtaken, or the store restarted after the read that it relies on.
+    #[error(transparent)]
+    Write(StoreError),
+}
+
+/// Stored data that cannot be trusted.
+#[derive(Debug, thiserror::Error)]
+pub enum Corruption {
+    /// Never [`store::Error::Backend`].
+    #[error(transparent)]
+    Record(store::Error),
+    #[error("the program {version} of the store cannot be used: {source}")]
+    Program { version: String, source: LoadError },
+    #[error("the program {version} of run {run} is not in this store: publish the same source again")]
+    MissingProgram { run: RunId, version: String },
 }
 
 impl Error {
-    pub(crate) fn no_step(run: &RunId, step: &StepId) -> Self {
-        Self::UnknownStep { run: run.clone(), given: step.to_string(), closest: None }
+    pub(crate) fn no_run(run: &RunId) -> Self {
+        NotFound::Run { given: run.to_string(), closest: None }.into()
     }
 
+    pub(crate) fn no_step(run: &RunId, step: &StepId) -> Self {
+        NotFound::Step { run: run.clone(), given: step.to_string(), closest: None }.into()
+    }
+
+    /// Whether one write was overtaken: read again and decide anew.
     pub(crate) fn is_conflict(&self) -> bool {
-        matches!(self, Self::Store(error) if error.is_conflict())
+        matches!(self, Self::Contended(Contention::Write(_)))
     }
 
     /// Whether the call may have taken effect all the same.
     pub fn is_uncertain(&self) -> bool {
-        matches!(self, Self::Store(error) if error.is_uncertain())
+        matches!(self, Self::Unavailable(StoreError::Unavailable { .. }))
     }
 
-    /// Whether the store could not be asked, so that asking again may help.
+    /// Whether the same call may succeed later, because the store or other writers were in the way.
     pub fn is_of_store(&self) -> bool {
-        let fleeting = matches!(self, Self::Store(_) | Self::Busy { .. } | Self::StartedByOthers { .. });
-        fleeting && !self.is_of_run()
+        matches!(self, Self::Contended(_) | Self::Unavailable(_)) && !self.is_of_run()
     }
 
-    /// Whether it is this run that cannot go on, and not the store.
+    /// Whether only this run cannot continue, while the store serves others.
     pub(crate) fn is_of_run(&self) -> bool {
-        use afl_store::store::Error as Stored;
-        let too_large = matches!(self, Self::Store(Stored::Backend(StoreError::TooLarge { .. })));
-        too_large || self.is_damage()
+        matches!(self, Self::Unavailable(StoreError::TooLarge { .. })) || self.is_damage()
     }
 
-    /// Whether the run cannot go on until somebody looks at its records.
+    /// Whether the run cannot continue until an operator repairs its records.
     pub fn is_damage(&self) -> bool {
-        use afl_store::store::Error as Stored;
-        matches!(
-            self,
-            Self::Store(Stored::Unreadable { .. } | Stored::Shared { .. })
-                | Self::Program { .. }
-                | Self::UnknownProgram { .. }
-        )
+        matches!(self, Self::Damaged(_))
     }
 }
 
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::Store(error) => Self::Store(error),
+            Refusal::Store(error) => error.into(),
+            Refusal::Unknown { run, step } => NotFound::WaitingStep { run, step }.into(),
+            Refusal::TooLarge { path, oversize } => InvalidRequest::ResultTooLarge { path, oversize }.into(),
             refusal @ (Refusal::LeaseLost { .. }
             | Refusal::Canceled { .. }
-            | Refusal::Unknown { .. }
             | Refusal::TooEarly { .. }
-            | Refusal::NotOpen { .. }
-            | Refusal::TooLarge { .. }) => Self::Refused(refusal),
+            | Refusal::NotOpen { .. }) => StateRefusal::Task(refusal).into(),
+        }
+    }
+}
+
+impl From<store::Error> for Error {
+    fn from(error: store::Error) -> Self {
+        match error {
+            store::Error::Backend(error) => error.into(),
+            damage @ (store::Error::Unreadable { .. } | store::Error::Shared { .. }) => {
+                Corruption::Record(damage).into()
+            }
         }
     }
 }
 
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
-        Self::Store(error.into())
+        match error {
+            StoreError::Conflict { .. } | StoreError::Restarted => Contention::Write(error).into(),
+            StoreError::TooLarge { .. }
+            | StoreError::Full
+            | StoreError::Locked { .. }
+            | StoreError::Unavailable { .. }
+            | StoreError::Refused(_) => Self::Unavailable(error),
+        }
+    }
+}
+
+impl From<InputError> for Error {
+    fn from(error: InputError) -> Self {
+        InvalidRequest::from(error).into()
+    }
+}
+
+impl From<BadChannel> for Error {
+    fn from(error: BadChannel) -> Self {
+        InvalidRequest::from(error).into()
     }
 }
 
@@ -171,7 +253,7 @@ fn not_begun(state: TaskState, error: Option<&str>) -> String {
         (TaskState::Completed, _) => "was deleted, or another one was started with its key".to_owned(),
         (TaskState::Canceled | TaskState::Ignored, _) => "was canceled before it was started".to_owned(),
         (TaskState::Failed, error) => {
-            format!("could not be started: {}", error.unwrap_or("nobody knows why"))
+            format!("could not be started: {}", error.unwrap_or("no reason was recorded"))
         }
     }
 }

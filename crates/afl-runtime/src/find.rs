@@ -7,7 +7,7 @@ use afl_engine::id::{RunId, StepId};
 use afl_lang::suggest::closest;
 use afl_store::store::RunState;
 
-use crate::error::Error;
+use crate::error::{Error, InvalidRequest, NotFound, StateRefusal};
 use crate::query::RunQuery;
 use crate::service::Service;
 use crate::tasks::TaskQuery;
@@ -39,14 +39,16 @@ impl Service {
             [only] => Ok(only.clone()),
             [] => {
                 if let Some(task) = self.start_task(&exact).await? {
-                    return Err(Error::NotBegun { run: exact, state: task.state, error: task.error });
+                    return Err(
+                        StateRefusal::NotBegun { run: exact, state: task.state, error: task.error }.into()
+                    );
                 }
                 let closest = closest(given, seen.iter().map(|run| &*run.0)).map(str::to_owned);
-                Err(Error::UnknownRun { given: given.to_owned(), closest })
+                Err(NotFound::Run { given: given.to_owned(), closest }.into())
             }
             _ => {
                 let runs = fitting.into_iter().cloned().collect();
-                Err(Error::AmbiguousRun { given: given.to_owned(), runs })
+                Err(InvalidRequest::AmbiguousRun { given: given.to_owned(), runs }.into())
             }
         }
     }
@@ -93,7 +95,7 @@ impl Service {
                 let short = paths.iter().filter_map(|path| within_workflow(path));
                 let closest =
                     closest(given, paths.iter().map(String::as_str).chain(short)).map(str::to_owned);
-                return Err(Error::UnknownStep { run: run.clone(), given: given.to_owned(), closest });
+                return Err(NotFound::Step { run: run.clone(), given: given.to_owned(), closest }.into());
             }
         }
     }

@@ -89,7 +89,7 @@ pub use afl_store::{collection, lock, notification, server, watch};
 pub use answer::{Answered, Verdict};
 pub use control::Canceled;
 pub use drive::{Arrival, Driven, Standing, Work};
-pub use error::Error;
+pub use error::{Contention, Corruption, Error, InvalidRequest, NotFound, StateRefusal};
 pub use look::{Found, FoundWork, Where};
 pub use notices::{Mark, Notice};
 pub use pick::pick_workflow;

@@ -9,7 +9,7 @@ use afl_store::notification::{KEPT_FOR, Notification, NotificationType, STUCK_AF
 use afl_store::server::{OFFLINE_AFTER, Server, ServerState};
 use afl_store::store::{Error as Unreadable, bucket};
 
-use crate::error::Error;
+use crate::error::{Error, NotFound};
 use crate::service::Service;
 
 /// Of one queue, the most urgent ones: for the others the same would be told.
@@ -51,7 +51,7 @@ impl Service {
             Mark::All => notifications.readable().await?,
             Mark::One(id) => match notifications.get(id).await? {
                 Some(stored) => vec![(id.clone(), stored)],
-                None => return Err(Error::UnknownNotification { given: id.clone() }),
+                None => return Err(NotFound::Notification { given: id.clone() }.into()),
             },
         };
         let mut marked = 0;

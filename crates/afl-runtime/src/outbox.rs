@@ -12,7 +12,7 @@ pub use afl_store::outbox::{
 use afl_store::store::{Stored, bucket};
 use afl_store::watch::Watch;
 
-use crate::error::Error;
+use crate::error::{Contention, Error, NotFound, StateRefusal};
 use crate::notices::Notice;
 use crate::service::Service;
 
@@ -40,7 +40,7 @@ impl Service {
         for _ in 0..TRIES {
             let found = channels.get(name).await?;
             if found.is_none() && channels.readable().await?.len() >= MAX_CHANNELS {
-                return Err(Error::TooManyChannels { limit: MAX_CHANNELS });
+                return Err(StateRefusal::TooManyChannels { limit: MAX_CHANNELS }.into());
             }
             let now = self.store.now().await?;
             let created = found.as_ref().map_or(now, |found| found.item.created);
@@ -51,7 +51,7 @@ impl Service {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(Error::ChannelBusy { name: name.to_owned() })
+        Err(Contention::Channel { name: name.to_owned() }.into())
     }
 
     /// By name.
@@ -70,7 +70,7 @@ impl Service {
     async fn unknown_channel(&self, name: &str) -> Result<Error, Error> {
         let known = self.channels().await?;
         let closest = closest(name, known.iter().map(|(name, _)| name.as_str())).map(str::to_owned);
-        Ok(Error::UnknownChannel { given: name.to_owned(), closest })
+        Ok(NotFound::Channel { given: name.to_owned(), closest }.into())
     }
 
     /// Removes a channel without the messages that wait for it; refused while there are any.
@@ -79,7 +79,7 @@ impl Service {
         let status = self.outbox().status(name, usize::MAX).await?;
         let left = status.waiting + status.dead;
         if left > 0 {
-            return Err(Error::ChannelHolds { name: name.to_owned(), left });
+            return Err(StateRefusal::ChannelHolds { name: name.to_owned(), left }.into());
         }
         self.outbox().channels().remove(name, channel.version).await?;
         Ok(())
@@ -99,7 +99,7 @@ impl Service {
         let channel = self.channel(name).await?.item;
         match channel.to {
             ChannelTarget::Feed => {}
-            ChannelTarget::Url(_) => return Err(Error::NotAFeed { name: name.to_owned() }),
+            ChannelTarget::Url(_) => return Err(StateRefusal::NotAFeed { name: name.to_owned() }.into()),
         }
         let outbox = self.outbox();
         let now = self.store.now().await?;
@@ -145,11 +145,12 @@ impl Service {
             return Ok(());
         }
         match self.store.task(run, step).await? {
-            Some(task) => Err(Error::Refused(afl_store::queue::Refusal::NotOpen {
+            Some(task) => Err(StateRefusal::Task(afl_store::queue::Refusal::NotOpen {
                 path: task.item.path,
                 state: task.item.state,
                 verb: "dispatched",
-            })),
+            })
+            .into()),
             None => Err(Error::no_step(run, step)),
         }
     }

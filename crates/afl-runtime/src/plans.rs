@@ -14,7 +14,7 @@ use afl_lang::source::Sources;
 use afl_lang::suggest::closest;
 use afl_store::store;
 
-use crate::error::Error;
+use crate::error::{Corruption, Error, InvalidRequest, NotFound};
 use crate::service::Service;
 
 /// How many plans are kept; the first are dropped for the next.
@@ -81,8 +81,9 @@ impl Service {
     /// The published program.
     pub async fn program(&self, version: &str) -> Result<Program, Error> {
         let stored = self.store.program(version).await?;
-        let stored = stored.ok_or_else(|| Error::UnknownProgram { version: version.to_owned() })?;
-        load(stored.json.as_bytes()).map_err(|source| Error::Program { version: version.to_owned(), source })
+        let stored = stored.ok_or_else(|| NotFound::Program { version: version.to_owned() })?;
+        let loaded = load(stored.json.as_bytes());
+        Ok(loaded.map_err(|source| Corruption::Program { version: version.to_owned(), source })?)
     }
 
     /// The plan of a published program.
@@ -97,7 +98,12 @@ impl Service {
 
     /// The plan of a run's program, in which its workflow is.
     pub async fn plan_of(&self, run: &Run) -> Result<Arc<Plan>, Error> {
-        let plan = self.plan(&run.workflow_version).await?;
+        let plan = match self.plan(&run.workflow_version).await {
+            Err(Error::NotFound(NotFound::Program { version })) => {
+                return Err(Corruption::MissingProgram { run: run.id.clone(), version }.into());
+            }
+            plan => plan?,
+        };
         if plan.returns(&run.workflow).is_none() {
             let problem = format!("its program {} has no workflow `{}`", run.workflow_version, run.workflow);
             let (run, record) = (run.id.clone(), "run".to_owned());
@@ -113,7 +119,7 @@ pub(crate) fn workflow(plan: &Plan, given: Option<&str>) -> Result<Arc<str>, Err
     let Some(given) = given else {
         return match names[..] {
             [only] => Ok(only.into()),
-            _ => Err(Error::WhichWorkflow(names.into_iter().map(str::to_owned).collect())),
+            _ => Err(InvalidRequest::WhichWorkflow(names.into_iter().map(str::to_owned).collect()).into()),
         };
     };
     let short = |name: &str| name.rsplit('.').next() == Some(given);
@@ -125,9 +131,11 @@ pub(crate) fn workflow(plan: &Plan, given: Option<&str>) -> Result<Arc<str>, Err
         (None, []) => {
             let short_names = names.iter().filter_map(|name| name.rsplit('.').next());
             let closest = closest(given, names.iter().copied().chain(short_names)).map(str::to_owned);
-            Err(Error::UnknownWorkflow { given: given.to_owned(), closest })
+            Err(NotFound::Workflow { given: given.to_owned(), closest }.into())
         }
-        (None, several) => Err(Error::WhichWorkflow(several.iter().map(|name| (*name).to_owned()).collect())),
+        (None, several) => {
+            Err(InvalidRequest::WhichWorkflow(several.iter().map(|name| (*name).to_owned()).collect()).into())
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use afl_engine::task::UNCERTAIN;
 use afl_store::backend::Durability;
 use afl_store::server::{Server, ServerStatus};
 
-use crate::error::Error;
+use crate::error::{Contention, Error, NotFound, StateRefusal};
 use crate::evaluator::Evaluator;
 use crate::serve::Wake;
 use crate::service::Service;
@@ -64,7 +64,7 @@ impl Service {
                 Err(error) => return Err(error),
             }
         }
-        Err(Error::Busy { run: run.clone(), tries: TRIES })
+        Err(Contention::Run { run: run.clone(), tries: TRIES }.into())
     }
 
     /// Work is not left to a server that is not there to take it.
@@ -78,7 +78,7 @@ impl Service {
         }
         names.sort();
         names.dedup();
-        Err(Error::NotOnline { server: server.to_owned(), online: names })
+        Err(NotFound::Server { name: server.to_owned(), online: names }.into())
     }
 
     /// Adds what it opened, some of it also when others write the run meanwhile.
@@ -87,7 +87,9 @@ impl Service {
         let suspended = self.suspended(id).await?;
         let run = &suspended.run;
         if run.item.control == Control::Cancel || run.item.status == RunStatus::Canceled {
-            return Err(Error::Ended { run: id.clone(), status: RunStatus::Canceled, verb: "retry" });
+            return Err(
+                StateRefusal::Ended { run: id.clone(), status: RunStatus::Canceled, verb: "retry" }.into()
+            );
         }
         let within = match again {
             Again::Run => StepId::root(),
@@ -103,9 +105,9 @@ impl Service {
         match failed.undecided {
             _ if !failed.steps.is_empty() || !opened.is_empty() => {}
             Some(step) => {
-                return Err(Error::Undecided { run: id.clone(), path: path(&step), step });
+                return Err(StateRefusal::Undecided { run: id.clone(), path: path(&step), step }.into());
             }
-            None => return Err(Error::NothingFailed { run: id.clone(), path: path(&within) }),
+            None => return Err(StateRefusal::NothingFailed { run: id.clone(), path: path(&within) }.into()),
         }
         let now = self.store.now().await?;
         let mut evaluator = Evaluator::new(Evaluation::resume(plan, suspended, now, self.options), epoch);

@@ -15,7 +15,7 @@ use tokio::task::{self, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 use crate::drive::{Driven, Others, Standing, Work};
-use crate::error::Error;
+use crate::error::{Error, StateRefusal};
 use crate::evaluator::Evaluator;
 use crate::janitor::Janitor;
 use crate::look::{Found, FoundWork, Where};
@@ -84,7 +84,7 @@ impl Service {
         let (look, claimed) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let waker = Waker { wakes: sender, look: Arc::clone(&look), claimed: Arc::clone(&claimed), health };
         if !self.is_first_to_drive(waker) {
-            return Err(Error::DrivenAlready);
+            return Err(StateRefusal::DrivenAlready.into());
         }
         let driver = Driver::new(self.clone(), told);
         let stop = Notify::new();

@@ -14,7 +14,7 @@ use afl_lang::program::ProgramHash;
 use afl_store::backend::Durability;
 use afl_store::store::{Reservation, Terms};
 
-use crate::error::Error;
+use crate::error::{Contention, Error, InvalidRequest, StateRefusal};
 use crate::evaluator::Evaluator;
 use crate::plans;
 use crate::run_id;
@@ -89,7 +89,7 @@ impl Service {
                 outcome => return outcome,
             }
         }
-        Err(Error::StartedByOthers { tries: TRIES })
+        Err(Contention::Start { tries: TRIES }.into())
     }
 
     /// Starts the run that has this id, however often it is called. Its key may be reserved for it already.
@@ -117,7 +117,7 @@ impl Service {
                 outcome => return outcome,
             }
         }
-        Err(Error::StartedByOthers { tries: TRIES })
+        Err(Contention::Start { tries: TRIES }.into())
     }
 
     pub(crate) async fn prepare(&self, request: &StartRequest) -> Result<Prepared, Error> {
@@ -201,7 +201,7 @@ impl Service {
     async fn already_started(&self, reserved: Reservation, prepared: &Prepared) -> Result<Started, Error> {
         let Reservation { key, run, digest } = reserved;
         if digest != prepared.digest {
-            return Err(Error::KeyTaken { key, run });
+            return Err(StateRefusal::KeyTaken { key, run }.into());
         }
         let status = match self.store.run(&run).await? {
             Some(run) => run.item.status,
@@ -224,7 +224,7 @@ fn check_key(key: &str) -> Result<(), Error> {
     if (1..=MAX_KEY_BYTES).contains(&bytes) {
         Ok(())
     } else {
-        Err(Error::BadKey { bytes, limit: MAX_KEY_BYTES })
+        Err(InvalidRequest::Key { bytes, limit: MAX_KEY_BYTES }.into())
     }
 }
 

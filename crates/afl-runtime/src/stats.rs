@@ -8,7 +8,7 @@ use afl_store::store::{RunState, bucket};
 use serde::Serialize;
 
 use crate::doctor::{Finding, Remedy, Repair, shared_record};
-use crate::error::Error;
+use crate::error::{Error, StateRefusal};
 use crate::service::Service;
 
 const PAGE: usize = 1_000;
@@ -91,7 +91,7 @@ impl Service {
         }
         let report = self.examine(run, Remedy::Tell).await?;
         if report.findings.iter().any(|finding| finding.repair == Repair::ByNewerRelease) {
-            return Err(Error::NewerRelease { what: format!("run {run}") });
+            return Err(StateRefusal::NewerRelease { what: format!("run {run}") }.into());
         }
         let is_hurt = |finding: &Finding| finding.repair == Repair::ByHand;
         if report.findings.iter().any(is_hurt) {
@@ -99,9 +99,9 @@ impl Service {
         }
         // Whoever does not know whether it was discarded asks again.
         if self.has_records(run).await? {
-            Err(Error::NotDamaged { run: run.clone() })
+            Err(StateRefusal::NotDamaged { run: run.clone() }.into())
         } else {
-            Err(Error::UnknownRun { given: run.to_string(), closest: None })
+            Err(Error::no_run(run))
         }
     }
 

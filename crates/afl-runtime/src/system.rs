@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::drive::{Arrival, Standing, Work};
-use crate::error::Error;
+use crate::error::{Contention, Error, InvalidRequest, NotFound, StateRefusal};
 use crate::run_id;
 use crate::service::Service;
 use crate::start::{Origin, StartRequest, Started};
@@ -83,7 +83,7 @@ impl Service {
             let status = afl_engine::run::RunStatus::Running;
             return Ok(Started { run, status, origin: Origin::New });
         }
-        Err(Error::StartedByOthers { tries: TRIES })
+        Err(Contention::Start { tries: TRIES }.into())
     }
 
     /// Leaves the evaluation of a run to a runner, durably. Says under which name the task is listed.
@@ -114,7 +114,7 @@ impl Service {
     }
 
     async fn execute(&self, start: Start) -> Result<Value, Error> {
-        let program = start.program.parse().map_err(|_| Error::UnknownProgram { version: start.program })?;
+        let program = start.program.parse().map_err(|_| NotFound::Program { version: start.program })?;
         let request = StartRequest {
             program,
             workflow: Some(start.workflow),
@@ -153,7 +153,7 @@ impl Service {
         match driven.standing {
             Standing::Rests(status) => Ok(json!({"run": run, "status": status})),
             Standing::Held | Standing::Elsewhere => Ok(json!({"run": run, "status": "held"})),
-            Standing::Gone => Err(Error::UnknownRun { given: run.to_string(), closest: None }),
+            Standing::Gone => Err(Error::no_run(run)),
         }
     }
 
@@ -175,7 +175,7 @@ impl Service {
     pub(crate) async fn asked_by(&self, run: &RunId) -> Result<Option<Stored<Task>>, Error> {
         match self.asking_for(run).await? {
             Some(Stored { item: task, .. }) if task.state.is_terminal() => {
-                Err(Error::NotBegun { run: run.clone(), state: task.state, error: task.error })
+                Err(StateRefusal::NotBegun { run: run.clone(), state: task.state, error: task.error }.into())
             }
             task => Ok(task),
         }
@@ -207,7 +207,7 @@ impl Service {
                 Ok(task)
             }
             Err(Refusal::Store(error)) => Err(error.into()),
-            Err(_) => Err(Error::UnknownRun { given: id.to_string(), closest: None }),
+            Err(_) => Err(Error::no_run(id)),
         }
     }
 
@@ -222,7 +222,7 @@ impl Service {
         match task.state {
             _ if self.store.run(run).await?.is_some() => Ok(false),
             TaskState::Canceled => Ok(true),
-            state => Err(Error::NotBegun { run: run.clone(), state, error: task.error }),
+            state => Err(StateRefusal::NotBegun { run: run.clone(), state, error: task.error }.into()),
         }
     }
 
@@ -294,5 +294,5 @@ fn order(task: SystemTask, own: &RunId, path: String, payload: &impl Serialize) 
 
 fn read<T: for<'a> Deserialize<'a>>(payload: Map<String, Value>) -> Result<T, Error> {
     serde_json::from_value(Value::Object(payload))
-        .map_err(|error| Error::BadRequest { reason: error.to_string() })
+        .map_err(|error| InvalidRequest::SystemTask { reason: error.to_string() }.into())
 }

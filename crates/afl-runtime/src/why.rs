@@ -247,14 +247,14 @@ impl On {
         }
     }
 
-    /// What a person can do about it.
+    /// What a person can do about it, whatever the surface. A surface may add its own commands.
     pub fn advice(&self) -> String {
         match self {
             Self::Agent { name, list, needs, .. } => {
                 let start = format!("start an agent for `{name}` on the task list `{list}`");
                 match &needs[..] {
                     [] => start,
-                    needs => format!("{start} with `--capability {}`", needs.join(" --capability ")),
+                    needs => format!("{start} that has `{}`", needs.join("`, `")),
                 }
             }
             Self::Holder { owner, effect: Some(Effect::Once), .. } => {
@@ -264,7 +264,7 @@ impl On {
                 format!("wait for {owner}; if it is gone, another agent gets the task")
             }
             Self::Retry { .. } => "wait for the next attempt".to_owned(),
-            Self::Driver => "make sure that a server or `afl run` drives this store".to_owned(),
+            Self::Driver => "make sure that a process drives the runs of this store".to_owned(),
             Self::Failure(_) => "repair the cause, then retry the step".to_owned(),
             Self::Decision { .. } => {
                 "find out whether it happened, then say what came of it, retry it, or give it up".to_owned()

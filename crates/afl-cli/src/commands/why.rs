@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use afl_engine::id::{RunId, StepId};
 use afl_lang::render::Color;
-use afl_runtime::{Error, Link, On, Reason, Service, Wait, Why};
+use afl_runtime::{Error, Link, NotFound, On, Reason, Service, Wait, Why};
 use clap::Args;
 use serde_json::json;
 
@@ -46,7 +46,7 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
     let id = service.find(&options.run).await?;
     let within = match &options.step {
         Some(step) => match service.find_step(&id, step).await {
-            Err(error @ Error::UnknownStep { .. }) => {
+            Err(error @ Error::NotFound(NotFound::Step { .. })) => {
                 let chain = unbegun::chain(&service, &id, step).await?.ok_or(error)?;
                 return tell_unbegun(options, &service, &id, &chain).await;
             }
@@ -191,6 +191,10 @@ fn advice(why: &Why, unserved: &[String], store: &store::Options) -> Vec<String>
                     On::Agent { name, list, needs, .. } if unserved.contains(name) => {
                         online::advice(name, list, needs, store)
                     }
+                    On::Agent { needs, .. } if !needs.is_empty() => {
+                        format!("{} (`--capability {}`)", wait.on.advice(), needs.join(" --capability "))
+                    }
+                    On::Driver => format!("{}, as `afl run` does", wait.on.advice()),
                     on => on.advice(),
                 };
                 if !advice.contains(&one) {

@@ -1,13 +1,13 @@
 //! Why a command could not do its work, and what the user can do about it.
 
-mod service;
+mod hint;
 
 use std::io::{Error, ErrorKind};
 
 use afl_engine::id::RunId;
 use afl_lang::graph::GraphError;
 use afl_lang::render::Color;
-use afl_runtime::Error as ServiceError;
+use afl_runtime::{Contention, Corruption, Error as ServiceError, NotFound, StateRefusal};
 use afl_store::backend::StoreError;
 use afl_store::queue::Refusal;
 use afl_store::store::Error as StoredError;
@@ -132,7 +132,7 @@ impl Failure {
             Self::StoppedStarting { signal } => signal.exit(),
             Self::OfRun { failure, .. } => failure.exit(),
             Self::Handlers(trouble) => trouble.exit(),
-            Self::Service(error) => service::exit(error),
+            Self::Service(error) => hint::exit(error),
         }
     }
 
@@ -141,21 +141,23 @@ impl Failure {
         match self {
             Self::OfRun { run, .. }
             | Self::Service(
-                ServiceError::Store(StoredError::Unreadable { run, .. })
-                | ServiceError::NotBegun { run, .. }
-                | ServiceError::Ended { run, .. }
-                | ServiceError::Canceling { run }
-                | ServiceError::UnknownStep { run, .. }
-                | ServiceError::NothingFailed { run, .. }
-                | ServiceError::Undecided { run, .. }
-                | ServiceError::Busy { run, .. },
+                ServiceError::NotFound(NotFound::Step { run, .. })
+                | ServiceError::Refused(
+                    StateRefusal::NotBegun { run, .. }
+                    | StateRefusal::Ended { run, .. }
+                    | StateRefusal::Canceling { run }
+                    | StateRefusal::NothingFailed { run, .. }
+                    | StateRefusal::Undecided { run, .. },
+                )
+                | ServiceError::Contended(Contention::Run { run, .. })
+                | ServiceError::Damaged(Corruption::Record(StoredError::Unreadable { run, .. })),
             ) => Some(run),
             _ => None,
         }
     }
 
     fn is_full(&self) -> bool {
-        matches!(self, Self::Service(ServiceError::Store(StoredError::Backend(StoreError::Full))))
+        matches!(self, Self::Service(ServiceError::Unavailable(StoreError::Full)))
     }
 
     /// What the user reads, ending with a line break.
@@ -227,7 +229,7 @@ impl Failure {
             }
             Self::NoIteration { .. } => Some("iterations count from 1".into()),
             Self::Handlers(trouble) => trouble.help(store),
-            Self::Service(error) => service::help(error, store),
+            Self::Service(error) => hint::of(error, store),
             Self::StoppedStarting { .. } => {
                 Some(format!("{} lists the run if it was stored", store.command("runs")))
             }

@@ -12,7 +12,7 @@ use afl_engine::time::Millis;
 use afl_engine::value::Value;
 use afl_runtime::agent::{ClaimRequest, FacetFilter};
 use afl_runtime::doctor::Remedy;
-use afl_runtime::{Error, RunQuery, Service, StartRequest, compile};
+use afl_runtime::{Error, NotFound, RunQuery, Service, StartRequest, compile};
 use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Scan, StoreError, Write};
 use afl_store::clock::{Clock, SimClock};
 use afl_store::record::{Record, Tenant};
@@ -157,7 +157,7 @@ async fn use_damaged(path: &Path, tenant: &Tenant, runs: &[RunId]) -> usize {
         }
         match &status {
             // That it is not there does not tell why.
-            Ok(_) | Err(Error::UnknownRun { .. }) => {}
+            Ok(_) | Err(Error::NotFound(NotFound::Run { .. })) => {}
             Err(error) => told.push(error.to_string()),
         }
         let is_told = told.iter().any(|text| text.contains(&*run.0) || is_of_store(text));

@@ -14,7 +14,6 @@ use afl_runtime::agent::{ClaimRequest, FacetFilter, Refusal};
 use afl_runtime::{Error, Service};
 use afl_store::backend::StoreError;
 use afl_store::record::Tenant;
-use afl_store::store::Error as Stored;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -31,9 +30,9 @@ fn open(folder: &Path) -> Service {
 #[track_caller]
 fn tells_to_free_space(error: &Error) {
     let is_full = match error {
-        Error::Store(Stored::Backend(StoreError::Full)) => true,
+        Error::Unavailable(StoreError::Full) => true,
         // Nobody knows then whether it was written.
-        Error::Store(Stored::Backend(StoreError::Unavailable { reason, .. })) => {
+        Error::Unavailable(StoreError::Unavailable { reason, .. }) => {
             reason.contains("no space is left for the index of its log")
         }
         _ => false,
@@ -66,7 +65,7 @@ async fn f11_a_full_disk_is_told_and_the_same_calls_work_when_there_is_space() {
     match service.complete(&held.ticket, &result(&held)).await {
         // There was room for a little more.
         Ok(_) => {}
-        Err(Refusal::Store(error)) => tells_to_free_space(&Error::Store(error)),
+        Err(Refusal::Store(error)) => tells_to_free_space(&error.into()),
         Err(refusal) => panic!("{refusal}"),
     }
     // Reading works without space.
@@ -122,7 +121,7 @@ async fn child() {
     fill(Path::new(&folder));
     let large = json!({ "text": "x".repeat(6 << 20) }).as_object().unwrap().clone();
     match service.complete(&held.ticket, &large).await {
-        Err(Refusal::Store(error)) => tells_to_free_space(&Error::Store(error)),
+        Err(Refusal::Store(error)) => tells_to_free_space(&error.into()),
         other => panic!("{other:?}"),
     }
     // It runs no destructor and closes no file.

@@ -7,7 +7,6 @@ use std::process::Command;
 use afl_engine::run::RunStatus;
 use afl_runtime::Error;
 use afl_store::backend::StoreError;
-use afl_store::store::Error as Stored;
 use afl_testbed::postgres::Server;
 use serde_json::json;
 
@@ -43,7 +42,7 @@ async fn f11_tables_of_postgresql_without_space_are_told_and_runs_go_on_alone_wh
             Err(full) => break full,
         }
     };
-    assert!(matches!(full, Error::Store(Stored::Backend(StoreError::Full))), "{full}");
+    assert!(matches!(full, Error::Unavailable(StoreError::Full)), "{full}");
     assert!(full.to_string().contains("free space, then go on"), "{full}");
     small.free();
     accepted.push(process.service.start(asked).await.unwrap().run);

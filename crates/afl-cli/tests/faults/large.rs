@@ -7,7 +7,7 @@ use std::fs;
 use afl_engine::run::RunStatus;
 use afl_engine::value::{Map, Value};
 use afl_runtime::agent::Refusal;
-use afl_runtime::{Error, RunQuery, StartRequest, compile};
+use afl_runtime::{Error, InvalidRequest, RunQuery, StartRequest, compile};
 use serde_json::json;
 
 use crate::site::{Kind, Site};
@@ -72,7 +72,11 @@ async fn offer_a_gigabyte() {
     assert!(matches!(&refusal, Refusal::TooLarge { .. }), "{refusal}");
     let asked = crate::work::request(&service, "Long", json!({})).await;
     let error = service.start(StartRequest { inputs: large, ..asked }).await.unwrap_err();
-    assert!(matches!(&error, Error::Inputs(_)) && error.to_string().contains("is the limit"), "{error}");
+    assert!(
+        matches!(&error, Error::Invalid(InvalidRequest::Inputs(_)))
+            && error.to_string().contains("is the limit"),
+        "{error}"
+    );
     assert!(peak_bytes().saturating_sub(before) < SIZE / 8, "somebody copied it");
     // The holder keeps the task, and may give a smaller answer.
     service.complete(&held.ticket, &result(&held)).await.unwrap();

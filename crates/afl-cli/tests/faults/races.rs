@@ -5,7 +5,7 @@ use std::sync::Arc;
 use afl_engine::run::RunStatus;
 use afl_engine::value::{Map, Value};
 use afl_runtime::agent::{Claim, ContinueResult, Refusal, SettleResult, Ticket};
-use afl_runtime::{Answered, Canceled, Error, Origin, RunQuery, Service, Verdict};
+use afl_runtime::{Answered, Canceled, Error, Origin, RunQuery, Service, StateRefusal, Verdict};
 use serde_json::json;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
@@ -58,7 +58,9 @@ async fn tell(service: &Service, held: &Claim, way: usize, outcome: i64) -> bool
         },
         1 => match service.answer(run, step, &Verdict::Done(outcome)).await {
             Ok(answered) => answered == Answered::Now,
-            Err(Error::Refused(Refusal::Canceled { .. }) | Error::Unanswerable { .. }) => false,
+            Err(Error::Refused(
+                StateRefusal::Task(Refusal::Canceled { .. }) | StateRefusal::Unanswerable { .. },
+            )) => false,
             Err(error) => panic!("{error}"),
         },
         // Whoever is overtaken by the step's continuation has lost the lease.
@@ -99,7 +101,10 @@ async fn f6_of_many_who_tell_the_outcome_of_one_step_at_once_one_is_heard_on_eve
             assert!(!tell(&services[late % 2], &held, late, -1).await, "{:?}", site.kind);
         }
         let canceled = services[0].cancel(&run).await.unwrap_err();
-        assert!(matches!(canceled, Error::Ended { status: RunStatus::Completed, .. }), "{canceled}");
+        assert!(
+            matches!(canceled, Error::Refused(StateRefusal::Ended { status: RunStatus::Completed, .. })),
+            "{canceled}"
+        );
         assert_eq!(services[0].turn().await.unwrap(), 0);
         assert_eq!(output(&services[0], &run).await, end, "{:?}", site.kind);
         examine(&services[0]).await;

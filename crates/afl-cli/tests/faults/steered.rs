@@ -6,7 +6,7 @@ use afl_engine::id::{RunId, StepId};
 use afl_engine::run::RunStatus;
 use afl_engine::value::{Map, Value};
 use afl_runtime::agent::Refusal;
-use afl_runtime::{Again, Error, Service, Verdict};
+use afl_runtime::{Again, Contention, Error, NotFound, Service, StateRefusal, Verdict};
 use serde_json::json;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
@@ -23,13 +23,15 @@ fn overtaken(outcome: Result<(), Error>) {
     match outcome {
         Ok(())
         | Err(
-            Error::Ended { .. }
-            | Error::Busy { .. }
-            | Error::Canceling { .. }
-            | Error::NothingFailed { .. }
-            | Error::Unanswerable { .. }
-            | Error::UnknownStep { .. }
-            | Error::Refused(Refusal::Canceled { .. } | Refusal::TooEarly { .. }),
+            Error::NotFound(NotFound::Step { .. })
+            | Error::Contended(Contention::Run { .. })
+            | Error::Refused(
+                StateRefusal::Ended { .. }
+                | StateRefusal::Canceling { .. }
+                | StateRefusal::NothingFailed { .. }
+                | StateRefusal::Unanswerable { .. }
+                | StateRefusal::Task(Refusal::Canceled { .. } | Refusal::TooEarly { .. }),
+            ),
         ) => {}
         Err(error) => panic!("{error}"),
     }
@@ -144,7 +146,7 @@ async fn f7_a_run_that_is_canceled_among_all_that_people_do_has_ended_whole_on_e
 
 fn is_over(error: Error) -> Result<(), Error> {
     match error {
-        Error::Ended { .. } | Error::Canceling { .. } => Ok(()),
+        Error::Refused(StateRefusal::Ended { .. } | StateRefusal::Canceling { .. }) => Ok(()),
         other => Err(other),
     }
 }

@@ -162,8 +162,7 @@ impl Agent {
                         self.tell(&claim).await;
                     }
                 }
-                Err(Error::Store(error)) => self.bear(&error).await,
-                Err(error) => panic!("{error}"),
+                Err(error) => self.bear(error).await,
             }
         }
     }
@@ -173,18 +172,17 @@ impl Agent {
         loop {
             match settle(&self.service, claim).await {
                 Ok(_) | Err(Refusal::LeaseLost { .. } | Refusal::Canceled { .. }) => return,
-                Err(Refusal::Store(error)) => self.bear(&error).await,
+                Err(Refusal::Store(error)) => self.bear(error.into()).await,
                 Err(refusal) => panic!("{refusal}"),
             }
         }
     }
 
-    async fn bear(&self, error: &afl_store::store::Error) {
+    async fn bear(&self, error: Error) {
         use afl_store::backend::StoreError;
-        use afl_store::store::Error as Stored;
         let is_passing = matches!(
             error,
-            Stored::Backend(StoreError::Full | StoreError::Locked { .. } | StoreError::Unavailable { .. })
+            Error::Unavailable(StoreError::Full | StoreError::Locked { .. } | StoreError::Unavailable { .. })
         );
         assert!(is_passing, "{error}");
         self.trouble.send_modify(|troubles| *troubles += 1);

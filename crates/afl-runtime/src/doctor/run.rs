@@ -9,7 +9,7 @@ use afl_store::store::{self, RecordKind};
 
 use super::audit::{self, Audit};
 use super::{Examined, Finding, PAGE, Promise, Remedy, Repair, Sorts};
-use crate::error::Error;
+use crate::error::{Corruption, Error};
 use crate::service::Service;
 
 /// How often a run that others write at the same time is looked at again.
@@ -66,8 +66,11 @@ impl Service {
         let plan = match self.plan_of(run).await {
             Ok(plan) => plan,
             Err(error) if error.is_damage() => {
-                let repair =
-                    if let Error::Store(error) = &error { Repair::of(error) } else { Repair::ByHand };
+                let repair = if let Error::Damaged(Corruption::Record(record)) = &error {
+                    Repair::of(record)
+                } else {
+                    Repair::ByHand
+                };
                 return Ok(vec![Finding {
                     promise: Promise::PinnedDefinition,
                     run: run.id.clone(),

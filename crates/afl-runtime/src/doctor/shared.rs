@@ -7,7 +7,7 @@ use afl_store::server::Server;
 use afl_store::store::{DiscardResult, SHARED};
 
 use super::{Examined, Finding, Promise, Remedy, Repair, Report};
-use crate::error::Error;
+use crate::error::{Error, NotFound, StateRefusal};
 use crate::service::Service;
 
 /// Nothing is lost with them: what they tell of is elsewhere, or will be told again.
@@ -76,11 +76,11 @@ impl Service {
         let (scope, id) = (scope.to_owned(), id.to_owned());
         match self.store.discard_shared(&scope, &id).await? {
             DiscardResult::Gone => Ok(()),
-            DiscardResult::Readable => Err(Error::RecordNotDamaged { scope, id }),
+            DiscardResult::Readable => Err(StateRefusal::RecordNotDamaged { scope, id }.into()),
             DiscardResult::Newer => {
-                Err(Error::NewerRelease { what: format!("the record `{id}` of `{scope}`") })
+                Err(StateRefusal::NewerRelease { what: format!("the record `{id}` of `{scope}`") }.into())
             }
-            DiscardResult::Absent => Err(Error::UnknownRecord { scope, id }),
+            DiscardResult::Absent => Err(NotFound::Record { scope, id }.into()),
         }
     }
 }

@@ -6,7 +6,7 @@ use afl_engine::task::{Task, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 use afl_runtime::agent::Refusal;
-use afl_runtime::{Again, Answered, Error, On, StartRequest, Verdict, compile};
+use afl_runtime::{Again, Answered, Error, InvalidRequest, On, StartRequest, StateRefusal, Verdict, compile};
 use afl_store::fault::{BackendCall, BackendVerb, Fault};
 use serde_json::json;
 
@@ -182,7 +182,10 @@ async fn what_a_person_is_to_decide_is_told_with_what_the_result_must_have() {
 async fn g4_a_retry_of_the_whole_run_leaves_uncertain_work_alone() {
     let scene = Scene::uncertain("Letter", "Letter.a").await;
     let error = scene.world.service.retry(&scene.run, &Again::Run).await.unwrap_err();
-    assert!(matches!(&error, Error::Undecided { path, .. } if path == "Letter.a"), "{error}");
+    assert!(
+        matches!(&error, Error::Refused(StateRefusal::Undecided { path, .. }) if path == "Letter.a"),
+        "{error}"
+    );
     assert_eq!(scene.task().await.state, TaskState::Failed);
 
     let scene = Scene::new("Beside", "Beside.a").await;
@@ -255,7 +258,7 @@ async fn a_mixin_is_answered_after_the_step_so_that_nothing_is_done_again() {
     let refused = refusal(mixin.done(json!({"k": 5})).await);
     assert!(refused.contains("the work of `Mixed.a` failed beside it"), "{refused}");
     let error = scene.world.service.retry(&scene.run, &Again::Step(mixin.step.clone())).await.unwrap_err();
-    assert!(matches!(error, Error::Undecided { .. }), "{error}");
+    assert!(matches!(error, Error::Refused(StateRefusal::Undecided { .. })), "{error}");
     scene.done(json!({"n": 4})).await.unwrap();
     assert_eq!(scene.world.status(&scene.run).await, RunStatus::Failed);
     mixin.done(json!({"k": 5})).await.unwrap();
@@ -287,7 +290,7 @@ async fn a_step_is_not_answered_where_that_would_be_wrong() {
     }
     scene.world.service.turn().await.unwrap();
     let refused = next.give_up().await.unwrap_err();
-    assert!(matches!(refused, Error::FailedAlready { .. }), "{refused}");
+    assert!(matches!(refused, Error::Refused(StateRefusal::FailedAlready { .. })), "{refused}");
 
     let sum = Scene::new("Sum", "Sum.a").await;
     sum.done(json!({"any": "text"})).await.unwrap();
@@ -366,7 +369,10 @@ async fn t12_t10_a_task_is_ignored_when_skipped_and_canceled_when_canceled() {
 
     let scene = Scene::new("Letter", "Letter.a").await;
     let error = scene.world.service.skip(&scene.run, &scene.step).await.unwrap_err();
-    assert!(matches!(&error, Error::NeedsResult { lacks, .. } if *lacks == ["n"]), "{error}");
+    assert!(
+        matches!(&error, Error::Invalid(InvalidRequest::NeedsResult { lacks, .. }) if *lacks == ["n"]),
+        "{error}"
+    );
     let claim = scene.world.claim(1).await.remove(0);
     scene.world.service.cancel_task(&scene.run, &scene.step).await.unwrap();
     assert_eq!(scene.task().await.state, TaskState::Canceled);

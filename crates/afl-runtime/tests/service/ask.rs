@@ -7,7 +7,7 @@ use afl_runtime::agent::{
     ClaimRequest, ContinueResult, FacetFilter, LogLevel, LogLine, LogStream, Refusal, SettleResult,
 };
 use afl_runtime::doctor::Remedy;
-use afl_runtime::{Again, Arrival, Error, Mark, SystemTask, Verdict, Work};
+use afl_runtime::{Again, Arrival, Error, Mark, NotFound, StateRefusal, SystemTask, Verdict, Work};
 use serde_json::json;
 
 use crate::scene::{CHANNEL, Scene, channel};
@@ -207,11 +207,8 @@ impl Scene {
 fn once(outcome: Result<(), Error>) -> Result<(), Error> {
     match outcome {
         Err(
-            Error::Refused(Refusal::NotOpen { .. })
-            | Error::NothingFailed { .. }
-            | Error::UnknownChannel { .. }
-            | Error::UnknownRecord { .. }
-            | Error::UnknownRun { .. },
+            Error::Refused(StateRefusal::Task(Refusal::NotOpen { .. }) | StateRefusal::NothingFailed { .. })
+            | Error::NotFound(NotFound::Channel { .. } | NotFound::Record { .. } | NotFound::Run { .. }),
         ) => Ok(()),
         other => other,
     }

@@ -7,7 +7,7 @@ use afl_engine::task::{MAX_DELIVERIES, Task, TaskKind, TaskState};
 use afl_engine::time::Millis;
 use afl_runtime::agent::{Claim, ClaimRequest, FacetFilter};
 use afl_runtime::doctor::{Finding, Promise, Remedy, Repair, Report};
-use afl_runtime::{Canceled, Error, Origin, RunQuery, SystemTask, TaskQuery};
+use afl_runtime::{Canceled, Error, NotFound, Origin, RunQuery, StateRefusal, SystemTask, TaskQuery};
 use serde_json::json;
 
 use crate::world::World;
@@ -52,7 +52,10 @@ async fn a_start_that_is_handed_over_is_made_once_however_often_it_is_delivered(
     );
     assert_eq!(runs(&world).await, [], "nothing is begun");
     let unknown = world.service.find(&handed.run.0).await.unwrap_err();
-    assert!(matches!(&unknown, Error::NotBegun { run, .. } if *run == handed.run), "{unknown}");
+    assert!(
+        matches!(&unknown, Error::Refused(StateRefusal::NotBegun { run, .. }) if *run == handed.run),
+        "{unknown}"
+    );
 
     // A runner dies right after the start, and another one does it again.
     let dead = claim(&world, SystemTask::Execute).await.unwrap();
@@ -115,7 +118,10 @@ async fn a_key_stands_for_one_run_whether_it_is_started_here_or_handed_over() {
     assert_eq!(started.status, RunStatus::Running, "it will be started");
     let mut other = world.request("One", json!({"n": 2})).await;
     other.idempotency_key = Some("k".to_owned());
-    assert!(matches!(world.service.hand_over(other).await, Err(Error::KeyTaken { .. })));
+    assert!(matches!(
+        world.service.hand_over(other).await,
+        Err(Error::Refused(StateRefusal::KeyTaken { .. }))
+    ));
     work(&world, SystemTask::Execute).await;
     world.finish().await;
     let again = world.service.hand_over(request).await.unwrap();
@@ -151,7 +157,7 @@ async fn a_start_that_is_withdrawn_is_not_made_and_its_runner_loses_it() {
     let claimed = claim(&world, SystemTask::Execute).await.unwrap();
     world.service.withdraw(&claimed.task.workflow_id).await.unwrap();
     let began = world.service.do_system_task(SystemTask::Execute, claimed.payload.clone()).await;
-    assert!(matches!(began, Err(Error::NotBegun { .. })), "{began:?}");
+    assert!(matches!(began, Err(Error::Refused(StateRefusal::NotBegun { .. }))), "{began:?}");
     let late = world.service.complete(&claimed.ticket, &claimed.payload).await;
     assert!(late.is_err(), "{late:?}");
     let second = world.service.hand_over(request).await.unwrap();
@@ -190,7 +196,7 @@ async fn an_evaluation_that_is_handed_over_takes_in_what_has_come() {
     let done = world.store().task(&task, &StepId::root()).await.unwrap().unwrap().item;
     assert_eq!(done.state, TaskState::Completed);
     let gone = world.service.hand_over_evaluation(&RunId("nobody".into())).await;
-    assert!(matches!(gone, Err(Error::UnknownRun { .. })));
+    assert!(matches!(gone, Err(Error::NotFound(NotFound::Run { .. }))));
 }
 
 #[tokio::test]
@@ -218,7 +224,7 @@ async fn canceling_a_run_that_has_not_begun_takes_its_start_back() {
     assert_eq!(world.service.cancel(&run).await.unwrap(), Canceled::Run);
     assert_eq!(world.status(&run).await, RunStatus::Canceled);
     let unknown = world.service.cancel(&RunId("none".into())).await.unwrap_err();
-    assert!(matches!(unknown, Error::UnknownRun { .. }), "{unknown}");
+    assert!(matches!(unknown, Error::NotFound(NotFound::Run { .. })), "{unknown}");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use afl_engine::time::Millis;
 use afl_runtime::doctor::{Remedy, Repair};
 use afl_runtime::notification::{KEPT_FOR, NotificationType, STUCK_AFTER};
 use afl_runtime::server::{OFFLINE_AFTER, Server, ServerState};
-use afl_runtime::{Durability, Error, Mark, RunId, TaskQuery};
+use afl_runtime::{Durability, Error, Mark, NotFound, RunId, StateRefusal, TaskQuery};
 use serde_json::json;
 
 use crate::world::{World, broken};
@@ -92,11 +92,11 @@ async fn g13_a_damaged_program_is_discarded_and_published_anew() {
     assert_eq!(report.findings[1].repair, Repair::ByHand);
     service.discard(&program).await.unwrap();
     let gone = service.discard(&program).await.unwrap_err();
-    assert!(matches!(gone, Error::UnknownRecord { .. }), "{gone}");
+    assert!(matches!(gone, Error::NotFound(NotFound::Record { .. })), "{gone}");
     world.restarted().request("One", json!({"n": 1})).await;
     assert_eq!(world.restarted().service.doctor(Remedy::Tell).await.unwrap().findings, []);
     let sound = world.service.discard(&program).await.unwrap_err();
-    assert!(matches!(sound, Error::RecordNotDamaged { .. }), "{sound}");
+    assert!(matches!(sound, Error::Refused(StateRefusal::RecordNotDamaged { .. })), "{sound}");
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use afl_engine::task::TaskState;
 use afl_engine::time::Millis;
 use afl_runtime::doctor::Remedy;
 use afl_runtime::outbox::{Channel, ChannelTarget, DeliveryFailure, Envelope, Outbox};
-use afl_runtime::{Again, Error};
+use afl_runtime::{Again, Error, StateRefusal};
 use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Scan, Write};
 use afl_store::fault::{Fault, FaultMoment, at_write};
 use afl_store::record::Tenant;
@@ -433,7 +433,10 @@ async fn a_channel_is_checked_and_goes_when_nothing_waits_for_it() {
     assert!(shown.contains("example.org/hook") && !shown.contains("hidden"), "{shown}");
     open(&world, "orders", &["run.*"], &[]).await;
     world.start("Pure", json!({"n": 1})).await;
-    assert!(matches!(world.service.close_channel("orders").await, Err(Error::ChannelHolds { left: 1, .. })));
+    assert!(matches!(
+        world.service.close_channel("orders").await,
+        Err(Error::Refused(StateRefusal::ChannelHolds { left: 1, .. }))
+    ));
     let unknown = world.service.feed("order", 1).await.unwrap_err().to_string();
     assert_eq!(unknown, "there is no channel `order`; did you mean `orders`?");
     assert_eq!(world.service.drop_channel("orders").await.unwrap(), 1);

@@ -6,7 +6,8 @@ use afl_engine::run::RunStatus;
 use afl_engine::state::State;
 use afl_runtime::agent::{Actor, Refusal};
 use afl_runtime::{
-    Again, Error, On, Origin, Reason, RunQuery, StartRequest, StepView, TraceSubscription, compile,
+    Again, Error, InvalidRequest, NotFound, On, Origin, Reason, RunQuery, StartRequest, StateRefusal,
+    StepView, TraceSubscription, compile,
 };
 use serde_json::json;
 
@@ -53,7 +54,7 @@ async fn wrong_inputs_are_refused_before_anything_is_stored() {
     let request = world.request("One", json!({"m": 1})).await;
     let before = world.faulty.counts().writes();
     let error = world.service.start(request).await.unwrap_err();
-    assert!(matches!(&error, Error::Inputs(_)), "{error}");
+    assert!(matches!(&error, Error::Invalid(InvalidRequest::Inputs(_))), "{error}");
     assert_eq!(world.faulty.counts().writes(), before);
     let request = world.request("Fam", json!({})).await;
     let error = world.service.start(request).await.unwrap_err();
@@ -77,7 +78,7 @@ async fn f6_fifty_starts_with_one_key_give_one_run() {
     assert_eq!(list.runs.len(), 1);
     request.inputs.insert("n".to_owned(), json!(2));
     let error = world.service.start(request).await.unwrap_err();
-    assert!(matches!(&error, Error::KeyTaken { .. }), "{error}");
+    assert!(matches!(&error, Error::Refused(StateRefusal::KeyTaken { .. })), "{error}");
 }
 
 // covers: SDK-6.2-b, RT-13-a
@@ -245,8 +246,8 @@ async fn a_run_is_found_by_a_part_of_its_id() {
     assert_eq!(world.service.find(end).await.unwrap(), run);
     assert_eq!(world.service.find(&other.0[..12]).await.unwrap(), other);
     let error = world.service.find(&run.0[..5]).await.unwrap_err();
-    assert!(matches!(error, Error::AmbiguousRun { .. }), "{error}");
-    assert!(matches!(world.service.find("nope").await.unwrap_err(), Error::UnknownRun { .. }));
+    assert!(matches!(error, Error::Invalid(InvalidRequest::AmbiguousRun { .. })), "{error}");
+    assert!(matches!(world.service.find("nope").await.unwrap_err(), Error::NotFound(NotFound::Run { .. })));
 }
 
 #[tokio::test]
@@ -258,7 +259,7 @@ async fn old_runs_are_collected_with_all_that_is_theirs() {
     let open = world.start("One", json!({"n": 1})).await;
     let collected = world.service.collect(world.clock.now()).await.unwrap();
     assert_eq!(collected, std::slice::from_ref(&old));
-    assert!(matches!(world.service.run(&old).await.unwrap_err(), Error::UnknownRun { .. }));
+    assert!(matches!(world.service.run(&old).await.unwrap_err(), Error::NotFound(NotFound::Run { .. })));
     assert!(world.store().steps_page(&old, None, 10).await.unwrap().items.is_empty());
     assert_eq!(world.status(&open).await, RunStatus::Paused);
 }

@@ -8,7 +8,7 @@ use afl_engine::id::RunId;
 use afl_engine::run::RunStatus;
 use afl_engine::time::Millis;
 use afl_runtime::agent::{ClaimRequest, FacetFilter};
-use afl_runtime::{Error, Service, compile};
+use afl_runtime::{Error, Service, StateRefusal, compile};
 use afl_store::backend::Backend;
 use afl_store::clock::{Clock, SimClock};
 use afl_store::fault::{BackendCall, BackendVerb, Fault, FaultMoment, Faulty};
@@ -146,7 +146,7 @@ async fn one_service_is_driven_once() {
     let process = Process::new(&memory());
     tokio::task::yield_now().await;
     let error = process.service.serve(async {}).await.unwrap_err();
-    assert!(matches!(error, Error::DrivenAlready), "{error}");
+    assert!(matches!(error, Error::Refused(StateRefusal::DrivenAlready)), "{error}");
     process.stop().await;
     World::new().finish().await;
 }

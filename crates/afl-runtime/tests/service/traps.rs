@@ -3,7 +3,7 @@
 use afl_engine::id::{RunId, Segment, StepId};
 use afl_engine::run::RunStatus;
 use afl_runtime::agent::{Claim, Refusal};
-use afl_runtime::{Error, Service, StartRequest, Verdict, compile};
+use afl_runtime::{Error, Service, StartRequest, StateRefusal, Verdict, compile};
 use serde_json::{Value, json};
 
 use crate::world::{World, broken, inc};
@@ -61,12 +61,12 @@ async fn call(service: &Service, late: Late, run: &RunId, step: &StepId, held: &
         Late::FailStep => service.fail_step(run, step, &broken()).await.map(drop),
         Late::Answer => match service.answer(run, step, &Verdict::Done(result)).await {
             Ok(_) => return true,
-            Err(Error::Unanswerable { .. }) => return false,
+            Err(Error::Refused(StateRefusal::Unanswerable { .. })) => return false,
             Err(other) => panic!("{other}"),
         },
         Late::Cancel => match service.cancel(run).await {
             Ok(_) => return true,
-            Err(Error::Ended { .. }) => return false,
+            Err(Error::Refused(StateRefusal::Ended { .. })) => return false,
             Err(other) => panic!("{other}"),
         },
     };

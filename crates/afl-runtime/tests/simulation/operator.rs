@@ -91,7 +91,7 @@ impl Operator {
         let mut log = self.log.borrow_mut();
         match answered {
             Ok(Answered::Now) => *log.accepted.entry(key.clone()).or_default() += 1,
-            Err(Error::Store(_) | Error::Busy { .. }) => return,
+            Err(Error::Contended(_) | Error::Unavailable(_) | Error::Damaged(_)) => return,
             Ok(Answered::Before) | Err(_) => {}
         }
         log.unknown -= 1;
