@@ -9,42 +9,44 @@ use afl_testbed::postgres;
 use anyhow::{Context, Result, bail};
 
 /// One kind of server. To add one, add its entry to [`KINDS`].
-struct Kind {
+struct ServiceKind {
     name: &'static str,
-    /// Tells the tests where it is; one that is set already is used as it is.
+    /// The environment variable with its address for the tests; one that is set already stays as it is.
     variable: &'static str,
     /// Of Debian and its children.
     package: &'static str,
     is_installed: fn() -> bool,
-    start: fn() -> Result<Running>,
+    start: fn() -> Result<RunningService>,
 }
 
 /// A started server; it stops when it is dropped.
-struct Running {
+struct RunningService {
     url: String,
     _server: Box<dyn Any>,
 }
 
-const KINDS: &[Kind] = &[Kind {
+const KINDS: &[ServiceKind] = &[ServiceKind {
     name: "PostgreSQL",
     variable: postgres::URL_VARIABLE,
     package: postgres::PACKAGE,
     is_installed: postgres::is_installed,
     start: || {
-        let server = postgres::Server::start()?;
-        Ok(Running { url: server.url(), _server: Box::new(server) })
+        let server = postgres::PostgresServer::start()?;
+        Ok(RunningService { url: server.url(), _server: Box::new(server) })
     },
 }];
 
 /// All servers of the tests; they stop when this is dropped, and also when this process is killed.
 pub(crate) struct Services {
-    running: Vec<(&'static Kind, Running)>,
+    running: Vec<(&'static ServiceKind, RunningService)>,
 }
 
 impl Services {
     pub(crate) fn start() -> Result<Self> {
-        let wanted: Vec<&Kind> = KINDS.iter().filter(|kind| env::var_os(kind.variable).is_none()).collect();
-        let missing: Vec<&Kind> = wanted.iter().copied().filter(|kind| !(kind.is_installed)()).collect();
+        let wanted: Vec<&ServiceKind> =
+            KINDS.iter().filter(|kind| env::var_os(kind.variable).is_none()).collect();
+        let missing: Vec<&ServiceKind> =
+            wanted.iter().copied().filter(|kind| !(kind.is_installed)()).collect();
         if !missing.is_empty() && can_install() {
             install(&missing)?;
         }
@@ -57,19 +59,19 @@ impl Services {
         Ok(Self { running })
     }
 
-    /// What the tests find in their environment.
+    /// For the environment of the tests.
     pub(crate) fn variables(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.running.iter().map(|(kind, server)| (kind.variable, server.url.as_str()))
     }
 }
 
-/// Whether this is root on a system with apt; others are told what to install when a server cannot start.
+/// Whether this is root on a system with apt. Other users get a message on what to install when a server cannot start.
 fn can_install() -> bool {
     let is_root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout.trim_ascii() == b"0");
     is_root && fs::exists("/usr/bin/apt-get").unwrap_or(false)
 }
 
-fn install(kinds: &[&Kind]) -> Result<()> {
+fn install(kinds: &[&ServiceKind]) -> Result<()> {
     let packages: Vec<&str> = kinds.iter().map(|kind| kind.package).collect();
     eprintln!("installing {} for the tests", packages.join(", "));
     apt_get(&["update", "--quiet"])?;

@@ -12,7 +12,7 @@ use afl_store::backend::{
     AlsoRead, Backend, Batch, Change, Decision, Durability, Expect, Ranks, Take, Write,
 };
 use afl_store::record::{Content, Key, QueuePosition, Seal, Tenant};
-use afl_testbed::postgres::{Server, URL_VARIABLE};
+use afl_testbed::postgres::{PostgresServer, URL_VARIABLE};
 use tokio::task::JoinSet;
 use tokio_postgres::{Client, NoTls};
 
@@ -23,7 +23,7 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 #[tokio::main]
 async fn main() -> Outcome<()> {
-    let own = if env::var_os(URL_VARIABLE).is_none() { Some(Server::start()?) } else { None };
+    let own = if env::var_os(URL_VARIABLE).is_none() { Some(PostgresServer::start()?) } else { None };
     let url =
         own.map_or_else(|| env::var(URL_VARIABLE).map(|url| (url, None)), |own| Ok((own.url(), Some(own))));
     let (url, _own) = url?;
@@ -72,7 +72,7 @@ async fn connect(url: &str) -> Outcome<Client> {
     Ok(client)
 }
 
-/// Since the server was made. A connection tells it once a second, with the next thing it does.
+/// Since the server was created. A connection reports its figures once a second, with its next statement.
 async fn flushes(client: &Client) -> Outcome<i64> {
     Ok(client.query_one("SELECT wal_sync FROM pg_stat_wal", &[]).await?.get(0))
 }

@@ -36,7 +36,7 @@ pub struct StoreKind {
     pub(crate) schemes: &'static [&'static str],
     /// How its address is written.
     pub form: &'static str,
-    /// What else a user must know to write it, in parentheses.
+    /// More advice on writing it, in parentheses; may be empty.
     pub advice: &'static str,
     /// Whether its records outlive the process.
     pub is_kept: bool,
@@ -88,7 +88,7 @@ pub async fn open(url: &str) -> Result<Arc<dyn Backend>, StoreError> {
     StoreAddress::parse(url).ok_or_else(bad)?.open(WaitObserver::default()).await
 }
 
-/// Hears of a write that waits for another process, with the error it will end with unless that process goes on.
+/// Called when a write waits long for another process, with the error that the write returns if the wait is in vain.
 #[derive(Clone)]
 pub struct WaitObserver(pub(crate) Arc<dyn Fn(&StoreError) + Send + Sync>);
 

@@ -29,7 +29,7 @@ pub enum StartError {
     Io { what: &'static str, source: io::Error },
 }
 
-/// Whom a server runs as; servers refuse to run as root.
+/// The user that a server runs as; servers refuse to run as root.
 #[derive(Clone, Copy, Debug)]
 struct User {
     uid: u32,

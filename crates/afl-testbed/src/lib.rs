@@ -1,5 +1,5 @@
-//! What tests need beside them: private servers, found on this machine, started in a directory of their own, always
-//! stopped; and processes of our own that are listened to.
+//! Helpers of tests: private servers, started in a directory of their own and always stopped, and processes of our own
+//! whose output a test reads.
 
 mod keeper;
 pub mod postgres;

@@ -8,7 +8,7 @@ use std::{env, fs};
 
 use crate::keeper::{Keeper, StartError};
 
-/// Where `cargo xtask test` tells the tests the URL of the server they share.
+/// The environment variable in which `cargo xtask test` passes the URL of the shared server to the tests.
 pub const URL_VARIABLE: &str = "AFL_TEST_POSTGRES";
 
 /// Of Debian and its children.
@@ -49,7 +49,7 @@ rm -rf "$PWD"
 
 /// Runs until it is dropped.
 #[derive(Debug)]
-pub struct Server {
+pub struct PostgresServer {
     keeper: Keeper,
     port: u16,
     password: String,
@@ -68,12 +68,12 @@ pub fn shared_url() -> String {
     })
 }
 
-/// Whether the programs are here that [`Server::start`] needs.
+/// Whether the programs are here that [`PostgresServer::start`] needs.
 pub fn is_installed() -> bool {
     programs().is_ok()
 }
 
-impl Server {
+impl PostgresServer {
     pub fn start() -> Result<Self, StartError> {
         Self::start_with("")
     }
@@ -136,7 +136,7 @@ impl Server {
         self.keeper.order("crash")
     }
 
-    /// Starts again after [`Server::stop`] or [`Server::crash`], under the same URL.
+    /// Starts again after [`PostgresServer::stop`] or [`PostgresServer::crash`], under the same URL.
     pub fn resume(&mut self) -> Result<(), StartError> {
         self.keeper.order(&format!("start {}", self.port))
     }

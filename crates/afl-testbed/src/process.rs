@@ -1,4 +1,4 @@
-//! A process of a test: what it says is waited for, and it never outlives the test.
+//! A process of a test: the test waits for lines of its output, and it never outlives the test.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command};

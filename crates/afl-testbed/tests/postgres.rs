@@ -1,14 +1,14 @@
 use std::net::{Ipv4Addr, TcpStream};
 
-use afl_testbed::postgres::Server;
+use afl_testbed::postgres::PostgresServer;
 
-fn answers(server: &Server) -> bool {
+fn answers(server: &PostgresServer) -> bool {
     TcpStream::connect((Ipv4Addr::LOCALHOST, server.port())).is_ok()
 }
 
 #[test]
 fn a_server_stops_and_resumes_on_request_and_leaves_nothing_behind() {
-    let mut server = Server::start().unwrap();
+    let mut server = PostgresServer::start().unwrap();
     assert!(answers(&server));
     server.crash().unwrap();
     assert!(!answers(&server));

@@ -1,4 +1,11 @@
-//! The server's clock, told without asking the server each time.
+//! The server's time, computed here from a recent answer of the server.
+//!
+//! Problem: all processes must agree on the time, whatever their own clocks say, and a round trip for each look is slow.
+//!
+//! Approach: the server's answer and the monotonic time of its arrival form an anchor. For five seconds the time is the
+//! anchor plus the monotonic time since. A new answer moves the anchor only as far as the round trip leaves no doubt.
+//!
+//! Rejected: the wall clock of this machine. Machines disagree, and an operator can set a clock.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +25,7 @@ pub(super) struct ServerClock {
     anchor: watch::Sender<Option<ClockAnchor>>,
 }
 
-/// The server's time at a moment of this process, by the clock that nobody can set.
+/// The server's time at a moment of this process's monotonic clock.
 #[derive(Clone, Copy, Debug)]
 struct ClockAnchor {
     server: Millis,
@@ -53,8 +60,8 @@ impl ClockAnchor {
         self.server.plus(Millis(i64::try_from(since).unwrap_or(i64::MAX)))
     }
 
-    /// The server looked at its clock somewhere between question and answer. Within that doubt we stay with what we told
-    /// before, so that time does not go back with a slow answer.
+    /// The server read its clock at some moment between question and answer. Within that doubt the time of before stands,
+    /// so that a slow answer does not turn time back.
     fn corrected(self, answer: Self, doubt: Duration) -> Self {
         let latest = answer.server.plus(Millis(i64::try_from(doubt.as_millis()).unwrap_or(i64::MAX)));
         Self { server: self.time(answer.here).clamp(answer.server, latest), here: answer.here }

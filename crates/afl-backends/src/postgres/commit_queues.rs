@@ -27,7 +27,7 @@ use super::group::GroupWriter;
 
 /// How many commits may wait before callers wait to hand theirs over.
 pub(super) const QUEUE: usize = 1_024;
-/// What one transaction carries, so that it stays short; a single batch may be larger.
+/// The most that one transaction carries, so that it stays short; a single batch may be larger.
 const GROUP_BATCHES: usize = 256;
 const GROUP_BYTES: usize = 8 << 20;
 /// After groups of this many batches, a group waits this long at most until it is as large as they were.
@@ -75,7 +75,7 @@ impl CommitQueue {
 
     /// The next group and its writer, if it is time to write.
     fn next(&mut self) -> Option<(GroupWriter, Vec<CommitRequest>)> {
-        if self.waiting.is_empty() || self.writer.is_none() || self.is_gathering() {
+        if self.waiting.is_empty() || self.writer.is_none() || self.gather() {
             return None;
         }
         let group = next_group(&mut self.waiting);
@@ -84,8 +84,8 @@ impl CommitQueue {
         self.writer.take().map(|writer| (writer, group))
     }
 
-    /// Whether more are likely to come in a moment. One caller alone never waits.
-    fn is_gathering(&mut self) -> bool {
+    /// Waits a moment if more batches are likely to come; false when it is time to write. One caller alone never waits.
+    fn gather(&mut self) -> bool {
         if self.recent_group_size < BUSY || self.waiting.len() >= self.recent_group_size {
             return false;
         }

@@ -1,4 +1,4 @@
-//! What goes wrong with a server, and what the user can do about it.
+//! Failures of a server, with advice for the user.
 
 use std::error::Error as _;
 
@@ -18,7 +18,7 @@ pub(super) enum PostgresFailure {
         name: String,
         reason: String,
     },
-    /// Another session holds a record and does not let go.
+    /// Another session keeps a record locked.
     Locked {
         name: String,
     },
@@ -30,7 +30,7 @@ pub(super) enum PostgresFailure {
 pub(super) enum Outlook {
     /// The server is restarting, was replaced, or let another transaction win.
     Passing,
-    /// Another writer was first: what is there must be looked at.
+    /// Another writer was first: read the records again.
     Contended,
     Lasting,
 }
@@ -93,7 +93,7 @@ impl PostgresFailure {
         let (name, code, message) = (server.name(), fault.code(), fault.message());
         let user = server.user();
         match code {
-            // The commit may be in the log that it could not go on with.
+            // The commit may be in the log, although the server could not continue the log.
             code if *code == SqlState::DISK_FULL && has_stopped(fault) => Self::unavailable(
                 server,
                 format!("{message}, so the server has stopped: free space and start it again"),
@@ -113,7 +113,7 @@ impl PostgresFailure {
             )),
             code if *code == SqlState::INSUFFICIENT_PRIVILEGE => Self::Refused(format!(
                 "user `{user}` may not use {name} ({message}): grant it CREATE on the database, and all on the \
-                 schema `afl` and what is in it"
+                 schema `afl` and its contents"
             )),
             code if *code == SqlState::TOO_MANY_CONNECTIONS => Self::unavailable(
                 server,

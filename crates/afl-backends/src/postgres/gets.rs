@@ -21,7 +21,7 @@ use super::server::Connections;
 /// How many statements may be under way. A long one must not keep short ones waiting; more than a few cost the server
 /// more than they gain.
 const STATEMENTS: usize = 2;
-/// What one statement asks for at most; a single read may ask for more.
+/// The most keys that one statement asks for; a single read may ask for more.
 const KEYS: usize = 1_000;
 
 type GetReply = Vec<Option<Record>>;

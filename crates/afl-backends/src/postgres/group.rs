@@ -1,4 +1,15 @@
-//! Writes the batches of a group in one transaction.
+//! Group commit on PostgreSQL: writes the batches of a group in one transaction.
+//!
+//! Problem: batches of many callers share a transaction, but a conflict of one batch must fail that batch alone.
+//!
+//! Approach: the first try is optimistic. One statement writes all records, each on condition of its expected version, and
+//! commits in the same round trip. If any condition fails, nothing is written and the group is tried again in the locking
+//! way: read and lock all records, check each batch against the versions, then write the batches that pass. A group whose
+//! transaction fails for another reason of one batch, such as an oversized value, is written batch by batch.
+//!
+//! A commit whose answer is lost may have happened. It is not tried again: the caller gets an error that says so.
+//!
+//! Rejected: locking always, which costs every group two more round trips.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,14 +58,14 @@ struct WriteSession {
 /// How a group is written.
 #[derive(Clone, Copy)]
 enum WriteStrategy {
-    /// In one round trip, as if nobody else wrote the same records.
+    /// In one round trip, which fails if another process wrote one of the records.
     Optimistic,
     /// Reads and locks the records first, so that only the batches with a conflict fail.
     Locking,
 }
 
 impl GroupWriter {
-    /// Connected at once: what is read before it writes must not be older than its connection.
+    /// Connects at once, so that its epoch begins before the caller's first read.
     pub(super) async fn connect(
         server: ServerAddress,
         epochs: Epochs,
@@ -82,7 +93,7 @@ impl GroupWriter {
             Err(failure) => batches.iter().map(|_| Err(failure.clone().into())).collect(),
         };
         for (request, result) in group.into_iter().zip(results) {
-            // Whoever asked may have stopped waiting; the commit stands all the same.
+            // The caller may have stopped waiting; the commit stands all the same.
             drop(request.reply.send(result));
         }
     }
@@ -167,7 +178,7 @@ impl GroupWriter {
         Ok(self.ended(ending, plan, batches, durability))
     }
 
-    /// Counts what was committed and wakes those who wait for it.
+    /// Counts the commits and wakes the watchers of their buckets.
     fn ended(
         &self,
         ending: TransactionEnd,
@@ -199,7 +210,7 @@ impl GroupWriter {
     }
 
     fn unknown(&self, reason: &str) -> PostgresFailure {
-        // Others hear of it from the server if it did happen, but our own notices we do not listen to.
+        // If the commit happened, the server notifies other processes, but this one ignores its own notices.
         self.watchers.wake_all();
         let reason = format!("{reason}; whether the last commit happened is not known");
         PostgresFailure::unavailable(&self.server, reason)

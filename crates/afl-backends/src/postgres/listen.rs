@@ -1,4 +1,16 @@
-//! Wake-ups between processes: `NOTIFY` in the transaction that brings a record, `LISTEN` on a connection of its own.
+//! Notifications between processes: `NOTIFY` behind each commit that puts records into buckets, `LISTEN` on one connection.
+//!
+//! Problem: a process that waits for work must start within milliseconds of another process's commit. Polling the buckets
+//! that often would cost the server more than the work.
+//!
+//! Approach: a writer sends a notice for each bucket right behind its commit, on the same connection. Each process that
+//! watches has one connection that listens, and wakes its own watchers of that bucket. A process wakes its own watchers
+//! directly, so it ignores its own notices.
+//!
+//! A notice may be lost: the writer dies behind its commit, or the listener's connection breaks. After each reconnect all
+//! watchers wake and read. Watchers also read again by themselves after a while, so a lost notice costs a delay only.
+//!
+//! Rejected: `NOTIFY` inside the transaction. It holds a lock of the whole server until the disk has answered.
 
 use std::future::poll_fn;
 use std::process;
@@ -20,19 +32,19 @@ const CHANNEL: &str = "afl";
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// How often a connection that has nothing to tell is asked whether it lives, and how long it may take.
+/// How often an idle connection is checked, and how long its answer may take.
 const PING: Duration = Duration::from_secs(15);
 
 /// The server takes less than 8000 bytes.
 const NOTICE_BYTES: usize = 7_000;
 
-/// Who sent a notice: a handle does not wake itself a second time.
+/// The sender of a notice: a handle does not wake itself a second time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct NoticeOrigin(String);
 
 impl NoticeOrigin {
-    /// Different from all others, near enough: to take another's notice for one's own costs a wake-up, which the
-    /// waiters' own look around makes good.
+    /// Different from all others, near enough: to mistake another's notice for one's own costs a delay, until the watchers
+    /// read again by themselves.
     pub(super) fn new() -> Self {
         static HANDLES: AtomicU64 = AtomicU64::new(0);
         let handle = HANDLES.fetch_add(1, Ordering::Relaxed);
@@ -42,7 +54,7 @@ impl NoticeOrigin {
     }
 }
 
-/// That something came into a bucket.
+/// A record was put into a bucket.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct BucketNotice<'a> {
     pub(super) tenant: &'a Tenant,
@@ -50,7 +62,7 @@ pub(super) struct BucketNotice<'a> {
 }
 
 impl BucketNotice<'_> {
-    /// `origin tenant bucket`, or `origin` alone when that is too long: something came somewhere.
+    /// `origin tenant bucket`, or `origin` alone when that is too long, which stands for any bucket.
     pub(super) fn text(&self, NoticeOrigin(origin): &NoticeOrigin) -> String {
         let text = format!("{origin} {} {}", self.tenant.as_str(), self.bucket);
         if text.len() < NOTICE_BYTES { text } else { origin.clone() }
@@ -73,7 +85,7 @@ impl NotifyListener {
         loop {
             if let Ok(Ok((client, connection))) = timeout(CONNECT_TIMEOUT, self.server.open()).await {
                 pause = FIRST_PAUSE;
-                // It ends with why the connection was lost; either way a new one follows.
+                // The error says why the connection was lost; a new connection follows in any case.
                 drop(self.listen(&client, connection).await);
             }
             sleep(pause).await;
@@ -84,7 +96,7 @@ impl NotifyListener {
     async fn listen(&self, client: &Client, connection: Connection<Socket, TlsStream>) -> Result<(), Error> {
         let listen = async {
             client.batch_execute(&format!("LISTEN {CHANNEL}")).await?;
-            // What came while nobody listened is not told again, and what went by a crash is told by nobody.
+            // The server does not repeat notices from before, and sends none for commits that a crash took back.
             self.epochs.begin();
             self.watchers.wake_all();
             let mut pings = interval(PING);

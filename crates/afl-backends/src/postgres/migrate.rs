@@ -82,7 +82,7 @@ fn is_missing(error: &Error) -> bool {
     code == Some(&SqlState::UNDEFINED_TABLE) || code == Some(&SqlState::INVALID_SCHEMA_NAME)
 }
 
-/// What is still to be applied. An error when this program cannot work with what was.
+/// The migrations that are still to be applied. An error when this program cannot work with those that were.
 fn pending(server: &ServerAddress, applied: &[Row]) -> Result<Vec<&'static Migration>, PostgresFailure> {
     let known = MIGRATIONS.last().map_or(0, |migration| migration.number);
     let mut pending: Vec<&Migration> = MIGRATIONS.iter().collect();

@@ -76,7 +76,7 @@ pub struct Postgres {
     origin: NoticeOrigin,
     epochs: Epochs,
     runtime: Handle,
-    /// Started with the first watch: who never waits needs no connection for it.
+    /// Started with the first watch: a process that never waits needs no connection for it.
     listener: OnceLock<JoinHandle<()>>,
 }
 

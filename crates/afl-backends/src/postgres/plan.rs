@@ -1,4 +1,4 @@
-//! What the batches of a group do together: each is checked against those before it, and a conflict fails only its own.
+//! The joint effect of a group's batches: each batch is checked against those before it, and fails alone.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -6,10 +6,10 @@ use std::collections::btree_map::Entry;
 use afl_store::backend::{Batch, Change, Epoch, Expect, StoreError};
 use afl_store::record::{Content, Key, QueuePosition, Tenant};
 
-/// What is known about the table when a plan is made.
+/// The versions of records that are known when a plan is made.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum KnownVersions<'a> {
-    /// Nothing: what the first batch expects of a key is taken for true, and the transaction fails if it is not.
+    /// None: the first batch's expectation of a key is assumed to hold, and the transaction fails if it does not.
     Nothing,
     /// The versions of all records of the group, which are locked.
     Versions(&'a BTreeMap<Key, u64>),
@@ -17,19 +17,19 @@ pub(super) enum KnownVersions<'a> {
 
 #[derive(Debug)]
 pub(super) struct GroupPlan<'a> {
-    /// In the order of keys, in which all transactions lock, so that none waits for another in a circle.
+    /// In the order of keys, in which all transactions lock, so that there is no deadlock.
     slots: BTreeMap<&'a Key, KeySlot<'a>>,
     pub(super) verdicts: Verdicts,
 }
 
-/// What becomes of each batch.
+/// The result of each batch.
 pub(super) type Verdicts = Vec<Result<(), Refused>>;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Refused {
     /// This key is not as expected.
     Unexpected(Key),
-    /// What it relies on may be lost.
+    /// The commits that it relies on may be lost.
     Outdated,
 }
 
@@ -112,7 +112,7 @@ impl<'a> GroupPlan<'a> {
         self.slots.iter().map(|(key, slot)| (*key, *slot))
     }
 
-    /// Where records come to wait.
+    /// The positions that the group puts records into.
     pub(super) fn places(&self) -> impl Iterator<Item = (&'a Tenant, &'a QueuePosition)> {
         self.slots().filter_map(|(key, slot)| match slot.after {
             SlotAfter::Put { content, .. } => content.place.as_ref().map(|place| (&key.tenant, place)),

@@ -28,7 +28,7 @@ const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 const SILENCE: Duration = Duration::from_secs(15);
 
 /// Every statement goes by an index and its plan is kept, so the planner must not be misled by the statistics of a
-/// table that was empty a minute ago. A process that hangs must not keep its locks. What is to be durable says so.
+/// table that was empty a minute ago. A process that hangs must not keep its locks. A durable commit asks for its sync.
 const SESSION: &str = "-c default_transaction_isolation=read\\ committed -c plan_cache_mode=force_generic_plan \
      -c enable_seqscan=off -c enable_bitmapscan=off -c enable_hashjoin=off -c enable_mergejoin=off \
      -c jit=off -c synchronous_commit=off -c idle_in_transaction_session_timeout=15s -c lock_timeout=3s -c statement_timeout=60s";
@@ -59,7 +59,7 @@ impl ServerAddress {
             config.ssl_mode(mode);
         }
         if config.get_hosts().iter().all(is_local) {
-            // Nobody stands in between, and there is no name to ask for.
+            // A local socket cannot be intercepted, and has no host name to verify.
             config.ssl_mode(SslMode::Disable);
         }
         let options = format!("{} {SESSION}", config.get_options().unwrap_or_default());
@@ -93,7 +93,7 @@ impl ServerAddress {
         loop {
             let error = match timeout(CONNECT_TIMEOUT, self.open()).await {
                 Ok(Ok((client, connection))) => {
-                    // It ends with an error when the connection is lost, which the client's user learns as well.
+                    // It ends with an error when the connection is lost; calls of the client then fail too.
                     let task = tokio::spawn(async move { drop(connection.await) });
                     return Ok(ClientWrapper::new(client, task));
                 }

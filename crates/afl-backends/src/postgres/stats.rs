@@ -1,4 +1,4 @@
-//! What a handle has done so far.
+//! Counters of one handle's work.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

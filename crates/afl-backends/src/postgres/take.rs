@@ -27,7 +27,7 @@ use super::server::{ANSWER, Connections, SILENT, Tries};
 use super::stats::PostgresCounters;
 use super::write::{BEGIN, COMMIT, Rows, TransactionEnd, and_tell, prepare};
 
-/// When the mover left some of the first page, the next ones are at least this long.
+/// When the decision left records of the first page, the next pages are at least this long.
 const NEXT_PAGE: usize = 100;
 
 /// One taker at a time for each bucket with a limit of records, until its transaction ends.
@@ -162,7 +162,7 @@ impl Taker<'_> {
         Ok(ChosenRecords { moves, gave_up_at: None })
     }
 
-    /// Chooses among the records of a page. Returns whether the take may go on with another page.
+    /// Chooses among the records of a page. Returns whether the take may read another page.
     fn choose_from(self, take: &Take, page: Vec<Record>, room: usize, moves: &mut Vec<Record>) -> bool {
         for record in page {
             if moves.len() == room {
@@ -197,7 +197,7 @@ impl Taker<'_> {
     }
 }
 
-/// How many may be taken, with all other takers under the same ceiling waiting.
+/// How many records may be taken. Other takes of the same limited bucket wait until this transaction ends.
 async fn room(client: &ClientWrapper, take: &Take) -> Result<usize, Error> {
     let Some(ceiling) = &take.max_in_bucket else { return Ok(take.limit) };
     let (lock, held) = (client.prepare_cached(ONE_AT_A_TIME).await?, client.prepare_cached(HELD).await?);
@@ -238,7 +238,7 @@ async fn lock(
     rows.iter().map(|row| record(row, 0)).collect()
 }
 
-/// What is wanted beside the moved records; nothing is asked when it is nothing.
+/// Reads the further records that a take wants; without keys it sends no statement.
 async fn read_also(
     client: &ClientWrapper,
     wanted: &Statement,

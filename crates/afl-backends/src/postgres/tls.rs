@@ -1,4 +1,4 @@
-//! Encrypted connections: what `sslmode` and `sslrootcert` of an address ask for, with the meaning they have for `psql`.
+//! Encrypted connections: `sslmode` and `sslrootcert` of an address, with the meaning that they have for `psql`.
 
 use std::error::Error as _;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 pub(super) type TlsStream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
 
-/// What connections are made with; the `SslMode` of the address says whether it is used.
+/// Makes encrypted connections; the `SslMode` of the address says whether it is used.
 #[derive(Clone)]
 pub(super) struct Tls(pub(super) MakeRustlsConnect);
 
@@ -39,14 +39,14 @@ pub(super) struct Protection {
     trust: Trust,
 }
 
-/// Whose certificate is good enough.
+/// Which certificates of a server are accepted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Trust {
-    /// Whoever answers: nobody can listen in, but anybody can stand in between.
-    Anybody,
-    /// Who was certified by one of the roots in this file, under whatever name.
+    /// All: this keeps out eavesdroppers, but not an attacker between client and server.
+    Any,
+    /// Those that a root in this file has signed, for any host name.
     Certified(PathBuf),
-    /// Who was certified by one of these for the host of the address.
+    /// Those that one of these roots has signed for the host of the address.
     Named(TrustedRoots),
 }
 
@@ -56,12 +56,12 @@ enum TrustedRoots {
     File(PathBuf),
 }
 
-/// Takes what is said of TLS out of an address, for the rest is the driver's. The error says what is wrong.
+/// Takes the settings of TLS out of an address; the driver reads the rest.
 pub(super) fn split(url: &str) -> Result<(String, Protection), String> {
     // A password may have a question mark.
     let login = url.find('@').map_or(0, |at| at + 1);
     let Some(query) = url[login..].find('?').map(|at| login + at) else {
-        return Ok((url.to_owned(), Protection { mode: None, trust: Trust::Anybody }));
+        return Ok((url.to_owned(), Protection { mode: None, trust: Trust::Any }));
     };
     let (mut mode, mut roots, mut rest) = (None, None, Vec::new());
     for pair in url[query + 1..].split('&').filter(|pair| !pair.is_empty()) {
@@ -82,21 +82,21 @@ fn protection(mode: Option<&str>, roots: Option<&str>) -> Result<Protection, Str
         "system" => TrustedRoots::System,
         file => TrustedRoots::File(file.into()),
     });
-    // Who names roots wants them used.
+    // An address that names roots wants them used.
     let mode = mode.unwrap_or(if named.is_some() { "verify-full" } else { "prefer" });
     let (mode, trust) = match (mode, named) {
-        ("disable", _) => (SslMode::Disable, Trust::Anybody),
-        ("prefer" | "allow", None) => (SslMode::Prefer, Trust::Anybody),
+        ("disable", _) => (SslMode::Disable, Trust::Any),
+        ("prefer" | "allow", None) => (SslMode::Prefer, Trust::Any),
         ("prefer" | "allow", Some(_)) => {
             return Err(format!("sslmode={mode} uses no sslrootcert: write verify-full, or leave one out"));
         }
-        ("require", None) => (SslMode::Require, Trust::Anybody),
+        ("require", None) => (SslMode::Require, Trust::Any),
         ("require" | "verify-ca", Some(TrustedRoots::File(file))) => {
             (SslMode::Require, Trust::Certified(file))
         }
         ("require" | "verify-ca", Some(TrustedRoots::System) | None) => {
             return Err(format!(
-                "sslmode={mode} with the roots of this machine lets in whoever has a certificate of any name: write \
+                "sslmode={mode} with the roots of this machine accepts a certificate of any name: write \
                  sslmode=verify-full, or name the file of your own root with sslrootcert"
             ));
         }
@@ -111,7 +111,7 @@ fn protection(mode: Option<&str>, roots: Option<&str>) -> Result<Protection, Str
 }
 
 impl Protection {
-    /// Reads the roots that are to be trusted. The error says what is wrong.
+    /// Reads the trusted roots.
     pub(super) fn connector(&self) -> Result<Tls, String> {
         let provider = Arc::new(ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider.clone())
@@ -125,9 +125,7 @@ impl Protection {
                 let chain = verifier.build().map_err(|error| error.to_string())?;
                 config.dangerous().with_custom_certificate_verifier(Lenient::new(provider, Some(chain)))
             }
-            Trust::Anybody => {
-                config.dangerous().with_custom_certificate_verifier(Lenient::new(provider, None))
-            }
+            Trust::Any => config.dangerous().with_custom_certificate_verifier(Lenient::new(provider, None)),
         };
         Ok(Tls(MakeRustlsConnect::new(config.with_no_client_auth())))
     }
@@ -158,10 +156,10 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
         .map_err(|error| format!("the sslrootcert file {} cannot be read: {error}", path.display()))
 }
 
-/// What is wrong with an encrypted connection, and what to do; nothing when something else is wrong.
+/// Explains an error of an encrypted connection, with advice; none for any other error.
 pub(super) fn explain(error: &tokio_postgres::Error) -> Option<String> {
     let cause = error.source()?;
-    // The driver has no other way to tell it.
+    // The driver has no error code for it.
     if let "server does not support TLS" = cause.to_string().as_str() {
         let advice = "turn `ssl` on in its postgresql.conf, or write sslmode=disable";
         return Some(format!("does not offer encrypted connections: {advice}"));
@@ -254,19 +252,19 @@ mod tests {
         let file = || PathBuf::from("/a b.pem");
         let system = || Trust::Named(TrustedRoots::System);
         for (url, rest, mode, trust) in [
-            ("postgres://u:p@h/d", "postgres://u:p@h/d", None, Trust::Anybody),
-            ("host=a sslmode=require", "host=a sslmode=require", None, Trust::Anybody),
+            ("postgres://u:p@h/d", "postgres://u:p@h/d", None, Trust::Any),
+            ("host=a sslmode=require", "host=a sslmode=require", None, Trust::Any),
             (
                 "postgres://u:p?q&r@h/d?sslmode=require",
                 "postgres://u:p?q&r@h/d",
                 Some(SslMode::Require),
-                Trust::Anybody,
+                Trust::Any,
             ),
             (
                 "postgres://h/d?a=1&sslmode=disable&b=2",
                 "postgres://h/d?a=1&b=2",
                 Some(SslMode::Disable),
-                Trust::Anybody,
+                Trust::Any,
             ),
             ("postgres://h/d?sslmode=verify-full", "postgres://h/d", Some(SslMode::Require), system()),
             ("postgres://h/d?sslrootcert=system", "postgres://h/d", Some(SslMode::Require), system()),

@@ -22,7 +22,7 @@ const TELL: &str = "SELECT pg_notify('afl', notice) FROM unnest($1::text[]) AS n
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 pub(super) const COMMIT: &str = "COMMIT";
 
-/// What became of a transaction.
+/// How a transaction ended.
 #[derive(Debug)]
 pub(super) enum TransactionEnd {
     Committed,
@@ -114,7 +114,7 @@ impl<'a> Rows<'a> {
         client.execute(&statement, &params).await.map(drop)
     }
 
-    /// Tells other processes what came where, also on its way when this was polled once.
+    /// Notifies other processes of the buckets with new records; also on its way when this was polled once.
     pub(super) async fn tell(&self, client: &ClientWrapper, origin: &NoticeOrigin) -> Result<(), Error> {
         if self.notices.is_empty() {
             return Ok(());
@@ -125,15 +125,15 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// So that nothing but what is said is sent.
+/// Prepares the statements, so that a later call sends no other message first.
 pub(super) async fn prepare(client: &ClientWrapper) -> Result<(), Error> {
     client.prepare_cached(WRITE).await?;
     client.prepare_cached(TELL).await.map(drop)
 }
 
 /// Sends a commit and right behind it the notices, and waits for the commit alone. Within the transaction they would
-/// hold a lock of the whole server until the disk has answered. Whoever is not told, since the connection broke in
-/// between, looks for himself after a while.
+/// hold a lock of the whole server until the disk has answered. If the connection breaks in between, the watchers of other
+/// processes read again by themselves after a while.
 pub(super) async fn and_tell<T>(commit: impl Future<Output = T>, tell: impl Future) -> T {
     match select(pin!(commit), pin!(tell)).await {
         // The answer may have been there before the notices were sent at all.

@@ -17,7 +17,7 @@ use super::row::{self, body, mark, record};
 /// Why one commit or take was not done. The transaction goes on without it, since it wrote nothing yet.
 pub(super) enum ApplyError {
     Refused(StoreError),
-    /// What the mover of a take panicked with.
+    /// The panic of a take's decision.
     Panicked(Box<dyn Any + Send>),
     /// The transaction is lost, with all that share it.
     Broken(rusqlite::Error),
@@ -88,7 +88,7 @@ pub(super) fn take(connection: &Connection, take: &Take, now: Millis) -> Result<
     Ok(TakeResult { also_read, moved, gave_up_at })
 }
 
-/// What is moved, as it is afterwards, and where it gave up.
+/// The records to move, as they will be, and the position at which the take gave up.
 fn choose(
     connection: &Connection,
     take: &Take,

@@ -27,7 +27,7 @@ const SHORT_PAUSES: u32 = (LONGEST_PAUSE.as_micros() / FIRST_PAUSE.as_micros()) 
 pub(super) struct BusyWait {
     path: PathBuf,
     observer: WaitObserver,
-    /// Whether the observer has heard of the present holder of the lock.
+    /// Whether the present wait has been reported to the observer.
     is_reported: AtomicBool,
 }
 

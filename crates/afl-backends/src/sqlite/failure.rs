@@ -1,4 +1,4 @@
-//! What SQLite's errors mean for whoever uses the store, and what to do about them.
+//! Explains SQLite's errors to users of the store, with advice.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -13,7 +13,7 @@ pub(super) fn explain(path: &Path, error: &Error) -> StoreError {
     let unavailable = |reason: String| StoreError::Unavailable { name: name.to_string(), reason };
     let code = match (error, error.sqlite_error_code()) {
         (_, Some(code)) => code,
-        // Only what every file has is asked for so.
+        // Only rows that every file has are read in this way.
         (Error::QueryReturnedNoRows, None) => {
             return StoreError::Refused(damaged(path, &"a row of every store is missing"));
         }
@@ -39,7 +39,7 @@ pub(super) fn explain(path: &Path, error: &Error) -> StoreError {
         )),
         // The log itself may have been written before.
         ErrorCode::SystemIoFailure if is_index_without_space(error) => unavailable(format!(
-            "no space is left for the index of its log ({error}): free space, then go on with the same command"
+            "no space is left for the index of its log ({error}): free space, then repeat the command"
         )),
         ErrorCode::SystemIoFailure => unavailable(format!(
             "{error}: check that its disk has space left, can be written and has no faults"

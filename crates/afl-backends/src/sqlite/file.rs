@@ -1,4 +1,4 @@
-//! Opening the file: whose it is, how it is laid out, how each connection is set.
+//! Opens the file: checks its owner and layout, and sets up each connection.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const OLDEST_SQLITE: i32 = 3_051_003;
 const LOG_KEPT_BYTES: i64 = 64 << 20;
 const STATEMENTS: usize = 64;
 
-/// What the check of a file says when there is nothing to say.
+/// SQLite's answer to a check that found no error.
 const SOUND: &str = "ok";
 
 pub(super) fn open_writer(
@@ -42,7 +42,7 @@ pub(super) fn open_reader(path: &Path, wait: &Arc<BusyWait>) -> Result<Connectio
     open(path, OpenFlags::SQLITE_OPEN_READ_ONLY, wait)
 }
 
-/// Reads the whole file, and compares every index with its table: a record that an index lacks is found by nobody.
+/// Reads the whole file, and compares every index with its table: no scan finds a record that an index lacks.
 pub(super) fn check_integrity(path: &Path, wait: &Arc<BusyWait>) -> Result<Vec<String>, StoreError> {
     let connection = open_reader(path, wait)?;
     let found = connection.prepare("PRAGMA integrity_check").and_then(|mut check| {
@@ -73,7 +73,7 @@ fn open(path: &Path, flags: OpenFlags, wait: &Arc<BusyWait>) -> Result<Connectio
 
 /// The cache stays as small as SQLite makes it: a commit that moved a page goes through all of it.
 fn set_for_writing(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
-    // The writer makes its checkpoints itself, when nobody waits.
+    // The writer makes its checkpoints itself, when no caller waits.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update_and_check(None, "journal_size_limit", LOG_KEPT_BYTES, |_| Ok(()))?;
     if let Some(max_bytes) = options.max_bytes {

@@ -19,7 +19,7 @@ pub(super) enum Job {
 const LIGHT_WRITES: usize = 32;
 const LIGHT_BYTES: usize = 64 << 10;
 
-/// The error is what a mover panicked with; the caller's own panic goes back to the caller.
+/// The error is the panic of a take's decision, which goes back to the caller.
 pub(super) type Reply<T> = oneshot::Sender<thread::Result<Result<T, StoreError>>>;
 
 pub(super) enum JobOutcome {
@@ -43,7 +43,7 @@ pub(super) fn transact(
         .zip(&outcomes)
         .any(|(job, outcome)| job.durability() == Durability::Durable && !outcome.is_refused());
     if connection.total_changes() == before && promises {
-        // A transaction without a write syncs nothing, but what was written before it must be safe after it.
+        // A transaction without a write syncs nothing, but a durable commit must make earlier commits durable too.
         run(connection, "UPDATE meta SET value = value + 1 WHERE name = 'syncs'")?;
     }
     run(connection, "COMMIT")?;
@@ -96,7 +96,7 @@ impl Job {
         }
     }
 
-    /// What it wrote, for those who wait for it.
+    /// The records that it wrote, for their watchers.
     pub(super) fn written<'a>(&'a self, outcome: &'a JobOutcome) -> Vec<(&'a Tenant, &'a Content)> {
         match (self, outcome) {
             (Self::Commit(batch, _), _) => batch

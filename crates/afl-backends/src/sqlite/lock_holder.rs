@@ -41,7 +41,7 @@ impl fmt::Display for LockHolder {
     }
 }
 
-/// None where the system does not tell, or when the lock has just been released.
+/// None where the system does not list locks, or when the lock has just been released.
 pub(super) fn find(store: &Path) -> Option<LockHolder> {
     let locks = fs::read_to_string("/proc/locks").ok()?;
     let mut index = store.as_os_str().to_owned();

@@ -62,7 +62,7 @@ pub struct Options {
     pub clock: Clock,
     /// Beyond this size of the file the disk counts as full.
     pub max_bytes: Option<u64>,
-    /// Hears of writes that wait for another process.
+    /// Called when a write waits long for another process.
     pub on_wait: WaitObserver,
 }
 
@@ -103,7 +103,7 @@ impl Sqlite {
         &self.path
     }
 
-    /// What this process has done to the file since it opened it.
+    /// The work of this process on the file since it opened it.
     pub fn stats(&self) -> SqliteStats {
         self.writer.stats()
     }

@@ -204,7 +204,7 @@ impl Readers {
     }
 }
 
-/// What several reads see together. A transaction of `rusqlite` compiles its statements anew each time.
+/// One snapshot for several reads. A transaction of `rusqlite` compiles its statements anew each time.
 struct ReadTransaction<'c>(&'c Connection);
 
 impl<'c> ReadTransaction<'c> {

@@ -7,7 +7,7 @@ use afl_store::record::{Content, Key, QueuePosition, Record, Seal, Tenant};
 use rusqlite::Row;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
-/// What [`record`] reads; a list of columns for `SELECT`.
+/// The columns that [`record`] reads, for `SELECT`.
 macro_rules! columns {
     () => {
         "scope, id, version, bucket, rank, schema, runtime, checksum, body"
@@ -15,8 +15,8 @@ macro_rules! columns {
 }
 pub(super) use columns;
 
-/// A row that is no record any more comes as one whose seal does not fit: one damaged row must hide no other, and whoever
-/// opens the record tells of it by name.
+/// A damaged row becomes a record whose seal does not fit: it must not hide other rows, and opening the record reports the
+/// damage with its key.
 pub(super) fn record(row: &Row<'_>, tenant: &Tenant) -> rusqlite::Result<Record> {
     let (scope, id) = (text(row, 0)?, text(row, 1)?);
     let key = Key { tenant: tenant.clone(), scope: scope.into(), id: id.into_owned() };
@@ -34,12 +34,12 @@ pub(super) fn mark(row: &Row<'_>) -> rusqlite::Result<BucketCursor> {
     Ok(BucketCursor { rank: rank(row, 4), scope: text(row, 0)?.into(), id: text(row, 1)?.into_owned() })
 }
 
-/// The lowest for one that is none: that is where such a row is found.
+/// The lowest rank for a damaged value, since the index has such a row there.
 pub(super) fn rank(row: &Row<'_>, column: usize) -> i64 {
     row.get(column).unwrap_or(i64::MIN)
 }
 
-/// Zero for one that is none, here as for who writes.
+/// Zero for a damaged value, for readers and writers alike.
 pub(super) fn version(row: &Row<'_>, column: usize) -> u64 {
     row.get(column).map_or(0, i64::cast_unsigned)
 }

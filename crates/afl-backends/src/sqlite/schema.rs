@@ -8,7 +8,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::busy::BusyWait;
 use super::failure::explain;
 
-/// "AFLo": tells our files from those of other programs.
+/// "AFLo": distinguishes our files from those of other programs.
 const APPLICATION_ID: i32 = 0x4146_4c6f;
 
 /// In order, for ever: a file counts how many of them it has seen.
@@ -41,7 +41,7 @@ const MIGRATIONS: &[&str] = &[
 pub(super) fn prepare(connection: &mut Connection, path: &Path, wait: &BusyWait) -> Result<(), StoreError> {
     let failed = |error: rusqlite::Error| explain(path, &error);
     match owner(connection).map_err(failed)? {
-        FileOwner::Nobody | FileOwner::AgentFlow => {}
+        FileOwner::None | FileOwner::AgentFlow => {}
         FileOwner::Another => {
             return Err(StoreError::Refused(format!(
                 "{} belongs to another program: name another file for the store",
@@ -71,7 +71,8 @@ pub(super) fn prepare(connection: &mut Connection, path: &Path, wait: &BusyWait)
 }
 
 enum FileOwner {
-    Nobody,
+    /// An empty file.
+    None,
     AgentFlow,
     Another,
 }
@@ -84,7 +85,7 @@ fn owner(connection: &Connection) -> rusqlite::Result<FileOwner> {
     if id == APPLICATION_ID {
         return Ok(FileOwner::AgentFlow);
     }
-    Ok(if id == 0 && tables == 0 { FileOwner::Nobody } else { FileOwner::Another })
+    Ok(if id == 0 && tables == 0 { FileOwner::None } else { FileOwner::Another })
 }
 
 /// Returns the format that the file has then.

@@ -22,7 +22,7 @@ pub struct SqliteStats {
 }
 
 impl SqliteStats {
-    /// Waits for the disk: what a durable store costs.
+    /// Waits for the disk, the cost of a durable store.
     pub fn syncs(&self) -> u64 {
         self.synced_transactions + 2 * self.checkpoints
     }

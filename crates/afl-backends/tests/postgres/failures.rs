@@ -1,4 +1,4 @@
-//! What users are told when the server cannot be used, and what is tried again.
+//! Messages about a server that cannot be used, and calls that are tried again.
 
 use afl_backends::postgres::Postgres;
 use afl_store::backend::{Backend, Expect, StoreError};

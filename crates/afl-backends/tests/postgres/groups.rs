@@ -6,7 +6,7 @@ use std::time::Duration;
 use afl_backends::postgres::Postgres;
 use afl_store::backend::{Backend, Change, Expect, StoreError, Write};
 use afl_store::record::{Key, Record};
-use afl_testbed::postgres::Server;
+use afl_testbed::postgres::PostgresServer;
 use futures_util::future::join_all;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -159,7 +159,7 @@ async fn writers_in_each_others_way_do_not_stop_each_other() {
     const WRITERS: usize = 4;
     const ROUNDS: usize = 40;
     const RECORDS: usize = 60;
-    let server = Server::start().unwrap();
+    let server = PostgresServer::start().unwrap();
     let database = Database::on(&server.url()).await;
     let mut tasks = JoinSet::new();
     for writer in 0..WRITERS {

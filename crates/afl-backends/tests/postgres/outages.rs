@@ -7,7 +7,7 @@ use std::time::Duration;
 use afl_backends::postgres::Postgres;
 use afl_store::backend::{Backend, Batch, Expect, StoreError};
 use afl_store::conformance::{differential, races};
-use afl_testbed::postgres::Server;
+use afl_testbed::postgres::PostgresServer;
 use tokio::time::timeout;
 
 use crate::database::{Database, content, durable, key, placed, put, read, relaxed, tenant};
@@ -15,11 +15,11 @@ use crate::database::{Database, content, durable, key, placed, put, read, relaxe
 /// Longer than all tries together, on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A commit that was confirmed is there, and one that was not told apart is reported as such.
+/// A commit that was confirmed is there, and a commit whose result is not known is reported as such.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn f9_a_server_that_crashes_loses_nothing_and_is_used_again() {
     const WRITERS: usize = 8;
-    let mut server = Server::start().unwrap();
+    let mut server = PostgresServer::start().unwrap();
     let store = Arc::new(Postgres::connect(&server.url(), 4).await.unwrap());
     let stop = Arc::new(AtomicBool::new(false));
     let confirmed = Arc::new(AtomicU64::new(0));
@@ -73,7 +73,7 @@ async fn grows(confirmed: &AtomicU64) {
 // A crash loses what was not durable, and then the same versions may hold something else.
 #[tokio::test]
 async fn f9_what_relies_on_reads_before_a_crash_is_refused_after_it() {
-    let mut server = Server::start().unwrap();
+    let mut server = PostgresServer::start().unwrap();
     for (nth, batch) in [durable, relaxed].into_iter().enumerate() {
         let store = Postgres::connect(&server.url(), 2).await.unwrap();
         let write = |id: &str| batch([put(&format!("{nth}{id}"), Expect::Absent, content("{}"))]);
@@ -97,7 +97,7 @@ async fn f9_what_relies_on_reads_before_a_crash_is_refused_after_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f9_reads_and_watches_outlive_a_restart() {
-    let mut server = Server::start().unwrap();
+    let mut server = PostgresServer::start().unwrap();
     let store = Postgres::connect(&server.url(), 2).await.unwrap();
     let other = Postgres::connect(&server.url(), 2).await.unwrap();
     store.commit(durable([put("a", Expect::Absent, placed("queue"))])).await.unwrap();
@@ -119,7 +119,7 @@ async fn f9_reads_and_watches_outlive_a_restart() {
 
 #[tokio::test]
 async fn f9_a_server_that_stays_away_is_reported_and_nothing_hangs() {
-    let mut server = Server::start().unwrap();
+    let mut server = PostgresServer::start().unwrap();
     let store = Postgres::connect(&server.url(), 2).await.unwrap();
     store.now().await.unwrap();
     server.stop().unwrap();
@@ -141,7 +141,7 @@ async fn f9_a_server_that_stays_away_is_reported_and_nothing_hangs() {
 async fn f9_the_servers_own_isolation_level_does_not_matter() {
     for level in ["repeatable read", "serializable"] {
         let settings = format!("default_transaction_isolation = '{level}'\nsynchronous_commit = off");
-        let server = Server::start_with(&settings).unwrap();
+        let server = PostgresServer::start_with(&settings).unwrap();
         let database = Database::on(&server.url()).await;
         let handles: [Arc<dyn Backend>; 2] =
             [Arc::new(database.connect().await), Arc::new(database.connect().await)];

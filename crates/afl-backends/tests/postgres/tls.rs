@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use afl_backends::postgres::Postgres;
-use afl_testbed::postgres::Server;
+use afl_testbed::postgres::PostgresServer;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
 
@@ -12,7 +12,7 @@ use crate::database::{client, read};
 use crate::failures::{refused, says};
 
 struct Safe {
-    server: Server,
+    server: PostgresServer,
     folder: TempDir,
 }
 
@@ -27,7 +27,7 @@ impl Safe {
 
         let folder = TempDir::new().unwrap();
         fs::write(folder.path().join("root.pem"), root.pem()).unwrap();
-        let server = Server::start().unwrap();
+        let server = PostgresServer::start().unwrap();
         let client = client(&server.url()).await;
         // Written by the server, whose files they must be.
         for (file, pem) in [("server.crt", certificate.pem()), ("server.key", key.serialize_pem())] {
@@ -63,7 +63,7 @@ impl Safe {
 }
 
 /// What the server has read of its settings, those see who come then.
-async fn has_tls(server: &Server) -> bool {
+async fn has_tls(server: &PostgresServer) -> bool {
     let row = client(&server.url()).await.query_one("SELECT current_setting('ssl')", &[]).await.unwrap();
     row.get::<_, String>(0) == "on"
 }

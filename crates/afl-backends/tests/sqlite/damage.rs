@@ -1,4 +1,4 @@
-//! Files that are not what they should be: each is told from the others, and none makes a panic.
+//! Files that are not what they should be: each has its own error, and none causes a panic.
 
 use std::fs;
 

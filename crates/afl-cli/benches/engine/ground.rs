@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use afl_testbed::postgres::Server;
+use afl_testbed::postgres::PostgresServer;
 use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls};
 
@@ -18,7 +18,7 @@ const SERVER_SETTINGS: &str = "shared_buffers = 1GB";
 
 pub(crate) struct Ground {
     directory: TempDir,
-    server: Option<Server>,
+    server: Option<PostgresServer>,
     made: Cell<u32>,
 }
 
@@ -35,7 +35,7 @@ impl Ground {
         let directory = tempfile::tempdir().expect("a directory for files");
         let server = kinds
             .contains(&Kind::Postgres)
-            .then(|| Server::start_with(SERVER_SETTINGS).expect("PostgreSQL starts"));
+            .then(|| PostgresServer::start_with(SERVER_SETTINGS).expect("PostgreSQL starts"));
         Self { directory, server, made: Cell::new(0) }
     }
 

@@ -1,7 +1,7 @@
 //! F9: a PostgreSQL server that is lost for good, and its standby that takes over.
 
 use afl_engine::run::RunStatus;
-use afl_testbed::postgres::Server;
+use afl_testbed::postgres::PostgresServer;
 use serde_json::json;
 
 use crate::outage::{becomes_true, client, service};
@@ -10,7 +10,7 @@ use crate::work::{Process, ended, examine, output, start};
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn f9_a_standby_that_takes_over_has_all_that_was_acknowledged_and_runs_go_on_alone() {
     const RUNS: i64 = 10;
-    let mut primary = Server::start().unwrap();
+    let mut primary = PostgresServer::start().unwrap();
     let mut standby = primary.standby().unwrap();
     let admin = client(&primary.url()).await;
     // What is durable is on both from now on.

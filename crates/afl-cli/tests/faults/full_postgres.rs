@@ -7,7 +7,7 @@ use std::process::Command;
 use afl_engine::run::RunStatus;
 use afl_runtime::Error;
 use afl_store::backend::StoreError;
-use afl_testbed::postgres::Server;
+use afl_testbed::postgres::PostgresServer;
 use serde_json::json;
 
 use crate::outage::{client, service};
@@ -15,7 +15,7 @@ use crate::small::Small;
 use crate::work::{Process, ended, examine, output, request, start};
 
 /// Gives a folder to whom the server runs as.
-fn hand_over(folder: &Path, server: &Server) {
+fn hand_over(folder: &Path, server: &PostgresServer) {
     let owner = server.directory().metadata().unwrap();
     chown(folder, Some(owner.uid()), Some(owner.gid())).unwrap();
 }
@@ -23,7 +23,7 @@ fn hand_over(folder: &Path, server: &Server) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn f11_tables_of_postgresql_without_space_are_told_and_runs_go_on_alone_when_there_is_some() {
     let small = Small::new(24);
-    let server = Server::start().unwrap();
+    let server = PostgresServer::start().unwrap();
     hand_over(small.path(), &server);
     let admin = client(&server.url()).await;
     let place = small.path().display();
@@ -59,7 +59,7 @@ async fn f11_tables_of_postgresql_without_space_are_told_and_runs_go_on_alone_wh
 async fn f11_a_log_of_postgresql_without_space_takes_nothing_that_was_acknowledged() {
     const RUNS: i64 = 4;
     let small = Small::new(64);
-    let mut server = Server::start().unwrap();
+    let mut server = PostgresServer::start().unwrap();
     server.stop().unwrap();
     hand_over(small.path(), &server);
     let (log, place) = (server.directory().join("data/pg_wal"), small.path().join("pg_wal"));

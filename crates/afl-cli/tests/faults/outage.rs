@@ -7,7 +7,7 @@ use afl_engine::run::RunStatus;
 use afl_runtime::Service;
 use afl_runtime::agent::{Refusal, SettleResult};
 use afl_store::record::Tenant;
-use afl_testbed::postgres::Server;
+use afl_testbed::postgres::PostgresServer;
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -36,7 +36,7 @@ pub(crate) async fn becomes_true(client: &Client, query: &str) {
 async fn f9_runs_end_as_they_should_though_the_server_crashes_twice() {
     const RUNS: i64 = 12;
     // Commits would fail with serialization errors if they kept to the server's own level.
-    let mut server = Server::start_with("default_transaction_isolation = 'repeatable read'").unwrap();
+    let mut server = PostgresServer::start_with("default_transaction_isolation = 'repeatable read'").unwrap();
     let url = server.url();
     let processes = [Process::new(service(&url, 4).await), Process::new(service(&url, 4).await)];
     let mut runs = Vec::new();
@@ -63,7 +63,7 @@ async fn f9_runs_end_as_they_should_though_the_server_crashes_twice() {
 /// What the server had not committed is not there, and telling it again is safe.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn f9_a_crash_in_the_middle_of_a_transaction_takes_nothing_half() {
-    let mut server = Server::start().unwrap();
+    let mut server = PostgresServer::start().unwrap();
     let service = service(&server.url(), 2).await;
     let run = start(&service, "Two", json!({"n": 1})).await;
     let held = claim(&service, 1).await.remove(0);
@@ -98,7 +98,7 @@ async fn f9_a_crash_in_the_middle_of_a_transaction_takes_nothing_half() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn f9_one_connection_serves_many_callers_who_wait_their_turn() {
     const RUNS: i64 = 40;
-    let server = Server::start().unwrap();
+    let server = PostgresServer::start().unwrap();
     let only = service(&server.url(), 1).await;
     let mut starts = JoinSet::new();
     for n in 0..RUNS {
@@ -128,7 +128,8 @@ async fn f9_one_connection_serves_many_callers_who_wait_their_turn() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn f9_a_server_without_connections_or_without_the_right_to_write_is_used_again_later() {
-    let server = Server::start_with("max_connections = 12\nsuperuser_reserved_connections = 0").unwrap();
+    let server =
+        PostgresServer::start_with("max_connections = 12\nsuperuser_reserved_connections = 0").unwrap();
     let service = service(&server.url(), 2).await;
     let run = start(&service, "Two", json!({"n": 1})).await;
     let admin = client(&server.url()).await;
@@ -167,7 +168,7 @@ async fn f9_a_server_without_connections_or_without_the_right_to_write_is_used_a
 /// All of a migration is one transaction, so one that is cut off leaves the schema as it was.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn f3_a_migration_that_is_cut_off_is_done_by_the_next_who_connects() {
-    let server = Server::start().unwrap();
+    let server = PostgresServer::start().unwrap();
     let url = server.url();
     let run = start(&service(&url, 2).await, "Two", json!({"n": 1})).await;
     let admin = client(&url).await;
