@@ -60,7 +60,7 @@ fn small(number: u64) -> f64 {
     u32::try_from(number).map_or(f64::INFINITY, f64::from)
 }
 
-/// Of all threads of this process; zero where the system does not tell.
+/// Of all threads of this process; zero where the system has no such figure.
 fn cpu_time() -> Duration {
     const TICK_MS: u64 = 10;
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();

@@ -19,11 +19,12 @@ const WORDS_PER_HIT: usize = 2000;
 /// People and processes without a name: say caller, worker, process, operator, reader.
 const NAMELESS: &[&str] = &["whoever", "whomever", "whom", "somebody", "nobody", "anybody", "everybody"];
 
-/// Telling and going on: say returns, reports, publishes, receives, continues, resumes.
+/// Vague verbs: say returns, reports, publishes, receives, continues, resumes.
 const VAGUE_VERBS: &[&[&str]] = &[
-    &["told"],
+    &["tell"],
     &["tells"],
-    &["tell", "of"],
+    &["telling"],
+    &["told"],
     &["hears", "of"],
     &["hear", "of"],
     &["heard", "of"],
@@ -31,14 +32,11 @@ const VAGUE_VERBS: &[&[&str]] = &[
     &["go", "on", "with"],
     &["comes", "to", "nothing"],
     &["came", "to", "nothing"],
-    &["what", "came", "of"],
-    &["what", "becomes", "of"],
-    &["what", "became", "of"],
     &["in", "the", "midst"],
 ];
 
-/// A relative clause as the subject of a sentence: name the thing.
-const CLAUSE_SUBJECTS: &[&[&str]] = &[
+/// A relative clause in the place of a noun: name the thing.
+const CLAUSES: &[&[&str]] = &[
     &["what", "is"],
     &["what", "was"],
     &["what", "are"],
@@ -48,6 +46,8 @@ const CLAUSE_SUBJECTS: &[&[&str]] = &[
     &["what", "came"],
     &["what", "comes"],
     &["what", "goes"],
+    &["what", "becomes"],
+    &["what", "became"],
     &["who", "is"],
     &["who", "was"],
     &["who", "has"],
@@ -62,6 +62,14 @@ const FOREIGN: &[&str] = &["conformance/", "docs/requirements.md"];
 struct ProseGroup {
     words: usize,
     cases: Vec<Breach>,
+    /// Counted and listed, but not refused yet.
+    listed: Vec<Breach>,
+}
+
+impl ProseGroup {
+    fn count(&self) -> usize {
+        self.cases.len() + self.listed.len()
+    }
 }
 
 pub(super) fn measure(
@@ -96,20 +104,25 @@ fn judge(groups: BTreeMap<String, ProseGroup>) -> (Vec<RatchetCount>, TidyReport
     let mut report = TidyReport::default();
     let mut measures = Vec::new();
     let mut all = (0, 0);
-    for (name, ProseGroup { words, cases }) in groups {
-        report.notes.push(format!("{name}: {}", rate(cases.len(), words)));
-        all = (all.0 + cases.len(), all.1 + words);
-        measures.push(RatchetCount {
-            key: format!("dialect {name}"),
-            path: name,
-            line: None,
-            subject: "the prose has".to_owned(),
-            count: cases.len(),
-            unit: "words of the private dialect",
-            limit: words / WORDS_PER_HIT,
-            advice: "write subject, verb, object with the terms of the field",
-            cases,
-        });
+    for (name, group) in groups {
+        let words = group.words;
+        report.notes.push(format!("{name}: {}", rate(group.count(), words)));
+        all = (all.0 + group.count(), all.1 + words);
+        for (key, cases, limit) in
+            [("dialect", group.cases, words / WORDS_PER_HIT), ("clauses", group.listed, words)]
+        {
+            measures.push(RatchetCount {
+                key: format!("{key} {name}"),
+                path: name.clone(),
+                line: None,
+                subject: "the prose has".to_owned(),
+                count: cases.len(),
+                unit: "words of the private dialect",
+                limit,
+                advice: "write subject, verb, object with the terms of the field",
+                cases,
+            });
+        }
     }
     report.notes.push(format!("all prose: {}", rate(all.0, all.1)));
     (measures, report)
@@ -130,15 +143,25 @@ impl ProseGroup {
         for passage in passages {
             self.words += passage.words.len();
             for phrase in NAMELESS.iter().map(std::slice::from_ref).chain(VAGUE_VERBS.iter().copied()) {
-                self.cases.extend(passage.find(phrase).map(|word| case(path, word.line, phrase)));
+                let found = passage.find(phrase).map(|word| case(path, word.line, phrase));
+                if UNREFUSED.contains(&phrase[0]) {
+                    self.listed.extend(found);
+                } else {
+                    self.cases.extend(found);
+                }
             }
-            for phrase in CLAUSE_SUBJECTS {
-                let openings = passage.find(phrase).filter(|word| word.starts_sentence);
-                self.cases.extend(openings.map(|word| case(path, word.line, phrase)));
+            for phrase in CLAUSES {
+                for word in passage.find(phrase) {
+                    let found = case(path, word.line, phrase);
+                    if word.starts_sentence { self.cases.push(found) } else { self.listed.push(found) }
+                }
             }
         }
     }
 }
+
+/// Words that were added when the prose had many of them.
+const UNREFUSED: &[&str] = &["tell", "telling"];
 
 fn case(path: &str, line: usize, phrase: &[&str]) -> Breach {
     Breach::at(path, line, format!("`{}` is private dialect: name the thing that acts", phrase.join(" ")))
@@ -170,7 +193,8 @@ mod tests {
         crates/afl-store/src/queue.rs:1: `what is` is private dialect: name the thing that acts
         crates/afl-store/src/queue.rs:3: `whoever` is private dialect: name the thing that acts
         ");
-        assert_snapshot!(report.notes[0], @"crates/afl-store: 4 words of the private dialect in 17 words, 235.29 per 1,000");
+        assert_snapshot!(shown(&measures[1].cases), @"crates/afl-store/src/queue.rs:2: `what is` is private dialect: name the thing that acts");
+        assert_snapshot!(report.notes[0], @"crates/afl-store: 5 words of the private dialect in 17 words, 294.11 per 1,000");
     }
 
     #[test]

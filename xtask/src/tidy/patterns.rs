@@ -53,7 +53,7 @@ const BANS: &[Ban] = &[
     ban("!= \"", Layer::Code, LEXER_AND_TESTS, COMPARE_TYPES),
     ban("[allow(", Layer::Code, NOWHERE, EXPECT_WITH_REASON),
     ban("#[ignore", Layer::Code, NOWHERE, "make the test run everywhere or delete it"),
-    ban("let _ =", Layer::Code, NOWHERE, "handle the result, or name what is dropped and say why"),
+    ban("let _ =", Layer::Code, NOWHERE, "handle the result, or name the dropped value and say why"),
     ban("todo!(", Layer::Code, NOWHERE, FINISH_IT),
     ban("unimplemented!(", Layer::Code, NOWHERE, FINISH_IT),
     ban("TODO", Layer::CodeAndComments, NOWHERE, FINISH_IT),
@@ -147,7 +147,7 @@ mod tests {
         crates/afl-lang/tests/a.rs:1: `TODO` is not used here: finish it, or leave the feature out; open work belongs to an issue
         crates/afl-lang/tests/a.rs:2: `todo!(` is not used here: finish it, or leave the feature out; open work belongs to an issue
         crates/afl-lang/tests/a.rs:2: `FIXME` is not used here: finish it, or leave the feature out; open work belongs to an issue
-        crates/afl-lang/tests/a.rs:4: `let _ =` is not used here: handle the result, or name what is dropped and say why
+        crates/afl-lang/tests/a.rs:4: `let _ =` is not used here: handle the result, or name the dropped value and say why
         crates/afl-lang/tests/a.rs:5: `#[ignore` is not used here: make the test run everywhere or delete it
         ");
     }

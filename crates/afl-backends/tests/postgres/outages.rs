@@ -70,7 +70,7 @@ async fn grows(confirmed: &AtomicU64) {
     timeout(PATIENCE, growing).await.expect("commits go on");
 }
 
-// A crash loses what was not durable, and then the same versions may hold something else.
+// A crash loses commits that were not durable, and then the same versions may hold something else.
 #[tokio::test]
 async fn f9_what_relies_on_reads_before_a_crash_is_refused_after_it() {
     let mut server = PostgresServer::start().unwrap();
