@@ -82,8 +82,10 @@ mod tasks;
 mod why;
 
 pub use afl_engine::id::{RunId, StepId};
+pub use afl_engine::plan::{FacetDeclaration, RenderedPrompt};
 pub use afl_engine::time::Millis;
-pub use afl_lang::program::Program;
+pub use afl_lang::program::{Parameter, Program};
+pub use afl_lang::types::TypeRef;
 pub use afl_store::backend::Durability;
 pub use afl_store::{collection, lock, notification, server, watch};
 pub use answer::{Answered, Verdict};

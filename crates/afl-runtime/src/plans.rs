@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::RwLock;
 use std::sync::{Arc, PoisonError};
 
-use afl_engine::plan::Plan;
+use afl_engine::id::RunId;
+use afl_engine::plan::{FacetDeclaration, Plan};
 use afl_engine::run::Run;
 use afl_lang::Validation;
 use afl_lang::program::{Emit, Program, ProgramHash, load};
@@ -94,6 +95,15 @@ impl Service {
         let plan = Arc::new(Plan::new(&self.program(version).await?));
         self.plans.keep(Arc::clone(&plan), InStore::Yes);
         Ok(plan)
+    }
+
+    /// A facet as a run's program declares it. A system task, such as a script, has no declaration.
+    pub async fn declaration(&self, run: &RunId, facet: &str) -> Result<Option<FacetDeclaration>, Error> {
+        if !run.is_run() {
+            return Ok(None);
+        }
+        let plan = self.plan_of(&self.existing(run).await?.item).await?;
+        Ok(FacetDeclaration::new(plan, facet))
     }
 
     /// The plan of a run's program, in which its workflow is.

@@ -10,7 +10,8 @@ use rustc_hash::FxHashMap;
 
 use super::reads::Names;
 use super::{
-    Act, Block, BlockAt, Call, Callee, Case, Content, Facet, FacetAt, Mixin, MixinKind, Plan, SchemaAt,
+    Act, Block, BlockAt, Call, Callee, Case, Content, Facet, FacetAt, Mixin, MixinKind, Plan, PlanSchema,
+    SchemaAt,
     Statement, StatementAt,
 };
 use crate::types::Schemas;
@@ -56,7 +57,8 @@ impl<'p> Builder<'p> {
                 Decl::Schema(schema) => {
                     let at = SchemaAt(self.plan.schema_list.len() as u32);
                     self.plan.names.insert(schema.id.clone(), Callee::Schema(at));
-                    self.plan.schema_list.push((schema.id.clone(), schema.fields.clone()));
+                    let (id, doc, fields) = (schema.id.clone(), schema.doc.clone(), schema.fields.clone());
+                    self.plan.schema_list.push(PlanSchema { id, doc, fields });
                 }
                 Decl::Implicit(_) => {}
             }
@@ -67,6 +69,7 @@ impl<'p> Builder<'p> {
         Facet {
             id: decl.id.clone(),
             name: decl.name.as_str().into(),
+            doc: decl.doc.clone(),
             kind: decl.kind,
             params: decl.params.clone(),
             returns: decl.returns.clone(),

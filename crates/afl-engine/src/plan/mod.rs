@@ -1,6 +1,7 @@
 //! A compiled program, arranged for the evaluator: every node by number, every reference by place.
 
 mod build;
+mod declaration;
 mod locate;
 mod mixin;
 mod reads;
@@ -15,6 +16,7 @@ use rustc_hash::FxHashMap;
 use crate::types::{Misfit, Schemas, fits};
 use crate::value::{Map, Value};
 
+pub use declaration::{FacetDeclaration, RenderedPrompt};
 pub(crate) use locate::{MixinScope, Node};
 pub(crate) use mixin::{Mixin, MixinKind};
 pub(crate) use reads::{Read, Reading};
@@ -25,7 +27,7 @@ pub struct Plan {
     version: String,
     facets: Vec<Facet>,
     names: FxHashMap<Qualified, Callee>,
-    schema_list: Vec<(Qualified, Vec<Parameter>)>,
+    schema_list: Vec<PlanSchema>,
     blocks: Vec<Block>,
     statements: Vec<Statement>,
     pub(crate) schemas: Schemas,
@@ -49,9 +51,17 @@ pub(crate) enum Callee {
 }
 
 #[derive(Debug)]
+struct PlanSchema {
+    id: Qualified,
+    doc: Option<String>,
+    fields: Vec<Parameter>,
+}
+
+#[derive(Debug)]
 pub(crate) struct Facet {
     pub(crate) id: Qualified,
     pub(crate) name: Arc<str>,
+    pub(crate) doc: Option<String>,
     pub(crate) kind: FacetKind,
     pub(crate) params: Vec<Parameter>,
     pub(crate) returns: Vec<Parameter>,
@@ -139,10 +149,6 @@ impl Plan {
         Some(&self.facet_named(qualified)?.returns)
     }
 
-    pub fn prompt(&self, qualified: &str) -> Option<&PromptBlock> {
-        self.facet_named(qualified)?.prompt.as_ref()
-    }
-
     /// Whether what somebody says a facet's work came to fits its return clause; the result of a script has none. What
     /// is not declared is left alone.
     pub fn check_result(&self, facet: &str, result: &Map<String, Value>) -> Result<(), Misfit> {
@@ -174,16 +180,23 @@ impl Plan {
         }
     }
 
+    fn schema_named(&self, qualified: &str) -> Option<&PlanSchema> {
+        match self.names.get(qualified)? {
+            Callee::Schema(at) => Some(&self.schema_list[at.0 as usize]),
+            Callee::Facet(_) => None,
+        }
+    }
+
     pub(crate) fn facet(&self, at: FacetAt) -> &Facet {
         &self.facets[at.0 as usize]
     }
 
     pub(crate) fn fields(&self, at: SchemaAt) -> &[Parameter] {
-        &self.schema_list[at.0 as usize].1
+        &self.schema_list[at.0 as usize].fields
     }
 
     pub(crate) fn schema_name(&self, at: SchemaAt) -> &Qualified {
-        &self.schema_list[at.0 as usize].0
+        &self.schema_list[at.0 as usize].id
     }
 
     pub(crate) fn block(&self, at: BlockAt) -> &Block {

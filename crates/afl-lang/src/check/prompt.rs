@@ -5,7 +5,7 @@ use super::params::Repeats;
 use super::scope::Instance;
 use super::table::DefId;
 use crate::code::Code;
-use crate::program::{PromptBlock, ScriptBlock};
+use crate::program::{PromptBlock, ScriptBlock, placeholders};
 use crate::source::Span;
 use crate::suggest;
 use crate::syntax::ast::{Ident, Prompt, PromptEntry, ScriptBody, ScriptSyntax, Wholeness};
@@ -102,19 +102,6 @@ fn path(text: &str, start: u32) -> Vec<Ident<'_>> {
         Ident { text, span }
     };
     text.split('.').filter(|text| !text.is_empty()).map(&mut word).collect()
-}
-
-/// The placeholders of a template, each with the position of its brace. `{$.name}` is one too, a wrong one.
-fn placeholders(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    text.match_indices('{').filter_map(|(start, _)| {
-        let rest = &text[start + 1..];
-        let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$');
-        let (name, behind) = rest.split_at(rest.find(|c| !is_part(c))?);
-        let begins_word = |c: char| c.is_ascii_alphabetic() || c == '_';
-        let is_word = |word: &str| word.starts_with(begins_word) && !word.contains('$');
-        let path = name.strip_prefix(INPUT).unwrap_or(name);
-        (behind.starts_with('}') && path.split('.').all(is_word)).then_some((start, name))
-    })
 }
 
 /// A script in braces is indented as the text around it is; Python would stumble on that.

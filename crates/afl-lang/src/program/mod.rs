@@ -11,6 +11,7 @@ mod hash;
 mod load;
 mod node;
 mod order;
+mod placeholder;
 mod validate;
 mod wire;
 mod written;
@@ -20,6 +21,7 @@ pub use expr::{BinaryOp, Expr, ExprKind, InputRef, InputSource, StepRef, UnaryOp
 pub use hash::{NotAHash, ProgramHash};
 pub use load::{LoadError, load};
 pub use node::*;
+pub use placeholder::placeholders;
 pub use validate::Referent;
 pub use wire::document::json_schema;
 pub use wire::{JsonLayout, Locations};
