@@ -4,19 +4,15 @@
 //! [`Outcome`](handler::Outcome), whatever the handler does. [`Hosts`] runs what a
 //! [`Registration`](registration::Registration) names: Python, programs, HTTP, built-in handlers.
 
-pub mod builtin;
-mod exec;
 pub mod handler;
-mod hosts;
+pub mod host;
 pub mod http;
 mod process;
-mod python;
 pub mod registration;
 mod registry;
 mod roots;
 pub mod worker;
 
-pub use hosts::{Hosts, HostsConfig, HostsError};
-pub use python::{Discovered, MAX_RESULT_BYTES, Marked, PythonConfig, discover};
+pub use host::{Hosts, HostsConfig, MAX_RESULT_BYTES, PythonConfig};
 pub use registry::{Registry, RegistryError};
 pub use roots::{FileError, Roots};

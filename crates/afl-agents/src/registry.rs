@@ -1,8 +1,11 @@
 //! The registrations that a store keeps, for all agents of it (document 000 §8).
 
+use std::sync::Arc;
+
 use afl_runtime::collection::{Collection, CollectionItem};
 use afl_runtime::{Durability, Service};
 
+use crate::host::{Hosts, HostsConfig};
 use crate::registration::{Problem, Registration};
 
 impl CollectionItem for Registration {
@@ -17,6 +20,8 @@ impl CollectionItem for Registration {
 #[derive(Clone, Debug)]
 pub struct Registry {
     registrations: Collection<Registration>,
+    /// Read what is registered.
+    hosts: Arc<Hosts>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -32,13 +37,20 @@ const TRIES: usize = 16;
 
 impl Registry {
     pub fn new(service: &Service) -> Self {
-        Self { registrations: service.collection() }
+        let hosts = Arc::new(Hosts::unstarted(HostsConfig::default()));
+        Self { registrations: service.collection(), hosts }
+    }
+
+    /// Takes registrations for these hosts instead of those that every agent has.
+    #[must_use]
+    pub fn with_hosts(self, hosts: Arc<Hosts>) -> Self {
+        Self { hosts, ..self }
     }
 
     /// Keeps a registration in place of the one that its facet had. Agents take it up at once.
     pub async fn register(&self, registration: Registration) -> Result<Registration, RegistryError> {
-        registration
-            .check()
+        self.hosts
+            .parse(&registration)
             .map_err(|problems| RegistryError::Wrong { facet: registration.facet_name.clone(), problems })?;
         let now = self.registrations.now().await.map_err(afl_runtime::Error::from)?;
         let mut tries = 0;

@@ -4,7 +4,7 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::OFlags;
 
@@ -166,6 +166,26 @@ impl Opened {
             Some(_) | None => Ok(bytes),
         }
     }
+}
+
+/// A path that a URI names: no part of it leads elsewhere.
+pub(crate) fn absolute(path: &str) -> Result<PathBuf, String> {
+    let path = Path::new(path);
+    let is_plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
+    if path.is_absolute()
+        && path.components().all(is_plain)
+        && !path.as_os_str().as_encoded_bytes().contains(&0)
+    {
+        Ok(path.to_owned())
+    } else {
+        Err("must name an absolute path without `..`".to_owned())
+    }
+}
+
+/// Where a person's path leads, written relative to a folder.
+pub(crate) fn anchored(path: &str, folder: &Path) -> PathBuf {
+    let path = folder.join(path);
+    fs::canonicalize(&path).unwrap_or(path)
 }
 
 impl From<FileError> for Failure {

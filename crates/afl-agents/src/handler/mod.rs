@@ -1,6 +1,6 @@
 //! The one interface of everything that does the work of a task: a call in, an outcome out.
 
-mod closure;
+mod call;
 mod context;
 mod failure;
 mod notes;
@@ -11,24 +11,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
-pub use closure::{Blocking, Concurrent, blocking, concurrent};
+pub use call::Call;
 pub use context::{CancelReason, Context, Control, Facts, Stop};
 pub use failure::{Failure, FailureKind};
 pub use notes::{Level, Line, MAX_LINE_BYTES, Notes, Progress, Stream};
-pub(crate) use perform::message_of;
 pub use perform::perform;
+pub(crate) use perform::{message_of, of_panic};
+
+pub use crate::host::function::{Blocking, Concurrent, blocking, concurrent};
 
 /// What a handler returns and an update carries.
 pub type Object = Map<String, Value>;
-
-/// One attempt at one task.
-#[derive(Clone, Debug)]
-pub struct Call {
-    /// The qualified name of the event facet.
-    pub facet: String,
-    pub payload: Object,
-    pub context: Context,
-}
 
 /// How an attempt ended.
 #[derive(Clone, PartialEq, Debug)]
@@ -46,6 +39,16 @@ pub trait Handler: Send + Sync {
     /// How long a stopped call is waited for before its future is dropped.
     fn grace(&self) -> Duration {
         Duration::ZERO
+    }
+
+    /// How long a call may be silent, when its step allows `step`. Without a limit it may be silent for ever.
+    fn timeout(&self, step: Option<Duration>) -> Option<Duration> {
+        step
+    }
+
+    /// The version and checksum of the handler for the history of a task, as far as they are known.
+    fn version(&self) -> String {
+        String::new()
     }
 }
 

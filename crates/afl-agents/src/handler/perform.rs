@@ -51,7 +51,7 @@ fn settle(ended: Result<Outcome, Box<dyn Any + Send>>) -> Outcome {
     ended.unwrap_or_else(|panic| Outcome::Failed(of_panic(panic.as_ref())))
 }
 
-pub(super) fn of_panic(panic: &(dyn Any + Send)) -> Failure {
+pub(crate) fn of_panic(panic: &(dyn Any + Send)) -> Failure {
     Failure::new(FailureKind::Crash, format!("the handler panicked: {}", message_of(panic)))
 }
 

@@ -118,11 +118,11 @@ fn is_public(address: IpAddr) -> bool {
 }
 
 /// Gives the connection only addresses that are allowed, so that no second look at a name can differ.
-#[derive(Clone, Debug)]
-pub(super) struct Resolver<N> {
+#[derive(Clone)]
+pub(super) struct Resolver {
     pub(super) allowed: Arc<Allowed>,
-    /// Who knows the addresses of names.
-    pub(super) names: N,
+    /// Knows the addresses of names.
+    pub(super) names: Arc<dyn Resolve>,
 }
 
 /// As this machine resolves names.
@@ -138,7 +138,7 @@ impl Resolve for SystemNames {
     }
 }
 
-impl<N: Resolve> Resolve for Resolver<N> {
+impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let allowed = self.allowed.clone();
         let host = name.as_str().to_owned();

@@ -1,4 +1,4 @@
-//! The host of handlers behind HTTP: one POST, one bounded answer, no redirects, no private addresses.
+//! The HTTP client of an agent: bounded answers, no redirects, no private addresses.
 
 mod address;
 mod sign;
@@ -7,7 +7,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Once, OnceLock};
 use std::time::Duration;
 
 use reqwest::dns::Resolve;
@@ -22,10 +22,9 @@ pub use address::{Allowed, BadEntry, PrivateAddress};
 use address::{Resolver, SystemNames};
 pub use sign::Secret;
 
-use crate::handler::{Call, Failure, FailureKind, Object, Outcome};
-use crate::registration::Options;
+use crate::handler::{Failure, FailureKind, Object, Outcome};
 
-/// How HTTP handlers are called.
+/// How HTTP handlers and the receivers of messages are called.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct HttpConfig {
     pub allowed: Allowed,
@@ -33,10 +32,10 @@ pub struct HttpConfig {
     pub secrets: BTreeMap<String, Secret>,
 }
 
-#[derive(Debug)]
-pub(crate) struct HttpHost {
-    client: Client,
-    allowed: Arc<Allowed>,
+pub(crate) struct HttpClient {
+    /// Built with the first request.
+    client: OnceLock<Client>,
+    resolver: Resolver,
     secrets: BTreeMap<String, Secret>,
 }
 
@@ -47,61 +46,72 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const SHOWN_BYTES: usize = 2_000;
 const SHOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-impl HttpHost {
-    pub(crate) fn new(config: HttpConfig) -> Result<Self, reqwest::Error> {
+impl HttpClient {
+    pub(crate) fn new(config: HttpConfig) -> Self {
         Self::with_names(config, SystemNames)
     }
 
-    fn with_names(config: HttpConfig, names: impl Resolve + 'static) -> Result<Self, reqwest::Error> {
+    fn with_names(config: HttpConfig, names: impl Resolve + 'static) -> Self {
+        let resolver = Resolver { allowed: Arc::new(config.allowed), names: Arc::new(names) };
+        Self { client: OnceLock::new(), resolver, secrets: config.secrets }
+    }
+
+    /// Fails where this machine cannot have a client.
+    pub(crate) fn start(&self) -> Result<(), reqwest::Error> {
+        self.client().map(drop)
+    }
+
+    fn client(&self) -> Result<&Client, reqwest::Error> {
         static PROVIDER: Once = Once::new();
         // Refused only when the program has chosen another one before us, which is as good.
         PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
-        let allowed = Arc::new(config.allowed);
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
         let client = Client::builder()
             .redirect(Policy::none())
             // A proxy would resolve names behind our back.
             .no_proxy()
             .referer(false)
             .connect_timeout(CONNECT_TIMEOUT)
-            .dns_resolver(Arc::new(Resolver { allowed: allowed.clone(), names }))
+            .dns_resolver(Arc::new(self.resolver.clone()))
             .user_agent(concat!("agentflow/", env!("CARGO_PKG_VERSION")))
             .build()?;
-        Ok(Self { client, allowed, secrets: config.secrets })
+        Ok(self.client.get_or_init(|| client))
     }
 
-    pub(crate) async fn run(&self, url: &Url, options: &Options, call: &Call) -> Outcome {
-        self.post(url, options, call).await.unwrap_or_else(Outcome::Failed)
-    }
-
-    /// Whether a registration can be served, as far as that is known before the call.
-    pub(crate) fn check(&self, url: &Url, options: &Options) -> Result<Option<&Secret>, Failure> {
-        self.allowed.admit_url(url).map_err(|error| Failure::new(FailureKind::Refused, error.to_string()))?;
-        let Some(name) = &options.secret else { return Ok(None) };
+    /// Whether a URL may be called and its calls signed, as far as that is known before the call.
+    pub(crate) fn admit(&self, url: &Url, secret: Option<&str>) -> Result<Option<&Secret>, Failure> {
+        let refused = |message: String| Failure::new(FailureKind::Refused, message);
+        self.resolver.allowed.admit_url(url).map_err(|error| refused(error.to_string()))?;
+        let Some(name) = secret else { return Ok(None) };
         let secret = self.secrets.get(name).ok_or_else(|| {
-            let message =
-                format!("the agent has no secret `{name}` to sign with: configure it, or sign with another");
-            Failure::new(FailureKind::Refused, message)
+            refused(format!(
+                "the agent has no secret `{name}` to sign with: configure it, or sign with another"
+            ))
         });
         secret.map(Some)
     }
 
-    async fn post(&self, url: &Url, options: &Options, call: &Call) -> Result<Outcome, Failure> {
-        let secret = self.check(url, options)?;
-        let body = serde_json::to_vec(&call.payload).expect("a JSON object has a text");
-        let facts = call.context.facts();
-        let key = facts.idempotency_key.as_str();
-        let mut ours = signed(key, secret, &body);
-        ours.extend([
-            (HeaderName::from_static("afl-facet"), header_text(&call.facet)),
-            (HeaderName::from_static("afl-attempt"), facts.attempt.into()),
-            (HeaderName::from_static("afl-lease-token"), facts.lease_token.into()),
-        ]);
-        let mut headers = options.headers.clone();
-        for (name, value) in ours {
+    fn request(&self, method: Method, url: &Url) -> Result<RequestBuilder, Failure> {
+        let client = self.client().map_err(|error| unreachable(url, &error))?;
+        Ok(client.request(method, url.clone()))
+    }
+
+    /// Posts JSON. `secret` names the one to sign with; a repetition has the same `key`.
+    pub(crate) async fn post(
+        &self,
+        url: &Url,
+        secret: Option<&str>,
+        key: &str,
+        mut headers: HeaderMap,
+        body: Vec<u8>,
+    ) -> Result<Outcome, Failure> {
+        for (name, value) in signed(key, self.admit(url, secret)?, &body) {
             headers.insert(name, value);
         }
-        let request = self.client.request(Method::POST, url.clone()).headers(headers);
-        let (status, body) = self.send(url, request.body(body)).await?;
+        let request = self.request(Method::POST, url)?.headers(headers).body(body);
+        let (status, body) = self.send(url, request).await?;
         Ok(judge(url, status, &body))
     }
 
@@ -115,11 +125,10 @@ impl HttpHost {
     ) -> Result<(), Undelivered> {
         let url = Url::parse(url)
             .map_err(|error| Undelivered::Refused(format!("its address is no URL: {error}")))?;
-        let options = Options { secret: secret.map(str::to_owned), ..Options::default() };
         let not_here = |failure: Failure| Undelivered::NotHere(failure.message);
-        let secret = self.check(&url, &options).map_err(not_here)?;
+        let secret = self.admit(&url, secret).map_err(not_here)?;
         let headers: HeaderMap = signed(id, secret, &body).into_iter().collect();
-        let request = self.client.request(Method::POST, url.clone()).headers(headers).body(body);
+        let request = self.request(Method::POST, &url).map_err(not_here)?.headers(headers).body(body);
         let response = request.send().await.map_err(|error| {
             let failure = unreachable(&url, &error);
             match failure.kind {
@@ -152,8 +161,8 @@ impl HttpHost {
         if !matches!(parsed.scheme(), "http" | "https") {
             return Err(bad("is neither http nor https".to_owned()));
         }
-        self.check(&parsed, &Options::default())?;
-        let (status, body) = self.send(&parsed, self.client.get(parsed.clone())).await?;
+        self.admit(&parsed, None)?;
+        let (status, body) = self.send(&parsed, self.request(Method::GET, &parsed)?).await?;
         let body =
             serde_json::from_slice(&body).unwrap_or_else(|_| Value::from(String::from_utf8_lossy(&body)));
         Ok(Object::from_iter([("status".to_owned(), json!(status.as_u16())), ("body".to_owned(), body)]))
@@ -198,7 +207,7 @@ fn signed(key: &str, secret: Option<&Secret>, body: &[u8]) -> Vec<(HeaderName, H
 }
 
 /// Names of steps may have any letter, and headers may not.
-fn header_text(text: &str) -> HeaderValue {
+pub(crate) fn header_text(text: &str) -> HeaderValue {
     let plain = |letter: char| letter.is_ascii_graphic() || letter == ' ';
     let text: String = text.chars().map(|letter| if plain(letter) { letter } else { '?' }).collect();
     HeaderValue::from_str(&text).expect("only plain letters are left")

@@ -15,16 +15,22 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-#[derive(Debug)]
+/// Its shell starts with the first group, or before.
+#[derive(Debug, Default)]
 pub(crate) struct Guardian {
     #[expect(clippy::disallowed_types, reason = "protects the list and the order of the lines that tell it")]
     watch: Mutex<Watch>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Watch {
     groups: BTreeSet<i32>,
-    shell: Child,
+    shell: Option<Shell>,
+}
+
+#[derive(Debug)]
+struct Shell {
+    child: Child,
     /// Closed to let it end.
     orders: Option<ChildStdin>,
 }
@@ -42,61 +48,59 @@ for group in $groups; do kill -s KILL -- "-$group"; done
 "#;
 
 impl Guardian {
-    pub(crate) fn start() -> io::Result<Self> {
-        let (shell, orders) = start_shell()?;
-        let watch = Watch { groups: BTreeSet::new(), shell, orders: Some(orders) };
-        #[expect(clippy::disallowed_types, reason = "as at the field")]
-        Ok(Self { watch: Mutex::new(watch) })
+    pub(crate) fn start(&self) -> io::Result<()> {
+        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        match watch.shell {
+            Some(_) => Ok(()),
+            None => watch.restart(),
+        }
     }
 
     pub(super) fn watch_over(&self, group: i32) -> io::Result<()> {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         watch.groups.insert(group);
-        watch.order('+', group)
+        // Somebody may have ended the shell: another one takes over the list.
+        watch.order('+', group).or_else(|_| watch.restart())
     }
 
     pub(super) fn forget(&self, group: i32) {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         watch.groups.remove(&group);
-        // A guardian that is gone is started anew for the next child, with the list as it is then.
-        drop(watch.tell('-', group));
+        // A shell that is gone is started anew for the next child, with the list as it is then.
+        drop(watch.order('-', group));
     }
 }
 
 impl Watch {
-    /// Whoever ended the shell has not ended us: another one takes over the list.
-    fn order(&mut self, order: char, group: i32) -> io::Result<()> {
-        if self.tell(order, group).is_ok() {
-            return Ok(());
-        }
-        let (shell, orders) = start_shell()?;
-        self.shell.wait()?;
-        (self.shell, self.orders) = (shell, Some(orders));
+    fn restart(&mut self) -> io::Result<()> {
+        self.shell = Some(Shell::start()?);
         let groups: Vec<i32> = self.groups.iter().copied().collect();
-        groups.into_iter().try_for_each(|group| self.tell('+', group))
+        groups.into_iter().try_for_each(|group| self.order('+', group))
     }
 
-    fn tell(&mut self, order: char, group: i32) -> io::Result<()> {
-        let orders = self.orders.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
-        orders.write_all(format!("{order} {group}\n").as_bytes())
+    fn order(&mut self, order: char, group: i32) -> io::Result<()> {
+        let orders = self.shell.as_mut().and_then(|shell| shell.orders.as_mut());
+        orders.ok_or(io::ErrorKind::BrokenPipe)?.write_all(format!("{order} {group}\n").as_bytes())
     }
 }
 
-impl Drop for Watch {
+impl Shell {
+    fn start() -> io::Result<Self> {
+        let mut shell = Command::new("sh");
+        // A group of its own: Ctrl-C at the terminal must reach us, not the guardian.
+        shell.args(["-c", SCRIPT]).process_group(0).env_clear().current_dir("/");
+        let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let orders = child.stdin.take();
+        Ok(Self { child, orders })
+    }
+}
+
+impl Drop for Shell {
     fn drop(&mut self) {
         drop(self.orders.take());
         // Nothing can be done here about a shell that cannot be waited for.
-        drop(self.shell.wait());
+        drop(self.child.wait());
     }
-}
-
-fn start_shell() -> io::Result<(Child, ChildStdin)> {
-    let mut shell = Command::new("sh");
-    // A group of its own: Ctrl-C at the terminal must reach us, not the guardian.
-    shell.args(["-c", SCRIPT]).process_group(0).env_clear().current_dir("/");
-    let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-    let orders = child.stdin.take().expect("stdin is piped");
-    Ok((child, orders))
 }
 
 #[cfg(test)]
@@ -111,14 +115,15 @@ mod tests {
 
     #[test]
     fn what_is_watched_dies_with_us_even_if_the_first_shell_was_killed() {
-        let guardian = Guardian::start().unwrap();
+        let guardian = Guardian::default();
         let (mut early, mut freed, mut late) = (sleeper(), sleeper(), sleeper());
         guardian.watch_over(early.id().cast_signed()).unwrap();
         guardian.watch_over(freed.id().cast_signed()).unwrap();
         {
             let mut watch = guardian.watch.lock().unwrap();
-            watch.shell.kill().unwrap();
-            watch.shell.wait().unwrap();
+            let shell = &mut watch.shell.as_mut().unwrap().child;
+            shell.kill().unwrap();
+            shell.wait().unwrap();
         }
         guardian.watch_over(late.id().cast_signed()).unwrap();
         guardian.forget(freed.id().cast_signed());

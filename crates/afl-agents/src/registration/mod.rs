@@ -2,9 +2,8 @@
 
 mod checksum;
 mod lookup;
-mod options;
+mod name;
 mod topics;
-mod uri;
 
 use std::time::Duration;
 
@@ -13,13 +12,12 @@ use serde_json::Value;
 
 pub use checksum::Checksum;
 pub use lookup::{NoHandler, find};
-pub use options::Options;
+pub use name::DottedName;
 pub use topics::{BadTopic, Topics};
-pub use uri::{DottedName, ModuleUri};
 
 use crate::handler::{Failure, FailureKind, Object};
 
-/// The record under its documented names. [`Registration::check`] says what is wrong with one.
+/// The record under its documented names. [`Hosts::parse`](crate::Hosts::parse) says what is wrong with one.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Registration {
     /// The key: `ns.Facet`, or a short name, which stands for any namespace.
@@ -38,7 +36,7 @@ pub struct Registration {
     /// Informational.
     #[serde(default)]
     pub requirements: Vec<String>,
-    /// Handed to the handler as `_handler_metadata`; [`Options`] are those that the hosts read.
+    /// Given to the handler as `_handler_metadata`. Hosts read [options](crate::host::HostOption) from it.
     #[serde(default)]
     pub metadata: Object,
     #[serde(default)]
@@ -47,18 +45,8 @@ pub struct Registration {
     pub updated: i64,
 }
 
-/// A registration whose texts have been read.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Checked {
-    pub facet_name: DottedName,
-    pub module: ModuleUri,
-    pub checksum: Option<Checksum>,
-    pub timeout: Duration,
-    pub options: Options,
-}
-
-/// One thing that is wrong with a registration.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+/// One thing that is wrong with a registration, in the order in which they are reported.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, thiserror::Error)]
 pub enum Problem {
     #[error("facet_name `{name}` is no name of a facet: write `ns.Facet` or `Facet`")]
     FacetName { name: String },
@@ -147,54 +135,29 @@ impl Registration {
         })
     }
 
-    /// Reads all texts, or tells everything that is wrong at once.
-    pub fn check(&self) -> Result<Checked, Vec<Problem>> {
-        let facet_name = DottedName::parse(&self.facet_name)
-            .ok_or_else(|| Problem::FacetName { name: self.facet_name.clone() });
-        let module = ModuleUri::parse(&self.module_uri);
-        let entrypoint = if uri::is_identifier(&self.entrypoint) {
-            Ok(())
-        } else {
-            Err(Problem::Entrypoint { name: self.entrypoint.clone() })
-        };
-        let checksum = self.checked_checksum(module.as_ref().ok());
-        let timeout = match self.timeout_ms {
+    /// The names that cannot be names.
+    pub(crate) fn misnomers(&self) -> impl Iterator<Item = Problem> {
+        let facet = DottedName::parse(&self.facet_name)
+            .is_none()
+            .then(|| Problem::FacetName { name: self.facet_name.clone() });
+        let entrypoint = (!name::is_identifier(&self.entrypoint))
+            .then(|| Problem::Entrypoint { name: self.entrypoint.clone() });
+        facet.into_iter().chain(entrypoint)
+    }
+
+    pub(crate) fn parse_timeout(&self) -> Result<Duration, Problem> {
+        match self.timeout_ms {
             1..=MAX_TIMEOUT_MS => Ok(Duration::from_millis(self.timeout_ms.unsigned_abs())),
             timeout_ms => Err(Problem::Timeout { timeout_ms }),
-        };
-        let options = Options::read(&self.metadata);
-        match (facet_name, module, entrypoint, checksum, timeout, options) {
-            (Ok(facet_name), Ok(module), Ok(()), Ok(checksum), Ok(timeout), Ok(options)) => {
-                Ok(Checked { facet_name, module, checksum, timeout, options })
-            }
-            (facet_name, module, entrypoint, checksum, timeout, options) => {
-                let problems = [
-                    facet_name.err(),
-                    module.err(),
-                    entrypoint.err(),
-                    checksum.err(),
-                    timeout.err(),
-                    options.err(),
-                ];
-                Err(problems.into_iter().flatten().collect())
-            }
         }
     }
 
-    fn checked_checksum(&self, module: Option<&ModuleUri>) -> Result<Option<Checksum>, Problem> {
+    pub(crate) fn parse_checksum(&self) -> Result<Option<Checksum>, Problem> {
         if self.checksum.is_empty() {
             return Ok(None);
         }
         let checksum = Checksum::parse(&self.checksum);
-        let checksum = checksum.ok_or_else(|| Problem::Checksum { text: self.checksum.clone() })?;
-        match module {
-            Some(ModuleUri::Http(_) | ModuleUri::Builtin(_)) => {
-                Err(Problem::ChecksumOfNoFile { uri: self.module_uri.clone() })
-            }
-            Some(ModuleUri::PythonModule(_) | ModuleUri::PythonFile(_) | ModuleUri::Exec(_)) | None => {
-                Ok(Some(checksum))
-            }
-        }
+        checksum.map(Some).ok_or_else(|| Problem::Checksum { text: self.checksum.clone() })
     }
 }
 

@@ -7,11 +7,12 @@ use insta::assert_snapshot;
 use serde_json::json;
 
 use super::*;
+use crate::{Hosts, HostsConfig};
 
 fn problems(record: serde_json::Value) -> String {
     let registration: Registration = serde_json::from_value(record).unwrap();
-    match registration.check() {
-        Ok(checked) => format!("{:?}", checked.module),
+    match Hosts::unstarted(HostsConfig::default()).parse(&registration) {
+        Ok(handler) => format!("{:?}", handler.hosted),
         Err(problems) => problems.iter().fold(String::new(), |mut text, problem| {
             writeln!(text, "{problem}").unwrap();
             text

@@ -11,10 +11,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, interval_at, sleep, sleep_until, timeout_at};
 
 use super::counts::Latencies;
-use super::directory::Hand;
 use super::item_lock::Locked;
 use crate::handler::{
-    Call, CancelReason, Context, Control, Facts, Failure, FailureKind, Level, Line, Notes, Outcome, Stream,
+    Call, CancelReason, Context, Control, Facts, Failure, FailureKind, Handler, Level, Line, Notes, Outcome,
+    Stream, perform,
 };
 
 /// How a claimed task left the worker's hands.
@@ -137,7 +137,7 @@ impl<'a> Attempt<'a> {
     /// Works until the task is settled or lost; `shutdown` turns true when the worker can wait no longer.
     pub(super) async fn run(
         mut self,
-        hand: &Hand,
+        hand: &dyn Handler,
         context: Context,
         shutdown: watch::Receiver<bool>,
         lock: &Locked,
@@ -167,16 +167,16 @@ impl<'a> Attempt<'a> {
     /// An end instead of an outcome when the task is no longer ours.
     async fn work(
         &mut self,
-        hand: &Hand,
+        hand: &dyn Handler,
         context: Context,
         mut shutdown: watch::Receiver<bool>,
         lock: &Locked,
     ) -> Result<Outcome, Ended> {
-        let facet = self.claim.task.name.to_string();
-        let call = Call { facet, payload: self.claim.payload.clone(), context };
+        let call = Call::new(&*self.claim.task.name, self.claim.payload.clone(), context);
+        let call = call.of_run(self.service, &self.claim.task.workflow_id);
         let silence = self.claim.task.policy.timeout_ms;
         let silence = silence.map(|span| Duration::from_millis(u64::try_from(span.0).unwrap_or(0)));
-        let mut work = std::pin::pin!(hand.run(call, silence));
+        let mut work = std::pin::pin!(perform(hand, call, hand.timeout(silence)));
         let mut unlocked = std::pin::pin!(lock.lost());
         let mut extensions = interval_at(Instant::now() + self.extend_every, self.extend_every);
         let control = self.control.clone();

@@ -36,8 +36,9 @@ use afl_runtime::{Program, Service};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::handler::{Call, Context, Facts, Failure, FailureKind, Handler, Object, Outcome};
-use crate::hosts::Hosts;
+use crate::handler::{Call, Context, Facts, Failure, FailureKind, Handler, Object, Outcome, perform};
+use crate::host::Hosts;
+pub use crate::host::SCRIPT_TASK;
 use crate::registration::{BadTopic, NoHandler, Registration, Topics};
 use crate::registry::{Registry, RegistryError};
 
@@ -46,9 +47,9 @@ pub use config::{Config, Profile};
 use counts::Latencies;
 pub use counts::{Counts, Current};
 use directory::Directory;
-pub use directory::SCRIPT_TASK;
 pub use http::{HttpError, reachable};
 pub use phase::Phase;
+use system::SystemHost;
 pub use told::{Told, Work};
 
 /// One process's worker. Clones are the same worker.
@@ -106,16 +107,15 @@ impl Worker {
             }
         };
         let system = match config.profile {
-            Profile::Service => Some(service.clone()),
+            Profile::Service => Some(SystemHost::new(&service)),
             Profile::Registry | Profile::Poller => None,
         };
-        let directory = Directory { topics, system, ..Directory::default() };
         Ok(Self {
             registry: Registry::new(&service),
             server_id: service.fresh_id().into(),
             service,
             config: Arc::new(config),
-            directory: watch::Sender::new(directory),
+            directory: watch::Sender::new(Directory::new(topics, system)),
             running: Arc::default(),
             phase: watch::Sender::new(Phase::Idle),
             started: watch::Sender::default(),
@@ -129,7 +129,7 @@ impl Worker {
     /// Registers a function of this process under a qualified or a short name.
     pub fn register(&self, facet: &str, handler: impl Handler + 'static) {
         self.directory.send_modify(|directory| {
-            directory.functions.insert(facet.to_owned(), Arc::new(handler));
+            directory.functions.register(facet, Arc::new(handler));
         });
     }
 
@@ -141,7 +141,7 @@ impl Worker {
     /// Lets the worker do what is registered in the store, and scripts.
     #[must_use]
     pub fn with_hosts(self, hosts: Arc<Hosts>) -> Self {
-        self.directory.send_modify(|directory| directory.hosts = Some(hosts));
+        self.directory.send_modify(|directory| directory.set_hosts(hosts));
         self
     }
 
@@ -149,8 +149,8 @@ impl Worker {
     #[must_use]
     pub fn with_registrations(self, own: Vec<Registration>) -> Self {
         self.directory.send_modify(|directory| {
-            directory.registrations.clone_from(&own);
-            directory.own = own;
+            directory.own.clone_from(&own);
+            directory.set_registrations(own);
         });
         self
     }
@@ -176,16 +176,16 @@ impl Worker {
     /// when no handler is registered for its type.
     pub async fn handle(&self, event_type: &str, payload: Object) -> Option<Outcome> {
         let found = self.directory.borrow().find(event_type);
-        let hand = match found {
-            Ok(hand) => hand,
+        let handler = match found {
+            Ok(handler) => handler,
             Err(NoHandler::Unknown { .. }) => return None,
             Err(ambiguous @ NoHandler::Ambiguous { .. }) => {
                 return Some(Outcome::Failed(Failure::new(FailureKind::Refused, ambiguous.to_string())));
             }
         };
-        let facet = event_type.to_owned();
-        let (context, _) = Context::new(Facts { path: facet.clone(), ..Facts::default() });
-        Some(hand.run(Call { facet, payload, context }, None).await)
+        let (context, _) = Context::new(Facts { path: event_type.to_owned(), ..Facts::default() });
+        let call = Call::new(event_type, payload, context);
+        Some(perform(&*handler, call, handler.timeout(None)).await)
     }
 
     /// All names it has handlers for.
@@ -232,10 +232,8 @@ impl Worker {
             let is_own =
                 |stored: &Registration| directory.own.iter().any(|own| own.facet_name == stored.facet_name);
             let others = stored.into_iter().filter(|stored| !is_own(stored));
-            let registrations: Vec<Registration> = directory.own.iter().cloned().chain(others).collect();
-            let changed = directory.registrations != registrations;
-            directory.registrations = registrations;
-            changed
+            let registrations = directory.own.iter().cloned().chain(others).collect();
+            directory.set_registrations(registrations)
         });
         Ok(())
     }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use crate::hosts::Hosts;
+use crate::host::Hosts;
 use crate::http::Undelivered;
 
 const LOCKS: &str = "afl.outbox/";

@@ -15,12 +15,12 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::attempt::{Attempt, Ended};
-use super::directory::{Directory, Hand};
+use super::directory::Directory;
 use super::http::listen;
 use super::item_lock::Locked;
 use super::told::{Told, Work};
 use super::{Phase, Worker, WorkerError};
-use crate::handler::message_of;
+use crate::handler::{Handler, message_of};
 
 /// From one try to the next, when the store is away.
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
@@ -109,7 +109,7 @@ impl Worker {
         let (_stop, never) = watch::channel(false);
         let granted = Instant::now();
         let Some((claim, hand)) = self.claim(1).await?.pop() else { return Ok(None) };
-        let ended = self.attempt(&claim, &hand, granted, never).await;
+        let ended = self.attempt(&claim, &*hand, granted, never).await;
         Ok(Some((claim, ended)))
     }
 
@@ -176,11 +176,11 @@ impl Worker {
         self,
         slot: OwnedSemaphorePermit,
         claim: Claim,
-        hand: Hand,
+        hand: Arc<dyn Handler>,
         granted: Instant,
         hurried: watch::Receiver<bool>,
     ) {
-        self.attempt(&claim, &hand, granted, hurried).await;
+        self.attempt(&claim, &*hand, granted, hurried).await;
         drop(slot);
     }
 
@@ -200,13 +200,13 @@ impl Worker {
             Asked::NotGiven => return Ok(None),
         };
         let Some(hand) = self.hand_for(&claim, &directory).await else { return Ok(None) };
-        Ok(Some(self.attempt(&claim, &hand, granted, hurried).await))
+        Ok(Some(self.attempt(&claim, &*hand, granted, hurried).await))
     }
 
     async fn attempt(
         &self,
         claim: &Claim,
-        hand: &Hand,
+        hand: &dyn Handler,
         granted: Instant,
         hurried: watch::Receiver<bool>,
     ) -> Ended {
@@ -239,7 +239,7 @@ impl Worker {
     }
 
     /// Claims only what there is a handler for; a task whose handler went meanwhile is given back.
-    async fn claim(&self, max: usize) -> Result<Vec<(Claim, Hand)>, WorkerError> {
+    async fn claim(&self, max: usize) -> Result<Vec<(Claim, Arc<dyn Handler>)>, WorkerError> {
         let directory = Arc::new(self.directory.borrow().clone());
         let mut held = Vec::new();
         for claim in self.service.claim(&self.request(directory.clone(), max)).await? {
@@ -258,13 +258,13 @@ impl Worker {
             max,
             lease: Millis(i64::try_from(self.config.lock_duration_ms).unwrap_or(i64::MAX)),
             ..ClaimRequest::new(
-                FacetFilter::Which(Arc::new(move |name| Some(directory.find(name).ok()?.words()))),
+                FacetFilter::Which(Arc::new(move |name| Some(directory.find(name).ok()?.version()))),
                 &self.owner(),
             )
         }
     }
 
-    async fn hand_for(&self, claim: &Claim, directory: &Directory) -> Option<Hand> {
+    async fn hand_for(&self, claim: &Claim, directory: &Directory) -> Option<Arc<dyn Handler>> {
         let found = directory.find(&claim.task.name);
         if found.is_err() {
             // A task that is not given back comes back with the end of its lease.

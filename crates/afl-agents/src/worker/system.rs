@@ -1,30 +1,68 @@
-//! System tasks as work: `afl:execute` and `afl:resume`.
+//! The host of system tasks: `afl:execute` and `afl:resume`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use afl_runtime::{Service, SystemTask};
+use async_trait::async_trait;
 use tokio::time::sleep;
 
-use crate::handler::{Call, Failure, FailureKind, Outcome};
+use crate::handler::{Call, Failure, FailureKind, Handler, Outcome};
+use crate::host::{Host, Offers};
 
 /// From one try to the next, when the store is away.
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_MOST: Duration = Duration::from_secs(5);
 
-/// Tries again while the store is away and the task is ours; both tasks may be done any number of times.
-pub(super) async fn run(service: &Service, task: SystemTask, call: Call) -> Outcome {
-    let mut wait = RETRY_FIRST;
-    loop {
-        let error = match service.do_system_task(task, call.payload.clone()).await {
-            Ok(result) => return Outcome::Completed { result },
-            Err(error) => error,
+#[derive(Clone)]
+pub(super) struct SystemHost(Vec<(&'static str, Arc<dyn Handler>)>);
+
+struct SystemHandler {
+    service: Service,
+    task: SystemTask,
+}
+
+impl SystemHost {
+    pub(super) fn new(service: &Service) -> Self {
+        let handler = |task: &SystemTask| -> (&'static str, Arc<dyn Handler>) {
+            (task.name(), Arc::new(SystemHandler { service: service.clone(), task: *task }))
         };
-        if !error.is_of_store() {
-            return Outcome::Failed(Failure::new(FailureKind::Error, error.to_string()));
+        Self(SystemTask::ALL.iter().map(handler).collect())
+    }
+}
+
+impl Host for SystemHost {
+    fn offers(&self) -> Offers<'_> {
+        Box::new(self.0.iter().map(|(name, handler)| (*name, handler)))
+    }
+}
+
+#[async_trait]
+impl Handler for SystemHandler {
+    /// Tries again while the store is away and the task is ours; both tasks may be done any number of times.
+    async fn run(&self, call: Call) -> Outcome {
+        let mut wait = RETRY_FIRST;
+        loop {
+            let error = match self.service.do_system_task(self.task, call.payload.clone()).await {
+                Ok(result) => return Outcome::Completed { result },
+                Err(error) => error,
+            };
+            if !error.is_of_store() {
+                return Outcome::Failed(Failure::new(FailureKind::Error, error.to_string()));
+            }
+            tokio::select! {
+                stop = call.context.stopped() => return Outcome::Failed(stop.failure()),
+                () = sleep(wait) => wait = (2 * wait).min(RETRY_MOST),
+            }
         }
-        tokio::select! {
-            stop = call.context.stopped() => return Outcome::Failed(stop.failure()),
-            () = sleep(wait) => wait = (2 * wait).min(RETRY_MOST),
-        }
+    }
+
+    /// A start that is under way is waited for.
+    fn grace(&self) -> Duration {
+        Duration::MAX
+    }
+
+    fn timeout(&self, _step: Option<Duration>) -> Option<Duration> {
+        None
     }
 }

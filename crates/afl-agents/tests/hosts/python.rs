@@ -99,7 +99,7 @@ def cache(payload): return {'data': REGIONS[payload['_facet_name'].rsplit('.', 1
     world.write("handlers.py", text);
     let mut like = Registration::new("discovered", "handlers");
     like.version = "2.0.0".to_owned();
-    let found = world.hosts.discover(&like).await.unwrap();
+    let found = world.hosts.registrations(&like).await.unwrap();
     let told: Vec<_> = found
         .iter()
         .map(|found| {

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use afl_agents::handler::{FailureKind, Outcome, Stream};
+use afl_agents::handler::{Call, FailureKind, Outcome, Stream, perform};
+use afl_agents::host::SCRIPT_TASK;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
@@ -8,8 +9,12 @@ use crate::world::{Ran, World, call, without_marks};
 
 async fn run(world: &World, code: &str, params: Value) -> Ran {
     let (call, control) = call(json!({"language": "python", "code": code, "params": params}));
-    let outcome = world.hosts.run_script(call).await;
-    Ran { outcome, notes: control.take_notes() }
+    Ran { outcome: run_script(world, call).await, notes: control.take_notes() }
+}
+
+async fn run_script(world: &World, call: Call) -> Outcome {
+    let (_, handler) = world.hosts.offers().find(|(name, _)| *name == SCRIPT_TASK).unwrap();
+    perform(&**handler, call, handler.timeout(None)).await
 }
 
 #[tokio::test]
@@ -43,7 +48,7 @@ async fn a_script_that_fails_says_why() {
     }
     assert_snapshot!(texts.join("\n"));
     let (call, _control) = call(json!({"language": "cobol", "code": "", "params": {}}));
-    let Outcome::Failed(failure) = world.hosts.run_script(call).await else { panic!("ran COBOL") };
+    let Outcome::Failed(failure) = run_script(&world, call).await else { panic!("ran COBOL") };
     assert_snapshot!(failure, @"not_found: no host runs scripts in `cobol`: write them in `python`");
 }
 

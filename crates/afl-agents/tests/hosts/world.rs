@@ -88,7 +88,7 @@ pub(crate) fn facts() -> Facts {
 pub(crate) fn call(payload: Value) -> (Call, Control) {
     let (context, control) = Context::new(facts());
     let Value::Object(payload) = payload else { panic!("a payload is an object") };
-    (Call { facet: FACET.to_owned(), payload, context }, control)
+    (Call::new(FACET, payload, context), control)
 }
 
 impl Ran {

@@ -1,11 +1,11 @@
 //! `handlers.toml`: which handler does the work of which facet, with paths from where the file is.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use afl_agents::Hosts;
 use afl_agents::registration::{DEFAULT_ENTRYPOINT, DEFAULT_TIMEOUT_MS, DEFAULT_VERSION, Registration};
 use afl_engine::value::{Map, Value};
 use serde::Deserialize;
-use url::Url;
 
 use super::{Given, Trouble};
 use crate::failure::{Failure, Sought};
@@ -34,7 +34,7 @@ struct Entry {
     metadata: Map<String, Value>,
 }
 
-pub(super) fn read(path: &Path) -> Result<Given, Failure> {
+pub(super) fn read(path: &Path, hosts: &Hosts) -> Result<Given, Failure> {
     let text = Input::File(path.to_owned()).read()?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let unreadable =
@@ -47,8 +47,9 @@ pub(super) fn read(path: &Path) -> Result<Given, Failure> {
     }
     let mut given = Given { registrations: Vec::new(), roots: vec![folder.clone()] };
     for entry in file.handler {
-        let registration = registration(entry, &folder);
-        registration.check().map_err(|problems| {
+        let mut registration = registration(entry);
+        hosts.anchor(&mut registration, &folder);
+        hosts.parse(&registration).map_err(|problems| {
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
             wrong(format!("the handler of {}: {}", registration.facet_name, problems.join("; ")))
         })?;
@@ -57,49 +58,16 @@ pub(super) fn read(path: &Path) -> Result<Given, Failure> {
     Ok(given)
 }
 
-fn registration(entry: Entry, folder: &Path) -> Registration {
-    let mut metadata = entry.metadata;
-    if let Some(Value::String(python)) = metadata.get_mut(PYTHON_OF) {
-        *python = folder.join(&*python).display().to_string();
-    }
+fn registration(entry: Entry) -> Registration {
     Registration {
-        facet_name: entry.facet,
-        module_uri: module(&entry.module, folder),
         entrypoint: entry.entrypoint.unwrap_or_else(|| DEFAULT_ENTRYPOINT.to_owned()),
         version: entry.version.unwrap_or_else(|| DEFAULT_VERSION.to_owned()),
         checksum: entry.checksum.unwrap_or_default(),
         timeout_ms: entry.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS),
         requirements: entry.requirements,
-        metadata,
-        created: 0,
-        updated: 0,
+        metadata: entry.metadata,
+        ..Registration::new(entry.facet, entry.module)
     }
-}
-
-/// The environment of a handler, in its metadata.
-const PYTHON_OF: &str = "python";
-const EXEC: &str = "exec:";
-
-/// A path becomes absolute; what is none stays as it is written.
-pub(super) fn module(written: &str, folder: &Path) -> String {
-    let absolute = |path: &str| {
-        let path = folder.join(path);
-        std::fs::canonicalize(&path).unwrap_or(path)
-    };
-    if let Some(program) = written.strip_prefix(EXEC) {
-        return format!("{EXEC}{}", absolute(program).display());
-    }
-    let is_file = Path::new(written).extension().is_some_and(|extension| extension == super::PYTHON);
-    if !is_file || written.contains(SCHEME) {
-        return written.to_owned();
-    }
-    file_uri(&absolute(written)).unwrap_or_else(|| written.to_owned())
-}
-
-const SCHEME: &str = "://";
-
-pub(super) fn file_uri(path: &PathBuf) -> Option<String> {
-    Url::from_file_path(path).ok().map(String::from)
 }
 
 #[cfg(test)]
@@ -120,7 +88,9 @@ mod tests {
             ("builtin:echo", "builtin:echo"),
             ("https://example.org/pay.py", "https://example.org/pay.py"),
         ] {
-            assert_eq!(module(written, folder), meant);
+            let mut registration = Registration::new("a.F", written);
+            super::super::readers().anchor(&mut registration, folder);
+            assert_eq!(registration.module_uri, meant);
         }
     }
 }

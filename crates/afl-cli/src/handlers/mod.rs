@@ -1,4 +1,4 @@
-//! The handlers that a command is given: from a `handlers.toml`, or from Python files with marked functions.
+//! The handlers that a command is given: from a `handlers.toml`, or from files that declare them.
 
 mod file;
 mod trouble;
@@ -7,14 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use afl_agents::registration::Registration;
-use afl_agents::{Hosts, HostsConfig, PythonConfig, Roots, discover};
+use afl_agents::{Hosts, HostsConfig, Roots};
 
 use crate::failure::{Failure, Sought};
 pub(crate) use trouble::Trouble;
 
 /// Beside a program, or in a folder of handlers.
 pub(crate) const FILE: &str = "handlers.toml";
-const PYTHON: &str = "py";
 
 /// Registrations of one process, and the folders that they come from.
 #[derive(Clone, PartialEq, Default, Debug)]
@@ -55,58 +54,55 @@ impl Given {
     }
 }
 
-/// A module as it is written on a command line, where paths begin here.
-pub(crate) fn module_from_here(written: &str) -> Result<String, Failure> {
+/// The hosts that every agent has, for reading registrations.
+pub(crate) fn readers() -> Hosts {
+    Hosts::unstarted(HostsConfig::default())
+}
+
+/// A registration with a module as it is written on a command line, where paths begin here.
+pub(crate) fn registration_from_here(facet: &str, module: &str) -> Result<Registration, Failure> {
     let here = std::env::current_dir().map_err(|source| Failure::Unreadable {
         name: ".".into(),
         sought: Sought::File,
         source,
     })?;
-    Ok(file::module(written, &here))
+    let mut registration = Registration::new(facet, module);
+    readers().anchor(&mut registration, &here);
+    Ok(registration)
 }
 
 async fn read(path: &Path) -> Result<Given, Failure> {
     let unreadable = |source| Trouble::Unreadable { path: path.to_owned(), source };
     let real = std::fs::canonicalize(path).map_err(unreadable)?;
+    let hosts = readers();
     if real.is_dir() {
         let file = path.join(FILE);
-        return if file.is_file() { file::read(&file) } else { marked(path, python_files(&real)?).await };
+        return if file.is_file() {
+            file::read(&file, &hosts)
+        } else {
+            declared(path, &files_in(&real, &hosts)?, &hosts).await
+        };
     }
-    if real.extension().is_some_and(|extension| extension == PYTHON) {
-        marked(path, vec![real]).await
-    } else {
-        file::read(path)
-    }
+    if hosts.discovers_in(&real) { declared(path, &[real], &hosts).await } else { file::read(path, &hosts) }
 }
 
-fn python_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn files_in(folder: &Path, hosts: &Hosts) -> Result<Vec<PathBuf>, Failure> {
     let unreadable = |source| Trouble::Unreadable { path: folder.to_owned(), source };
     let entries = std::fs::read_dir(folder).map_err(unreadable)?;
     let paths: Result<Vec<PathBuf>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
     let mut paths = paths.map_err(unreadable)?;
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == PYTHON));
+    paths.retain(|path| hosts.discovers_in(path));
     paths.sort();
     Ok(paths)
 }
 
-/// The functions that `@handler("ns.Facet")` marks.
-async fn marked(path: &Path, files: Vec<PathBuf>) -> Result<Given, Failure> {
-    let found = if files.is_empty() {
-        Vec::new()
-    } else {
-        discover(&PythonConfig::default().python, &files).await.map_err(Trouble::Python)?
-    };
+/// What files declare themselves, such as the functions that `@handler("ns.Facet")` marks.
+async fn declared(path: &Path, files: &[PathBuf], hosts: &Hosts) -> Result<Given, Failure> {
     let mut given = Given::default();
-    for file in found {
-        if let Some(reason) = file.unreadable {
-            return Err(Trouble::NoPython { file: file.path, reason }.into());
-        }
-        let module = file::file_uri(&file.path).ok_or_else(|| Trouble::NoUri { path: file.path.clone() })?;
-        for marked in file.marked {
-            let entrypoint = marked.function;
-            given
-                .registrations
-                .push(Registration { entrypoint, ..Registration::new(marked.facet, module.clone()) });
+    for file in hosts.discover(files).await.map_err(Trouble::Discovery)? {
+        match file.registrations {
+            Ok(registrations) => given.registrations.extend(registrations),
+            Err(reason) => return Err(Trouble::Undiscoverable { file: file.path, reason }.into()),
         }
         given.roots.extend(file.path.parent().map(Path::to_owned));
     }

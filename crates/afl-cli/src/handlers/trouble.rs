@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use afl_agents::host::HostError;
 use afl_agents::worker::WorkerError;
-use afl_agents::{FileError, HostsError, RegistryError};
+use afl_agents::{FileError, RegistryError};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -19,17 +20,15 @@ pub(crate) enum Trouble {
     #[error("there are no handlers in {}", path.display())]
     Nothing { path: PathBuf },
     #[error("cannot look for handlers in {}: {reason}", file.display())]
-    NoPython { file: PathBuf, reason: String },
+    Undiscoverable { file: PathBuf, reason: String },
     #[error("cannot look for handlers: {}", .0.message)]
-    Python(afl_agents::handler::Failure),
-    #[error("{} has a name that no address can have", path.display())]
-    NoUri { path: PathBuf },
+    Discovery(afl_agents::handler::Failure),
     #[error("{facet} has two handlers: {} and {}", modules[0], modules[1])]
     Twice { facet: String, modules: [String; 2] },
     #[error("{}", chain(.0))]
     Root(FileError),
     #[error("{}", chain(.0))]
-    Hosts(HostsError),
+    Hosts(HostError),
     #[error("{0}")]
     Worker(WorkerError),
     #[error("{0}")]
@@ -69,8 +68,7 @@ impl Trouble {
         match self {
             Self::BadFile { .. }
             | Self::Nothing { .. }
-            | Self::NoPython { .. }
-            | Self::NoUri { .. }
+            | Self::Undiscoverable { .. }
             | Self::Twice { .. }
             | Self::Worker(_)
             | Self::Registry(_)
@@ -85,7 +83,9 @@ impl Trouble {
             | Self::TaskEnded { .. }
             | Self::NoStepOfSystemTask { .. }
             | Self::AgentInMemory => Exit::WrongUse,
-            Self::Unreadable { .. } | Self::Python(_) | Self::Root(_) | Self::Hosts(_) => Exit::Inaccessible,
+            Self::Unreadable { .. } | Self::Discovery(_) | Self::Root(_) | Self::Hosts(_) => {
+                Exit::Inaccessible
+            }
         }
     }
 
@@ -127,10 +127,9 @@ impl Trouble {
             Self::AgentInMemory => {
                 Some("name a store that stays; `afl run --handlers` does the work of one run".into())
             }
-            Self::NoPython { .. } => Some("correct the file, or name the others one by one".into()),
+            Self::Undiscoverable { .. } => Some("correct the file, or name the others one by one".into()),
             Self::Worker(WorkerError::Http(_)) => Some("give another port with `--http-port`".into()),
-            Self::Python(_)
-            | Self::NoUri { .. }
+            Self::Discovery(_)
             | Self::Root(_)
             | Self::Hosts(_)
             | Self::Worker(_)

@@ -11,8 +11,7 @@ use rustc_hash::FxHashMap;
 use super::reads::Names;
 use super::{
     Act, Block, BlockAt, Call, Callee, Case, Content, Facet, FacetAt, Mixin, MixinKind, Plan, PlanSchema,
-    SchemaAt,
-    Statement, StatementAt,
+    SchemaAt, Statement, StatementAt,
 };
 use crate::types::Schemas;
 

@@ -66,7 +66,7 @@ impl Register {
             checksum: self.checksum.clone(),
             timeout_ms: self.timeout_ms,
             metadata,
-            ..Registration::new(facet, handlers::module_from_here(module)?)
+            ..handlers::registration_from_here(facet, module)?
         })
     }
 }

@@ -1,6 +1,8 @@
 //! Runs the `script` blocks of AFL: a fresh, caged process for each, so that no script sees another.
 
+use std::iter;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Serialize;
@@ -14,6 +16,8 @@ use super::interpreter::Interpreter;
 use super::texts::Program;
 use super::worker::{Done, Worker};
 use crate::handler::{Call, Context, Failure, FailureKind, Handler, Object, Outcome};
+use crate::host::list::HostParts;
+use crate::host::{Host, HostError, Offers, start_guardian};
 use crate::process::Guardian;
 
 const LANGUAGE: &str = "python";
@@ -22,9 +26,17 @@ const LANGUAGE: &str = "python";
 const LIMITS: &[(&str, u64)] =
     &[("AS", 1 << 30), ("FSIZE", 64 << 20), ("NOFILE", 64), ("NPROC", 64), ("CORE", 0), ("CPU", 60)];
 
+/// The name of a script's task.
+pub const SCRIPT_TASK: &str = "afl:script";
+
+/// Needs no registration: the code is in the task.
+pub(in crate::host) struct ScriptHost {
+    guardian: Arc<Guardian>,
+    handler: Arc<dyn Handler>,
+}
+
 /// Does tasks whose payload is `language`, `code` and `params`; the result is what the code leaves in `result`.
-#[derive(Debug)]
-pub(crate) struct ScriptHost {
+struct ScriptHandler {
     config: PythonConfig,
     guardian: Arc<Guardian>,
     interpreter: OnceCell<Interpreter>,
@@ -45,11 +57,25 @@ struct Script<'a> {
 }
 
 impl ScriptHost {
-    pub(crate) fn new(config: PythonConfig, guardian: Arc<Guardian>) -> Self {
+    pub(in crate::host) fn new(parts: &HostParts) -> Self {
+        let (config, guardian) = (parts.config.python.clone(), parts.guardian.clone());
         let busy = Semaphore::new(config.workers);
-        Self { config, guardian, interpreter: OnceCell::new(), busy }
+        let handler = ScriptHandler { config, guardian, interpreter: OnceCell::new(), busy };
+        Self { guardian: parts.guardian.clone(), handler: Arc::new(handler) }
+    }
+}
+
+impl Host for ScriptHost {
+    fn offers(&self) -> Offers<'_> {
+        Box::new(iter::once((SCRIPT_TASK, &self.handler)))
     }
 
+    fn start(&self) -> Result<(), HostError> {
+        start_guardian(&self.guardian)
+    }
+}
+
+impl ScriptHandler {
     async fn attempt(&self, call: &Call) -> Result<Outcome, Failure> {
         let script = read(&call.payload)?;
         let cage = call.context.in_line(self.cage(&call.context)).await?;
@@ -83,9 +109,14 @@ impl ScriptHost {
 }
 
 #[async_trait]
-impl Handler for ScriptHost {
+impl Handler for ScriptHandler {
     async fn run(&self, call: Call) -> Outcome {
         self.attempt(&call).await.unwrap_or_else(Outcome::Failed)
+    }
+
+    /// A step cannot allow a script more, or less.
+    fn timeout(&self, _step: Option<Duration>) -> Option<Duration> {
+        Some(self.config.script_timeout)
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::process::Command;
 use tokio::time::{self, Instant};
 
 use super::frame::{Frame, Link, LinkError, Order};
-use super::locate::Version;
+use super::module::Version;
 use super::tell::{self, Answer};
 use super::texts::BOOT;
 use crate::handler::{Context, Failure, FailureKind, Outcome, Stop, Stream};

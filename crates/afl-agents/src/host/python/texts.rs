@@ -13,7 +13,7 @@ const SCRIPT: &str = concat!(include_str!("cage.py"), include_str!("script.py"))
 
 macro_rules! package {
     ($($name:literal => $file:literal,)+) => {
-        &[$(($name, include_str!(concat!("../../../../python/agentflow/", $file))),)+]
+        &[$(($name, include_str!(concat!("../../../../../python/agentflow/", $file))),)+]
     };
 }
 

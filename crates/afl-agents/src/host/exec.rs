@@ -1,6 +1,7 @@
 //! The host of programs: the payload on standard input, the result on standard output, the log on standard error.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -17,20 +19,23 @@ use tokio::process::Command;
 use tokio::sync::Mutex;
 use tokio::{task, time};
 
-use crate::handler::{Call, Context, Failure, FailureKind, Outcome, Stream};
+use super::list::HostParts;
+use super::{HandlerSpec, Host, HostError, HostOption, HostedHandler, start_guardian};
+use crate::handler::{Call, Context, Failure, FailureKind, Handler, Object, Outcome, Stream};
 use crate::process::{self, Ending, Group, Guardian, Output};
-use crate::registration::{Checked, Checksum};
-use crate::roots::Roots;
+use crate::registration::{Checksum, Registration};
+use crate::roots::{Roots, absolute, anchored};
 
 /// Beyond this a result is refused, and what the program still writes is not read.
-pub(crate) const MAX_OUTPUT_BYTES: usize = 128 << 20;
+const MAX_OUTPUT_BYTES: usize = 128 << 20;
 /// Between the request to end and the end.
-pub(crate) const TERM_GRACE: Duration = Duration::from_secs(5);
+const TERM_GRACE: Duration = Duration::from_secs(5);
+/// Between the last signal and the end of the process.
+const MARGIN: Duration = Duration::from_secs(1);
 
 const ETXTBSY_TRIES: usize = 20;
 
-#[derive(Debug)]
-pub(crate) struct ExecHost {
+pub(super) struct ExecHost {
     roots: Roots,
     guardian: Arc<Guardian>,
     pass_variables: Vec<String>,
@@ -45,17 +50,92 @@ struct Verified {
     programs: BTreeMap<String, PathBuf>,
 }
 
-impl ExecHost {
-    pub(crate) fn new(roots: Roots, guardian: Arc<Guardian>, pass_variables: Vec<String>) -> Self {
-        Self { roots, guardian, pass_variables, verified: Mutex::default() }
+struct ExecHandler {
+    host: Arc<ExecHost>,
+    path: PathBuf,
+    checksum: Option<Checksum>,
+    args: Vec<String>,
+    metadata: Object,
+}
+
+const SCHEME: &str = "exec";
+const OPTIONS: &[HostOption] = &[HostOption::of::<Vec<String>>("args", "a list of texts")];
+
+#[async_trait]
+impl Host for ExecHost {
+    fn schemes(&self) -> &'static [&'static str] {
+        &[SCHEME]
     }
 
-    pub(crate) async fn run(&self, path: &Path, checked: &Checked, call: &Call) -> Outcome {
-        self.attempt(path, checked, call).await.unwrap_or_else(Outcome::Failed)
+    fn forms(&self) -> &'static [&'static str] {
+        &["`exec:/path/to/program`"]
+    }
+
+    fn options(&self) -> &'static [HostOption] {
+        OPTIONS
+    }
+
+    fn names_files(&self) -> bool {
+        true
+    }
+
+    fn parse(self: Arc<Self>, spec: HandlerSpec<'_>) -> Result<Box<dyn HostedHandler>, String> {
+        Ok(Box::new(ExecHandler {
+            path: absolute(spec.rest_of_uri())?,
+            checksum: spec.checksum,
+            args: spec.option("args").unwrap_or_default(),
+            metadata: spec.registration.metadata.clone(),
+            host: self,
+        }))
+    }
+
+    fn anchor(&self, registration: &mut Registration, folder: &Path) {
+        if let Some((SCHEME, program)) = registration.module_uri.split_once(':') {
+            registration.module_uri = format!("{SCHEME}:{}", anchored(program, folder).display());
+        }
+    }
+
+    fn start(&self) -> Result<(), HostError> {
+        start_guardian(&self.guardian)
+    }
+}
+
+#[async_trait]
+impl Handler for ExecHandler {
+    async fn run(&self, call: Call) -> Outcome {
+        self.attempt(&call.with_system_fields(&self.metadata)).await.unwrap_or_else(Outcome::Failed)
+    }
+
+    fn grace(&self) -> Duration {
+        TERM_GRACE + MARGIN
+    }
+}
+
+#[async_trait]
+impl HostedHandler for ExecHandler {
+    async fn check(&self) -> Result<(), Failure> {
+        self.host.program(&self.path, self.checksum).await.map(drop)
+    }
+}
+
+impl fmt::Debug for ExecHandler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ExecHandler").field(&self.path).finish()
+    }
+}
+
+impl ExecHost {
+    pub(super) fn new(parts: &HostParts) -> Self {
+        Self {
+            roots: parts.config.roots.clone(),
+            guardian: parts.guardian.clone(),
+            pass_variables: parts.config.python.pass_variables.clone(),
+            verified: Mutex::default(),
+        }
     }
 
     /// The program to start, if it may be started.
-    pub(crate) async fn program(&self, path: &Path, checksum: Option<Checksum>) -> Result<PathBuf, Failure> {
+    async fn program(&self, path: &Path, checksum: Option<Checksum>) -> Result<PathBuf, Failure> {
         let opened = self.roots.open(path)?;
         if !opened.is_executable() {
             let message = format!("{} is not executable: try `chmod +x` on it", path.display());
@@ -74,37 +154,34 @@ impl ExecHost {
             Failure::new(FailureKind::Unavailable, message)
         })
     }
+}
 
-    async fn attempt(&self, path: &Path, checked: &Checked, call: &Call) -> Result<Outcome, Failure> {
-        let program = self.program(path, checked.checksum).await?;
+impl ExecHandler {
+    async fn attempt(&self, call: &Call) -> Result<Outcome, Failure> {
+        let path = &self.path;
+        let program = self.host.program(path, self.checksum).await?;
         let unavailable = |error: io::Error| {
             Failure::new(FailureKind::Unavailable, format!("cannot start {}: {error}", path.display()))
         };
-        let mut running = self.start(path, &program, checked, call).await.map_err(unavailable)?;
+        let mut running = self.start(&program, call).await.map_err(unavailable)?;
         let payload = serde_json::to_vec(&call.payload).map_err(io::Error::from).map_err(unavailable)?;
         let ended = running.follow(&payload, &call.context).await;
         ended.map_err(unavailable).map(|ended| judge(path, &ended))
     }
 
-    async fn start(
-        &self,
-        path: &Path,
-        program: &Path,
-        checked: &Checked,
-        call: &Call,
-    ) -> io::Result<Running> {
+    async fn start(&self, program: &Path, call: &Call) -> io::Result<Running> {
         let facts = call.context.facts();
         let (stderr, stderr_end) = Output::pipe(Stream::Stderr)?;
         let (reader, writer) = io::pipe()?;
         let mut command = Command::new(program);
-        command.args(&checked.options.args).env_clear().envs(process::pass(&self.pass_variables));
+        command.args(&self.args).env_clear().envs(process::pass(&self.host.pass_variables));
         command.env("AFL_FACET", &call.facet).env("AFL_IDEMPOTENCY_KEY", &facts.idempotency_key);
         command
             .env("AFL_LEASE_TOKEN", facts.lease_token.to_string())
             .env("AFL_ATTEMPT", facts.attempt.to_string());
-        command.env("AFL_STEP", &facts.path).env("AFL_PROGRAM", path);
+        command.env("AFL_STEP", &facts.path).env("AFL_PROGRAM", &self.path);
         command.stdin(Stdio::piped()).stdout(Stdio::from(writer)).stderr(stderr_end);
-        let (group, stdin) = spawn(&mut command, &self.guardian).await?;
+        let (group, stdin) = spawn(&mut command, &self.host.guardian).await?;
         let stdout = pipe::Receiver::from_owned_fd(reader.into())?;
         Ok(Running { group, stdin: Some(stdin), stdout: Some(stdout), stderr, result: Vec::new() })
     }

@@ -1,15 +1,29 @@
 //! Handlers that are part of the agent, for examples and for trying things out.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::time;
 
-use crate::handler::{Call, Context, Failure, FailureKind, Object, Outcome, Progress};
-use crate::http::HttpHost;
+use super::list::HostParts;
+use super::{HandlerSpec, Host, HostedHandler};
+use crate::handler::{Call, Context, Failure, FailureKind, Handler, Object, Outcome, Progress};
+use crate::http::HttpClient;
+
+pub(super) struct BuiltinHost {
+    http: Arc<HttpClient>,
+}
+
+struct BuiltinHandler {
+    builtin: Builtin,
+    http: Arc<HttpClient>,
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Builtin {
+enum Builtin {
     /// Returns its payload.
     Echo,
     /// Waits `ms` milliseconds and returns them.
@@ -26,7 +40,7 @@ const ALL: &[Builtin] = &[Builtin::Echo, Builtin::Sleep, Builtin::Fail, Builtin:
 const BEAT: Duration = Duration::from_secs(1);
 
 impl Builtin {
-    pub const fn name(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Self::Echo => "echo",
             Self::Sleep => "sleep",
@@ -36,30 +50,67 @@ impl Builtin {
         }
     }
 
-    pub(crate) fn parse(name: &str) -> Result<Self, String> {
+    fn parse(name: &str) -> Result<Self, String> {
         let found = ALL.iter().copied().find(|builtin| builtin.name() == name);
         found.ok_or_else(|| {
             let names: Vec<_> = ALL.iter().map(|builtin| builtin.name()).collect();
             format!("names no built-in handler: they are {}", names.join(", "))
         })
     }
+}
 
-    pub(crate) async fn run(self, call: Call, http: &HttpHost) -> Outcome {
+impl BuiltinHost {
+    pub(super) fn new(parts: &HostParts) -> Self {
+        Self { http: parts.http.clone() }
+    }
+}
+
+impl Host for BuiltinHost {
+    fn schemes(&self) -> &'static [&'static str] {
+        &["builtin"]
+    }
+
+    fn forms(&self) -> &'static [&'static str] {
+        &["`builtin:name`"]
+    }
+
+    fn parse(self: Arc<Self>, spec: HandlerSpec<'_>) -> Result<Box<dyn HostedHandler>, String> {
+        let builtin = Builtin::parse(spec.rest_of_uri())?;
+        Ok(Box::new(BuiltinHandler { builtin, http: self.http.clone() }))
+    }
+}
+
+#[async_trait]
+impl Handler for BuiltinHandler {
+    async fn run(&self, call: Call) -> Outcome {
         let Call { payload, context, .. } = call;
-        let returned = match self {
-            Self::Echo => Ok(payload),
-            Self::Sleep => sleep(&payload, &context).await,
-            Self::Fail => {
+        let returned = match self.builtin {
+            Builtin::Echo => Ok(payload),
+            Builtin::Sleep => sleep(&payload, &context).await,
+            Builtin::Fail => {
                 let message = payload.get("message").and_then(Value::as_str).unwrap_or("failed as asked");
                 Err(Failure::new(FailureKind::Error, message))
             }
-            Self::HttpGet => match text(&payload, "url") {
-                Ok(url) => http.get(url).await,
+            Builtin::HttpGet => match text(&payload, "url") {
+                Ok(url) => self.http.get(url).await,
                 Err(failure) => Err(failure),
             },
-            Self::JsonPick => pick(&payload),
+            Builtin::JsonPick => pick(&payload),
         };
         returned.into()
+    }
+}
+
+#[async_trait]
+impl HostedHandler for BuiltinHandler {
+    async fn check(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+impl fmt::Debug for BuiltinHandler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("BuiltinHandler").field(&self.builtin).finish()
     }
 }
 

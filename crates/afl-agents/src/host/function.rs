@@ -1,16 +1,32 @@
-//! Handlers that are functions of this process.
+//! The host of functions of this process (`ToolRegistry` of document 000).
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio::task;
 
-use super::perform::of_panic;
-use super::{Call, Failure, FailureKind, Handler, Object, Outcome};
+use super::{Host, Offers};
+use crate::handler::{Call, Failure, FailureKind, Handler, Object, Outcome, of_panic};
 
-/// A function that may block its thread. It cannot be ended from outside: one that works long asks
-/// [`is_stopped`](super::Context::is_stopped) now and then.
+/// Functions by the names of their facets, qualified or short.
+#[derive(Clone, Default)]
+pub(crate) struct FunctionHost(BTreeMap<String, Arc<dyn Handler>>);
+
+impl FunctionHost {
+    pub(crate) fn register(&mut self, facet: &str, handler: Arc<dyn Handler>) {
+        self.0.insert(facet.to_owned(), handler);
+    }
+}
+
+impl Host for FunctionHost {
+    fn offers(&self) -> Offers<'_> {
+        Box::new(self.0.iter().map(|(name, handler)| (name.as_str(), handler)))
+    }
+}
+
+/// A function that may block its thread. It cannot be ended from outside.
 pub struct Blocking<F>(Arc<F>);
 
 /// A function that returns a future, which is dropped when the call is stopped.

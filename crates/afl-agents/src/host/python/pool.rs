@@ -16,7 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{self, Instant};
 
 use super::interpreter::Interpreter;
-use super::locate::Version;
+use super::module::Version;
 use super::texts::Program;
 use super::worker::Worker;
 use crate::handler::{Context, Failure, Object};

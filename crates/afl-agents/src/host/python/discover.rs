@@ -8,32 +8,35 @@ use tokio::process::Command;
 use tokio::time;
 
 use super::interpreter::Interpreter;
+use super::module::file_uri;
 use super::worker::START_TIMEOUT;
 use crate::handler::{Failure, FailureKind};
+use crate::host::HandlerFile;
 use crate::process;
+use crate::registration::Registration;
 
-/// One file, as far as its handlers are concerned.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-pub struct Discovered {
-    pub path: PathBuf,
+/// One line of what the script prints.
+#[derive(Deserialize)]
+struct FileLine {
+    path: PathBuf,
     #[serde(default)]
-    pub marked: Vec<Marked>,
+    marked: Vec<MarkedFunction>,
     /// Why it is no Python that can be read.
     #[serde(default)]
-    pub unreadable: Option<String>,
+    unreadable: Option<String>,
 }
 
 /// A function that `@handler("ns.Facet")` marks.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-pub struct Marked {
-    pub facet: String,
-    pub function: String,
+#[derive(Deserialize)]
+struct MarkedFunction {
+    facet: String,
+    function: String,
 }
 
 const TEXT: &str = include_str!("discover.py");
 
 /// The marked functions of files, in their order. The names of the facets must be written out there: nothing is run.
-pub async fn discover(python: &Path, files: &[PathBuf]) -> Result<Vec<Discovered>, Failure> {
+pub(super) async fn discover(python: &Path, files: &[PathBuf]) -> Result<Vec<HandlerFile>, Failure> {
     let failed = |message: String| Failure::new(FailureKind::Unavailable, message);
     let interpreter = Interpreter::probe(python, &[]).await?;
     let mut command = Command::new(&interpreter.program);
@@ -43,12 +46,29 @@ pub async fn discover(python: &Path, files: &[PathBuf]) -> Result<Vec<Discovered
         .map_err(|_| failed("Python does not answer".to_owned()))?
         .map_err(|error| failed(format!("cannot run Python: {error}")))?;
     let lines = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    let found: Result<Vec<Discovered>, _> = lines.map(serde_json::from_slice).collect();
+    let found: Result<Vec<FileLine>, _> = lines.map(serde_json::from_slice).collect();
     match found {
-        Ok(found) if found.len() == files.len() => Ok(found),
+        Ok(found) if found.len() == files.len() => Ok(found.into_iter().map(FileLine::handlers).collect()),
         Ok(_) | Err(_) => {
             let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             Err(failed(format!("cannot look for handlers: {message}")))
         }
+    }
+}
+
+impl FileLine {
+    fn handlers(self) -> HandlerFile {
+        let registrations = match (self.unreadable, file_uri(&self.path)) {
+            (Some(reason), _) => Err(reason),
+            (None, None) => Err("its path is not absolute".to_owned()),
+            (None, Some(uri)) => {
+                let registration = |marked: MarkedFunction| Registration {
+                    entrypoint: marked.function,
+                    ..Registration::new(marked.facet, uri.clone())
+                };
+                Ok(self.marked.into_iter().map(registration).collect())
+            }
+        };
+        HandlerFile { path: self.path, registrations }
     }
 }

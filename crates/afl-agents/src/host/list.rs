@@ -1,0 +1,277 @@
+//! The list of hosts: the scheme of `module_uri` decides which one does the work.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::builtin::BuiltinHost;
+use super::exec::ExecHost;
+use super::http::HttpHost;
+use super::python::{PythonConfig, PythonHost, ScriptHost};
+use super::{HandlerFile, HandlerSpec, Host, HostError, HostOption, HostedHandler, Offers};
+use crate::handler::{Call, Failure, FailureKind, Handler, Outcome, perform};
+use crate::http::{HttpClient, HttpConfig};
+use crate::process::Guardian;
+use crate::registration::{Problem, Registration};
+use crate::roots::Roots;
+
+#[derive(Clone, Default, Debug)]
+pub struct HostsConfig {
+    /// Where Python modules and programs may be.
+    pub roots: Roots,
+    pub python: PythonConfig,
+    pub http: HttpConfig,
+}
+
+/// What the hosts of one agent share.
+pub(super) struct HostParts {
+    pub(super) config: HostsConfig,
+    pub(super) guardian: Arc<Guardian>,
+    pub(super) http: Arc<HttpClient>,
+}
+
+/// The hosts of one agent.
+pub struct Hosts {
+    hosts: Vec<Arc<dyn Host>>,
+    http: Arc<HttpClient>,
+}
+
+/// The one list. Messages and help name the hosts in this order.
+fn list(parts: &HostParts) -> Vec<Arc<dyn Host>> {
+    vec![
+        Arc::new(PythonHost::new(parts)),
+        Arc::new(ExecHost::new(parts)),
+        Arc::new(HttpHost::new(parts)),
+        Arc::new(BuiltinHost::new(parts)),
+        Arc::new(ScriptHost::new(parts)),
+    ]
+}
+
+impl Hosts {
+    /// Hosts that are ready for work.
+    pub fn new(config: HostsConfig) -> Result<Self, HostError> {
+        Self::unstarted(config).started()
+    }
+
+    /// Hosts that read registrations. They start what they need with the first call.
+    pub fn unstarted(config: HostsConfig) -> Self {
+        let http = Arc::new(HttpClient::new(config.http.clone()));
+        let parts = HostParts { config, guardian: Arc::default(), http };
+        Self { hosts: list(&parts), http: parts.http }
+    }
+
+    /// One more host. Its schemes must be its own.
+    #[must_use]
+    pub fn with(mut self, host: Arc<dyn Host>) -> Self {
+        self.hosts.push(host);
+        self
+    }
+
+    pub fn started(self) -> Result<Self, HostError> {
+        self.hosts.iter().try_for_each(|host| host.start())?;
+        Ok(self)
+    }
+
+    /// Reads a registration, or reports everything that is wrong with it.
+    pub fn parse(&self, registration: &Registration) -> Result<RegisteredHandler, Vec<Problem>> {
+        let (checksum, timeout) = (registration.parse_checksum(), registration.parse_timeout());
+        let mut problems: Vec<Problem> = registration.misnomers().collect();
+        problems.extend(self.misfits(registration));
+        let spec = HandlerSpec {
+            registration,
+            checksum: *checksum.as_ref().unwrap_or(&None),
+            timeout: *timeout.as_ref().unwrap_or(&Duration::ZERO),
+        };
+        problems.extend([checksum.err(), timeout.err()].into_iter().flatten());
+        match self.hosted(spec) {
+            Ok(hosted) if problems.is_empty() => {
+                Ok(RegisteredHandler { registration: registration.clone(), hosted })
+            }
+            hosted => {
+                problems.extend(hosted.err());
+                problems.sort();
+                Err(problems)
+            }
+        }
+    }
+
+    fn hosted(&self, spec: HandlerSpec<'_>) -> Result<Box<dyn HostedHandler>, Problem> {
+        let uri = &spec.registration.module_uri;
+        let bad = |reason: String| Problem::ModuleUri { uri: uri.clone(), reason };
+        let scheme = uri.split_once(':').map_or("", |(scheme, _)| scheme);
+        let Some(host) = self.hosts.iter().find(|host| host.schemes().contains(&scheme)) else {
+            return Err(bad(format!("has the unknown scheme `{scheme}:`: write {}", self.forms())));
+        };
+        let hosted = host.clone().parse(spec).map_err(|reason| match scheme {
+            // Without a scheme, any form may have been meant.
+            "" => bad(format!("{reason}: write {}", self.forms())),
+            _ => bad(reason),
+        })?;
+        if spec.checksum.is_some() && !host.names_files() {
+            return Err(Problem::ChecksumOfNoFile { uri: uri.clone() });
+        }
+        Ok(hosted)
+    }
+
+    fn misfits(&self, registration: &Registration) -> impl Iterator<Item = Problem> {
+        self.options().filter_map(|option| {
+            let value = registration.metadata.get(option.name)?;
+            let problem = Problem::Metadata { name: option.name, expected: option.expected };
+            (!(option.fits)(value)).then_some(problem)
+        })
+    }
+
+    /// The handler of a registration. One that cannot be read fails every call.
+    pub fn handler(&self, registration: &Registration) -> Arc<dyn Handler> {
+        match self.resolve(registration) {
+            Ok(handler) => Arc::new(handler),
+            Err(failure) => Arc::new(UnreadableHandler { failure, version: registration.words() }),
+        }
+    }
+
+    fn resolve(&self, registration: &Registration) -> Result<RegisteredHandler, Failure> {
+        self.parse(registration).map_err(|problems| {
+            let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
+            let message =
+                format!("the registration of {} is wrong: {}", registration.facet_name, problems.join("; "));
+            Failure::new(FailureKind::Refused, message)
+        })
+    }
+
+    /// Does one call with the registered handler. Every failure of the handler becomes an outcome.
+    pub async fn run(&self, registration: &Registration, call: Call) -> Outcome {
+        let handler = self.handler(registration);
+        perform(&*handler, call, handler.timeout(None)).await
+    }
+
+    /// Whether the handler is complete, before work arrives. Loads it, and calls nothing.
+    pub async fn check(&self, registration: &Registration) -> Result<(), Failure> {
+        self.resolve(registration)?.hosted.check().await
+    }
+
+    /// The registrations that a module asks for. They take from `like` what they leave open.
+    pub async fn registrations(&self, like: &Registration) -> Result<Vec<Registration>, Failure> {
+        match self.resolve(like)?.hosted.records().await? {
+            Some(records) => records.into_iter().map(|record| like.completed(record)).collect(),
+            None => Ok(vec![like.clone()]),
+        }
+    }
+
+    /// Whether a host discovers handlers in such files.
+    pub fn discovers_in(&self, path: &Path) -> bool {
+        self.hosts.iter().any(|host| is_of(&**host, path))
+    }
+
+    /// The handlers that files declare. Runs nothing of them.
+    pub async fn discover(&self, files: &[PathBuf]) -> Result<Vec<HandlerFile>, Failure> {
+        let mut found = Vec::new();
+        for host in &self.hosts {
+            let own: Vec<PathBuf> = files.iter().filter(|file| is_of(&**host, file)).cloned().collect();
+            if !own.is_empty() {
+                found.extend(host.discover(&own).await?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Makes paths absolute that a person wrote relative to `folder`.
+    pub fn anchor(&self, registration: &mut Registration, folder: &Path) {
+        for host in &self.hosts {
+            host.anchor(registration, folder);
+        }
+    }
+
+    /// How people write a `module_uri`.
+    pub fn forms(&self) -> String {
+        let forms: Vec<&str> = self.hosts.iter().flat_map(|host| host.forms()).copied().collect();
+        enumerated(&forms, "or")
+    }
+
+    /// The keys of the metadata that hosts read.
+    pub fn option_names(&self) -> String {
+        let names: Vec<String> = self.options().map(|option| format!("`{}`", option.name)).collect();
+        enumerated(&names.iter().map(String::as_str).collect::<Vec<_>>(), "and")
+    }
+
+    fn options(&self) -> impl Iterator<Item = &'static HostOption> {
+        self.hosts.iter().flat_map(|host| host.options())
+    }
+
+    /// Handlers that need no registration, by the names of their tasks.
+    pub fn offers(&self) -> Offers<'_> {
+        Box::new(self.hosts.iter().flat_map(|host| host.offers()))
+    }
+
+    /// For messages of the outbox.
+    pub(crate) fn http(&self) -> &HttpClient {
+        &self.http
+    }
+
+    /// Lets idle processes clean up and end. Without it they are killed with the last owner.
+    pub async fn close(&self) {
+        futures_util::future::join_all(self.hosts.iter().map(|host| host.close())).await;
+    }
+}
+
+fn is_of(host: &dyn Host, file: &Path) -> bool {
+    host.extension().is_some_and(|own| file.extension().is_some_and(|extension| extension == own))
+}
+
+fn enumerated(words: &[&str], last: &str) -> String {
+    match words {
+        [rest @ .., end] if !rest.is_empty() => format!("{} {last} {end}", rest.join(", ")),
+        words => words.concat(),
+    }
+}
+
+impl fmt::Debug for Hosts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.hosts.iter().map(|host| host.schemes())).finish()
+    }
+}
+
+/// The handler of a registration, with the registration's timeout and version.
+#[derive(Debug)]
+pub struct RegisteredHandler {
+    registration: Registration,
+    pub(crate) hosted: Box<dyn HostedHandler>,
+}
+
+#[async_trait]
+impl Handler for RegisteredHandler {
+    async fn run(&self, call: Call) -> Outcome {
+        self.hosted.run(call).await
+    }
+
+    fn grace(&self) -> Duration {
+        self.hosted.grace()
+    }
+
+    fn timeout(&self, step: Option<Duration>) -> Option<Duration> {
+        Some(Duration::from_millis(self.registration.timeout_of(step).unsigned_abs()))
+    }
+
+    fn version(&self) -> String {
+        self.registration.words()
+    }
+}
+
+/// Fails every call with what is wrong with its registration.
+struct UnreadableHandler {
+    failure: Failure,
+    version: String,
+}
+
+#[async_trait]
+impl Handler for UnreadableHandler {
+    async fn run(&self, _: Call) -> Outcome {
+        Outcome::Failed(self.failure.clone())
+    }
+
+    fn version(&self) -> String {
+        self.version.clone()
+    }
+}

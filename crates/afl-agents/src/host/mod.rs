@@ -1,0 +1,166 @@
+//! A host runs the handlers of one kind: Python modules, programs, HTTP services, functions of this process.
+//!
+//! The rest of the program knows hosts only through [`Host`]. A new host is one file or folder here and one line of the
+//! list in `list.rs`; registrations, `handlers.toml`, the command line and the worker find it there.
+//!
+//! A host gives its handlers in two ways. [`Host::parse`] makes one from a registration whose `module_uri` has a scheme
+//! of the host. [`Host::offers`] has those that need no registration, by the names of their tasks.
+
+mod builtin;
+mod exec;
+pub(crate) mod function;
+mod http;
+mod list;
+mod python;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use std::{fmt, iter};
+
+use async_trait::async_trait;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::handler::{Failure, Handler};
+use crate::process::Guardian;
+use crate::registration::{Checksum, Registration};
+
+pub use list::{Hosts, HostsConfig, RegisteredHandler};
+pub use python::{MAX_RESULT_BYTES, PythonConfig, SCRIPT_TASK};
+
+#[async_trait]
+pub trait Host: Send + Sync {
+    /// The schemes of `module_uri` that are its own. The empty one is a URI without a scheme.
+    fn schemes(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// How people write these URIs, for messages and help.
+    fn forms(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// What it reads of a registration's metadata.
+    fn options(&self) -> &'static [HostOption] {
+        &[]
+    }
+
+    /// Whether its URIs name files, so that a registration may state a checksum.
+    fn names_files(&self) -> bool {
+        false
+    }
+
+    /// The handler that a registration names, or what is wrong with its URI.
+    fn parse(self: Arc<Self>, spec: HandlerSpec<'_>) -> Result<Box<dyn HostedHandler>, String> {
+        unreachable!("no registration names {}", spec.registration.module_uri)
+    }
+
+    /// Makes paths absolute that a person wrote relative to `folder`. Every host is asked about every registration.
+    fn anchor(&self, _registration: &mut Registration, _folder: &Path) {}
+
+    /// The extension of files in which it discovers handlers.
+    fn extension(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// The handlers that files declare, one result for each file, in their order. Runs nothing of them.
+    async fn discover(&self, _files: &[PathBuf]) -> Result<Vec<HandlerFile>, Failure> {
+        Ok(Vec::new())
+    }
+
+    /// Handlers that need no registration, by the names of their tasks.
+    fn offers(&self) -> Offers<'_> {
+        Box::new(iter::empty())
+    }
+
+    /// Prepares what every call needs, so that an agent that lacks it fails at its start and not with each task.
+    fn start(&self) -> Result<(), HostError> {
+        Ok(())
+    }
+
+    /// Ends idle processes; each may clean up.
+    async fn close(&self) {}
+}
+
+pub type Offers<'a> = Box<dyn Iterator<Item = (&'a str, &'a Arc<dyn Handler>)> + 'a>;
+
+/// A handler that a registration names.
+#[async_trait]
+pub trait HostedHandler: Handler + fmt::Debug {
+    /// Whether it is complete, before work arrives. Loads it, and calls nothing.
+    async fn check(&self) -> Result<(), Failure>;
+
+    /// The registrations that the handler's module asks for, as JSON; `None` where a module cannot ask.
+    async fn records(&self) -> Result<Option<Vec<Value>>, Failure> {
+        Ok(None)
+    }
+}
+
+/// A registration, with the fields that mean the same for every host.
+#[derive(Clone, Copy, Debug)]
+pub struct HandlerSpec<'a> {
+    pub registration: &'a Registration,
+    pub checksum: Option<Checksum>,
+    pub timeout: Duration,
+}
+
+impl HandlerSpec<'_> {
+    /// An option of the metadata. [`Hosts`] has refused an unreadable one before.
+    pub fn option<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        read_option(self.registration.metadata.get(name)?)
+    }
+
+    /// The URI without its scheme.
+    pub fn rest_of_uri(&self) -> &str {
+        let uri = &self.registration.module_uri;
+        uri.split_once(':').map_or(uri, |(_, rest)| rest)
+    }
+}
+
+/// A key of the metadata that a host reads. All hosts share one name space: each key is checked for every registration.
+#[derive(Clone, Copy, Debug)]
+pub struct HostOption {
+    pub name: &'static str,
+    /// What it must be, after "must be".
+    pub expected: &'static str,
+    pub fits: fn(&Value) -> bool,
+}
+
+impl HostOption {
+    /// An option that is any value of a type.
+    pub const fn of<T: DeserializeOwned>(name: &'static str, expected: &'static str) -> Self {
+        Self { name, expected, fits: |value| read_option::<T>(value).is_some() }
+    }
+}
+
+fn read_option<T: DeserializeOwned>(value: &Value) -> Option<T> {
+    T::deserialize(value).ok()
+}
+
+/// The handlers that one file declares.
+#[derive(Clone, PartialEq, Debug)]
+pub struct HandlerFile {
+    pub path: PathBuf,
+    /// Or why it cannot be read.
+    pub registrations: Result<Vec<Registration>, String>,
+}
+
+/// Why a host cannot work on this machine.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub struct HostError {
+    pub what: &'static str,
+    pub source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+impl HostError {
+    pub fn new(what: &'static str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self { what, source: source.into() }
+    }
+}
+
+fn start_guardian(guardian: &Guardian) -> Result<(), HostError> {
+    let what = "cannot start the shell that ends handlers when the agent is killed";
+    guardian.start().map_err(|source| HostError::new(what, source))
+}

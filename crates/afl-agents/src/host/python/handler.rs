@@ -1,0 +1,238 @@
+//! One Python handler: finds a process that has its module, or can load it, and calls it there.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::Serialize;
+use serde_json::Value;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task;
+
+use super::module::{Located, ModuleKind, PythonModule, Version};
+use super::pool::Pool;
+use super::worker::{Done, Worker};
+use super::{PYTHON, PythonHost};
+use crate::handler::{Call, Context, Facts, Failure, FailureKind, Handler, Object, Outcome, perform};
+use crate::host::{HandlerSpec, HostedHandler};
+use crate::registration::{Checksum, Registration};
+
+/// How long a canceled call may clean up before its process is killed.
+const CANCEL_GRACE: Duration = Duration::from_secs(1);
+
+pub(super) struct PythonHandler {
+    host: Arc<PythonHost>,
+    module: PythonModule,
+    registration: Registration,
+    checksum: Option<Checksum>,
+    /// Names the environment, where it is not the agent's own.
+    python: Option<PathBuf>,
+    timeout: Duration,
+}
+
+#[derive(Serialize)]
+struct Module {
+    name: String,
+    /// For a process that has not loaded it.
+    source: Option<Source>,
+}
+
+#[derive(Serialize)]
+struct Source {
+    path: PathBuf,
+    is_package: bool,
+    /// One character for each byte.
+    text: String,
+}
+
+#[derive(Serialize)]
+struct Request<'a> {
+    module: Module,
+    entrypoint: &'a str,
+    facts: CallFacts<'a>,
+    payload: &'a Object,
+    purpose: Purpose,
+}
+
+#[derive(Serialize)]
+struct CallFacts<'a> {
+    facet: &'a str,
+    idempotency_key: &'a str,
+    attempt: u32,
+    lease_token: u64,
+    path: &'a str,
+}
+
+/// A process that is ready for a call.
+struct Seat {
+    pool: Arc<Pool>,
+    worker: Worker,
+    version: Version,
+    /// If it has yet to load the module.
+    source: Option<Source>,
+    permit: OwnedSemaphorePermit,
+}
+
+/// What to do with the handler.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Purpose {
+    Call,
+    /// Load it and find the entrypoint, to see whether it is all there.
+    Check,
+    /// Load it and tell the `registrations` that it asks for.
+    Discover,
+}
+
+impl PythonHandler {
+    pub(super) fn new(host: Arc<PythonHost>, module: PythonModule, spec: HandlerSpec<'_>) -> Self {
+        Self {
+            host,
+            module,
+            registration: spec.registration.clone(),
+            checksum: spec.checksum,
+            python: spec.option(PYTHON),
+            timeout: spec.timeout,
+        }
+    }
+
+    async fn attempt(&self, call: &Call, purpose: Purpose) -> Result<Outcome, Failure> {
+        let context = &call.context;
+        let uri = self.registration.module_uri.as_str();
+        let Seat { pool, mut worker, version, source, permit } = context.in_line(self.seat(context)).await?;
+        let mut request = self.request(call, purpose);
+        request.module.source = source;
+        let mut done = worker.call(&request, context).await;
+        if let Done::NotTaken(_) = done {
+            worker = context.in_line(pool.start(context)).await?;
+            request.module.source = Some(self.source(&pool, None).await?);
+            done = worker.call(&request, context).await;
+        }
+        let outcome = match done {
+            Done::Answered(outcome) => {
+                worker.loaded.insert(uri.to_owned(), version);
+                pool.put_back(worker);
+                outcome
+            }
+            Done::Ended(outcome) => outcome,
+            Done::NotTaken(failure) => Outcome::Failed(failure),
+        };
+        drop(permit);
+        Ok(outcome)
+    }
+
+    /// Everything up to the call itself.
+    async fn seat(&self, context: &Context) -> Result<Seat, Failure> {
+        let uri = &self.registration.module_uri;
+        let pool = self.host.pool(self.python.as_deref()).await?;
+        let permit = pool.enter().await;
+        let (located, version) = if let Some(checksum) = self.checksum {
+            (None, Version::Verified(checksum))
+        } else {
+            let located = self.locate(&pool).await?;
+            let version = Version::AsOnDisk(located.file.stamp());
+            (Some(located), version)
+        };
+        let worker = pool.worker(uri, version, context).await?;
+        let source = match worker.loaded.get(uri) {
+            Some(_) => None,
+            None => Some(self.source(&pool, located).await?),
+        };
+        Ok(Seat { pool, worker, version, source, permit })
+    }
+
+    async fn locate(&self, pool: &Arc<Pool>) -> Result<Located, Failure> {
+        let (module, roots, pool) = (self.module.clone(), self.host.roots.clone(), pool.clone());
+        unblocked(move || module.locate(pool.interpreter.packages(), &roots)).await
+    }
+
+    /// The text to load, verified if a checksum is registered.
+    async fn source(&self, pool: &Arc<Pool>, located: Option<Located>) -> Result<Source, Failure> {
+        let Located { file, kind } = match located {
+            Some(located) => located,
+            None => self.locate(pool).await?,
+        };
+        let (path, checksum) = (file.path.clone(), self.checksum);
+        let bytes = unblocked(move || Ok(file.read(checksum)?)).await?;
+        let text = bytes.into_iter().map(char::from).collect();
+        Ok(Source { path, is_package: kind == ModuleKind::Package, text })
+    }
+
+    fn request<'a>(&'a self, call: &'a Call, purpose: Purpose) -> Request<'a> {
+        let facts = call.context.facts();
+        let facts = CallFacts {
+            facet: &call.facet,
+            idempotency_key: &facts.idempotency_key,
+            attempt: facts.attempt,
+            lease_token: facts.lease_token,
+            path: &facts.path,
+        };
+        let module = Module { name: self.module.name(), source: None };
+        let entrypoint = &self.registration.entrypoint;
+        Request { module, entrypoint, facts, payload: &call.payload, purpose }
+    }
+
+    /// Loads the module and calls nothing.
+    async fn load(&self, purpose: Purpose) -> Result<Object, Failure> {
+        let facet = &self.registration.facet_name;
+        let (context, _) = Context::new(Facts { path: facet.clone(), ..Facts::default() });
+        let call = Call::new(facet, Object::new(), context);
+        match perform(&LoadOnly { handler: self, purpose }, call, Some(self.timeout)).await {
+            Outcome::Completed { result } => Ok(result),
+            Outcome::Failed(failure) => Err(failure),
+        }
+    }
+}
+
+#[async_trait]
+impl Handler for PythonHandler {
+    async fn run(&self, call: Call) -> Outcome {
+        let call = call.with_system_fields(&self.registration.metadata);
+        self.attempt(&call, Purpose::Call).await.unwrap_or_else(Outcome::Failed)
+    }
+
+    fn grace(&self) -> Duration {
+        CANCEL_GRACE
+    }
+}
+
+#[async_trait]
+impl HostedHandler for PythonHandler {
+    async fn check(&self) -> Result<(), Failure> {
+        self.load(Purpose::Check).await.map(drop)
+    }
+
+    async fn records(&self) -> Result<Option<Vec<Value>>, Failure> {
+        match self.load(Purpose::Discover).await?.remove("registrations") {
+            Some(Value::Array(records)) => Ok(Some(records)),
+            Some(_) | None => Ok(Some(Vec::new())),
+        }
+    }
+}
+
+impl fmt::Debug for PythonHandler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PythonHandler").field(&self.module).finish()
+    }
+}
+
+struct LoadOnly<'a> {
+    handler: &'a PythonHandler,
+    purpose: Purpose,
+}
+
+#[async_trait]
+impl Handler for LoadOnly<'_> {
+    async fn run(&self, call: Call) -> Outcome {
+        self.handler.attempt(&call, self.purpose).await.unwrap_or_else(Outcome::Failed)
+    }
+}
+
+async fn unblocked<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let done = task::spawn_blocking(work).await;
+    done.map_err(|error| Failure::new(FailureKind::Unavailable, error.to_string()))?
+}
