@@ -31,9 +31,8 @@ pub(crate) struct Options {
     /// Answer event facets from this JSON file, such as {"Ask": {"returns": {"answer": "yes"}}}; a conformance case does too
     #[arg(short, long, value_name = "FILE")]
     mock: Option<PathBuf>,
-    /// Do event facets with these handlers: a handlers.toml, a folder with one, or Python files with functions marked
-    /// @handler("ns.Facet"); can be repeated
     #[arg(long, value_name = "FILE|DIR")]
+    #[arg(help = format!("Do event facets with these handlers: {}; can be repeated", crate::handlers::sources()))]
     handlers: Vec<PathBuf>,
     /// Something that these handlers have, such as `gpu`, for facets `with Needs`; can be repeated
     #[arg(long = "capability", value_name = "NAME", value_parser = capability)]

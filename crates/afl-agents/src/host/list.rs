@@ -165,6 +165,12 @@ impl Hosts {
         self.hosts.iter().any(|host| is_of(&**host, path))
     }
 
+    /// The files in which hosts discover handlers, for messages and help.
+    pub fn discoverable(&self) -> String {
+        let forms = self.hosts.iter().filter_map(|host| host.discovery());
+        enumerated(&forms.map(|discovery| discovery.form).collect::<Vec<_>>(), "or")
+    }
+
     /// The handlers that files declare. Runs nothing of them.
     pub async fn discover(&self, files: &[PathBuf]) -> Result<Vec<HandlerFile>, Failure> {
         let mut found = Vec::new();
@@ -217,7 +223,7 @@ impl Hosts {
 }
 
 fn is_of(host: &dyn Host, file: &Path) -> bool {
-    host.extension().is_some_and(|own| file.extension().is_some_and(|extension| extension == own))
+    host.discovery().is_some_and(|discovery| discovery.applies_to(file))
 }
 
 fn enumerated(words: &[&str], last: &str) -> String {

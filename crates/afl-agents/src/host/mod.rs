@@ -59,8 +59,8 @@ pub trait Host: Send + Sync {
     /// Makes paths absolute that a person wrote relative to `folder`. Every host is asked about every registration.
     fn anchor(&self, _registration: &mut Registration, _folder: &Path) {}
 
-    /// The extension of files in which it discovers handlers.
-    fn extension(&self) -> Option<&'static str> {
+    /// Which files declare handlers, where this host reads them.
+    fn discovery(&self) -> Option<Discovery> {
         None
     }
 
@@ -136,6 +136,20 @@ impl HostOption {
 
 fn read_option<T: DeserializeOwned>(value: &Value) -> Option<T> {
     T::deserialize(value).ok()
+}
+
+/// The files in which a host discovers handlers.
+#[derive(Clone, Copy, Debug)]
+pub struct Discovery {
+    pub extension: &'static str,
+    /// What the files are, in the plural, for messages and help.
+    pub form: &'static str,
+}
+
+impl Discovery {
+    fn applies_to(self, file: &Path) -> bool {
+        file.extension().is_some_and(|extension| extension == self.extension)
+    }
 }
 
 /// The handlers that one file declares.

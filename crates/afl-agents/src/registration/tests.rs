@@ -39,10 +39,10 @@ fn a_registration_has_the_documented_fields_and_defaults() {
 #[test]
 fn the_form_of_the_uri_decides_the_host() {
     let module = |uri: &str| problems(json!({"facet_name": "a.F", "module_uri": uri}));
-    assert_snapshot!(module("my.handlers.cache"), @r#"PythonModule(DottedName("my.handlers.cache"))"#);
-    assert_snapshot!(module("file:///opt/my%20handlers/cache.py"), @r#"PythonFile("/opt/my handlers/cache.py")"#);
-    assert_snapshot!(module("exec:/opt/bin/resize"), @r#"Exec("/opt/bin/resize")"#);
-    assert_snapshot!(module("builtin:json.pick"), @"Builtin(JsonPick)");
+    assert_snapshot!(module("my.handlers.cache"), @r#"PythonHandler(Dotted(DottedName("my.handlers.cache")))"#);
+    assert_snapshot!(module("file:///opt/my%20handlers/cache.py"), @r#"PythonHandler(File("/opt/my handlers/cache.py"))"#);
+    assert_snapshot!(module("exec:/opt/bin/resize"), @r#"ExecHandler("/opt/bin/resize")"#);
+    assert_snapshot!(module("builtin:json.pick"), @"BuiltinHandler(JsonPick)");
 }
 
 #[test]

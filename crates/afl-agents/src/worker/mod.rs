@@ -3,10 +3,13 @@
 //! ```no_run
 //! use afl_agents::handler::concurrent;
 //! use afl_agents::worker::{Config, Profile, Worker};
-//! # async fn example(service: afl_runtime::Service) -> Result<(), afl_agents::worker::WorkerError> {
-//! let mut worker = Worker::new(service, Config::of(Profile::Poller))?;
+//! # async fn example(
+//! #     service: afl_runtime::Service,
+//! #     shutdown: impl Future<Output = ()> + Send,
+//! # ) -> Result<(), afl_agents::worker::WorkerError> {
+//! let worker = Worker::new(service, Config::of(Profile::Poller))?;
 //! worker.register("billing.Charge", concurrent(|call| async move { Ok(call.payload) }));
-//! worker.start(async { tokio::signal::ctrl_c().await.unwrap_or_default() }).await
+//! worker.start(shutdown).await
 //! # }
 //! ```
 

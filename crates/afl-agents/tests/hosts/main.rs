@@ -7,6 +7,7 @@ mod death;
 mod exec;
 mod files;
 mod http;
+mod list;
 mod overhead;
 mod package;
 mod python;

@@ -8,8 +8,8 @@ use afl_agents::handler::{Call, Failure, FailureKind, blocking, concurrent};
 use afl_agents::registration::Registration;
 use afl_agents::worker::Profile;
 use afl_agents::{Hosts, HostsConfig};
-use afl_runtime::Millis;
 use afl_runtime::server::ServerState;
+use afl_runtime::{Millis, Parameter};
 use serde_json::json;
 use tokio::sync::Barrier;
 
@@ -49,6 +49,38 @@ async fn one_poll_claims_does_and_continues_without_anything_in_the_background()
     assert_eq!(world.servers().await, [], "no record without a start");
     assert!(!worker.is_running());
     assert_ne!(worker.server_id(), world.worker(Profile::Poller).server_id());
+}
+
+#[tokio::test]
+async fn a_handler_gets_the_declaration_of_its_facet_with_the_prompt_of_its_call() {
+    const DESK: &str = r#"
+namespace desk {
+    /** Sorts a letter. */
+    event facet Sort(letter: String) => (topic: String) prompt {
+        template "What is this about: {letter}"
+    }
+    workflow Desk(letter: String) => (receipt: String) andThen {
+        sorted = Sort(letter = $.letter)
+        yield Desk(receipt = sorted.topic)
+    }
+}
+"#;
+    let world = World::new();
+    let worker = world.worker(Profile::Poller);
+    worker.register(
+        "desk.Sort",
+        concurrent(async |call: Call| {
+            let sort = call.declaration().await?.expect("the program declares it");
+            assert_eq!((sort.name(), sort.doc()), ("desk.Sort", Some("Sorts a letter.")));
+            let types = |list: &[Parameter]| list.iter().map(|it| it.ty.to_string()).collect::<Vec<_>>();
+            assert_eq!([types(sort.params()), types(sort.returns())], [["String"], ["String"]]);
+            let prompt = sort.prompt(&call.payload).expect("the facet has a prompt");
+            Ok(object(json!({"topic": prompt.entry("template")})))
+        }),
+    );
+    let run = world.start(DESK, json!({"letter": "{letter} of ada"})).await;
+    assert_eq!(worker.poll_once().await.unwrap(), 1);
+    assert_eq!(world.receipt(&run).await, "What is this about: {letter} of ada");
 }
 
 #[tokio::test(start_paused = true)]

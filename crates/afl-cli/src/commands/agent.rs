@@ -45,8 +45,8 @@ pub(crate) struct Options {
     /// tells how it is over HTTP
     #[arg(long, value_name = "PROFILE", default_value = Profile::Registry.name(), value_parser = profiles())]
     profile: Profile,
-    /// A handlers.toml, a folder with one, or Python files with functions marked @handler("ns.Facet"); can be repeated
     #[arg(long, value_name = "FILE|DIR")]
+    #[arg(help = format!("The handlers: {}; can be repeated", crate::handlers::sources()))]
     handlers: Vec<PathBuf>,
     /// A folder that registered handlers may come from, beside this one; can be repeated
     #[arg(long = "root", value_name = "DIR")]

@@ -59,6 +59,11 @@ pub(crate) fn readers() -> Hosts {
     Hosts::unstarted(HostsConfig::default())
 }
 
+/// Where handlers can be read from, for help and messages.
+pub(crate) fn sources() -> String {
+    format!("a {FILE}, a folder with one, or {}", readers().discoverable())
+}
+
 /// A registration with a module as it is written on a command line, where paths begin here.
 pub(crate) fn registration_from_here(facet: &str, module: &str) -> Result<Registration, Failure> {
     let here = std::env::current_dir().map_err(|source| Failure::Unreadable {

@@ -98,11 +98,11 @@ impl Trouble {
                  `timeout_ms`, `checksum` and `metadata` are optional"
                     .into(),
             ),
-            Self::Nothing { .. } => Some(
-                "write a handlers.toml, or mark functions of Python files there with @handler(\"ns.Facet\"); \
-                 `afl handlers scaffold` writes them for a program"
-                    .into(),
-            ),
+            Self::Nothing { .. } => Some(format!(
+                "write a {}, or {}; `afl handlers scaffold` writes them for a program",
+                super::FILE,
+                super::readers().discoverable()
+            )),
             Self::BadMetadata { .. } | Self::BadResult { .. } => {
                 Some("write an object, such as {\"name\": \"Ada\"}".into())
             }
@@ -122,7 +122,7 @@ impl Trouble {
                 Some(format!("{show} shows what became of it"))
             }
             Self::NoStepOfSystemTask { id, .. } => Some(format!("{} ends it", command("task cancel", id))),
-            Self::Unreadable { .. } => Some("name a handlers.toml, a folder with one, or Python files".into()),
+            Self::Unreadable { .. } => Some(format!("name {}", super::sources())),
             Self::Twice { .. } => Some("leave one of them out".into()),
             Self::AgentInMemory => {
                 Some("name a store that stays; `afl run --handlers` does the work of one run".into())

@@ -29,7 +29,9 @@ pub use script::SCRIPT_TASK;
 pub(super) use script::ScriptHost;
 
 use super::list::HostParts;
-use super::{HandlerFile, HandlerSpec, Host, HostError, HostOption, HostedHandler, start_guardian};
+use super::{
+    Discovery, HandlerFile, HandlerSpec, Host, HostError, HostOption, HostedHandler, start_guardian,
+};
 use crate::handler::Failure;
 use crate::process::Guardian;
 use crate::registration::Registration;
@@ -112,8 +114,9 @@ impl Host for PythonHost {
         }
     }
 
-    fn extension(&self) -> Option<&'static str> {
-        Some(module::EXTENSION)
+    fn discovery(&self) -> Option<Discovery> {
+        let form = "Python files with functions marked @handler(\"ns.Facet\")";
+        Some(Discovery { extension: module::EXTENSION, form })
     }
 
     async fn discover(&self, files: &[PathBuf]) -> Result<Vec<HandlerFile>, Failure> {

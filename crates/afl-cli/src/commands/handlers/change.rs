@@ -18,7 +18,7 @@ pub(super) struct Register {
     /// The event facet, such as `billing.Charge`
     #[arg(required_unless_present = "from", requires = "module")]
     facet: Option<String>,
-    /// Where the handler is: a Python file, a Python module (`my.handlers`), `exec:PROGRAM`, `https://…` or `builtin:NAME`
+    #[arg(help = module_help())]
     module: Option<String>,
     /// The function of a Python module
     #[arg(long, value_name = "NAME", default_value = DEFAULT_ENTRYPOINT)]
@@ -32,14 +32,21 @@ pub(super) struct Register {
     /// The version of the handler
     #[arg(long = "handler-version", value_name = "TEXT", default_value = DEFAULT_VERSION)]
     version: String,
-    /// A JSON object that the handler is given, and that says `python`, `args`, `headers` and `secret`
-    #[arg(long, value_name = "JSON", default_value = "{}")]
+    #[arg(long, value_name = "JSON", default_value = "{}", help = metadata_help())]
     metadata: String,
-    /// Register all that these say: a handlers.toml, a folder with one, or Python files with marked functions
     #[arg(long, value_name = "FILE|DIR", conflicts_with = "facet")]
+    #[arg(help = format!("Register all that these declare: {}", handlers::sources()))]
     from: Vec<PathBuf>,
     #[command(flatten)]
     store: store::Options,
+}
+
+fn module_help() -> String {
+    format!("Where the handler is: {}; a file may also be given by its path", handlers::readers().forms())
+}
+
+fn metadata_help() -> String {
+    format!("A JSON object for the handler; its host reads {}", handlers::readers().option_names())
 }
 
 pub(super) async fn register(options: &Register) -> Result<Exit, Failure> {

@@ -13,7 +13,7 @@ use super::change::place;
 use crate::color::{self, paint};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::handlers::{Given, Trouble};
+use crate::handlers::{self, Given, Trouble};
 use crate::output;
 use crate::shown::{self, Moment};
 use crate::store::{self, Missing};
@@ -84,8 +84,8 @@ const TIMES: [&str; 2] = ["created", "updated"];
 
 #[derive(Args)]
 pub(super) struct Check {
-    /// Check what these say instead: a handlers.toml, a folder with one, or Python files with marked functions
     #[arg(long, value_name = "FILE|DIR")]
+    #[arg(help = format!("Check what these declare instead: {}", handlers::sources()))]
     from: Vec<PathBuf>,
     /// A folder that handlers may come from, beside this one; can be repeated
     #[arg(long = "root", value_name = "DIR")]
