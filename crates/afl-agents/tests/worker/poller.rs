@@ -71,7 +71,7 @@ namespace desk {
         "desk.Sort",
         concurrent(async |call: Call| {
             let sort = call.declaration().await?.expect("the program declares it");
-            assert_eq!((sort.name(), sort.doc()), ("desk.Sort", Some("Sorts a letter.")));
+            assert_eq!((sort.qualified_name(), sort.doc()), ("desk.Sort", Some("Sorts a letter.")));
             let types = |list: &[Parameter]| list.iter().map(|it| it.ty.to_string()).collect::<Vec<_>>();
             assert_eq!([types(sort.params()), types(sort.returns())], [["String"], ["String"]]);
             let prompt = sort.prompt(&call.payload).expect("the facet has a prompt");

@@ -27,8 +27,7 @@ impl FacetDeclaration {
         Some(Self { plan, at })
     }
 
-    /// The qualified name.
-    pub fn name(&self) -> &str {
+    pub fn qualified_name(&self) -> &str {
         &self.plan.facet(self.at).id
     }
 
@@ -114,7 +113,7 @@ namespace desk {
     #[test]
     fn a_declaration_has_names_types_and_doc_comments() {
         let sort = declared("desk.Sort").expect("it is declared");
-        assert_eq!((sort.name(), sort.doc()), ("desk.Sort", Some("Sorts a letter.")));
+        assert_eq!((sort.qualified_name(), sort.doc()), ("desk.Sort", Some("Sorts a letter.")));
         let names = |params: &[Parameter]| {
             params.iter().map(|it| format!("{}: {}", it.name, it.ty)).collect::<Vec<_>>()
         };
