@@ -25,7 +25,7 @@ macro_rules! codes {
                 match self { $(Self::$name => $title,)* }
             }
 
-            /// The long form: what is wrong, a wrong and a right example.
+            /// The long form: an explanation, a wrong and a right example.
             pub fn explanation(self) -> &'static str {
                 match self { $(Self::$name => include_str!(concat!("../explain/", $code, ".md")),)* }
             }

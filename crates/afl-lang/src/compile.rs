@@ -16,7 +16,7 @@ pub enum Validation {
 }
 
 #[derive(Debug)]
-pub struct Compiled {
+pub struct Compilation {
     /// `None` where errors withhold it.
     pub program: Option<Program>,
     /// Errors and warnings, in source order.
@@ -24,7 +24,7 @@ pub struct Compiled {
 }
 
 /// Compiles all texts of a program.
-pub fn compile(sources: &Sources, validation: Validation) -> Compiled {
+pub fn compile(sources: &Sources, validation: Validation) -> Compilation {
     let parsed: Vec<_> = sources.iter().map(|(file, source)| parse(file, &source.text)).collect();
     let (trees, syntax): (Vec<_>, Vec<_>) = parsed.into_iter().map(|one| (one.tree, one.diagnostics)).unzip();
     let mut diagnostics: Vec<Diagnostic> = syntax.into_iter().flatten().collect();
@@ -40,10 +40,10 @@ pub fn compile(sources: &Sources, validation: Validation) -> Compiled {
     diagnostic::sort(&mut diagnostics);
     diagnostic::limit(&mut diagnostics);
     let withheld = broken || wrong && validation == Validation::Require;
-    Compiled { program: (!withheld).then_some(program), diagnostics }
+    Compilation { program: (!withheld).then_some(program), diagnostics }
 }
 
-/// Nobody can act on a warning about a library.
+/// The author of a program cannot act on a warning about a library.
 fn in_library(sources: &Sources, diagnostic: &Diagnostic) -> bool {
     sources.get(diagnostic.place.file).role == Role::Library
 }

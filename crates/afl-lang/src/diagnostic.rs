@@ -1,8 +1,8 @@
-//! What is wrong with a program, as data: a code, a sentence, places, and what to do.
+//! A mistake in a program, as data: a code, a sentence, places, and what to do.
 
 use crate::code::Code;
 use crate::limits::{MAX_DIAGNOSTICS, MAX_LABELS};
-use crate::source::Place;
+use crate::source::FileSpan;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Severity {
@@ -25,7 +25,7 @@ pub struct Diagnostic {
     pub code: Code,
     /// One sentence, lower case, without a full stop.
     pub message: String,
-    pub place: Place,
+    pub place: FileSpan,
     /// What the excerpt says under the place; often empty.
     pub label: String,
     /// Other places that explain the mistake.
@@ -35,12 +35,12 @@ pub struct Diagnostic {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Label {
-    pub place: Place,
+    pub place: FileSpan,
     pub message: String,
 }
 
 impl Diagnostic {
-    pub fn new(code: Code, place: Place, message: impl Into<String>) -> Self {
+    pub fn new(code: Code, place: FileSpan, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), place, label: String::new(), related: Vec::new(), help: None }
     }
 
@@ -51,14 +51,14 @@ impl Diagnostic {
     }
 
     #[must_use]
-    pub fn related(mut self, place: Place, message: impl Into<String>) -> Self {
+    pub fn related(mut self, place: FileSpan, message: impl Into<String>) -> Self {
         self.related.push(Label { place, message: message.into() });
         self
     }
 
     /// Several places of one kind; of many only the first few are shown.
     #[must_use]
-    pub fn related_all(mut self, places: impl IntoIterator<Item = Place>, message: &str) -> Self {
+    pub fn related_all(mut self, places: impl IntoIterator<Item = FileSpan>, message: &str) -> Self {
         let label = |place| Label { place, message: message.to_owned() };
         self.related.extend(places.into_iter().take(MAX_LABELS).map(label));
         self

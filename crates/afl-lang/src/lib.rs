@@ -20,4 +20,4 @@ pub mod syntax;
 pub mod types;
 
 pub use check::check;
-pub use compile::{Compiled, Validation, compile};
+pub use compile::{Compilation, Validation, compile};

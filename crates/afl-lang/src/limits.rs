@@ -25,5 +25,5 @@ pub const MAX_PROGRAM_BYTES: usize = 1 << 30;
 /// every program within the other limits can be loaded. The loader recurses once a level.
 pub const MAX_PROGRAM_NESTING: usize = (4 * MAX_NESTING + MAX_EXPRESSION_HEIGHT + 32) as usize;
 
-/// Places of one kind that one diagnostic shows; who has more to mend sees the next ones then.
+/// Places of one kind that one diagnostic shows; the next compilation shows the others.
 pub const MAX_LABELS: usize = 8;

@@ -31,7 +31,7 @@ pub struct FileId(pub u32);
 
 /// A span in one of a program's source texts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Place {
+pub struct FileSpan {
     pub file: FileId,
     pub span: Span,
 }

@@ -25,7 +25,7 @@ use report::{Growth, Memory, Pathology, Report, Speed};
 use stage::{Input, Stage};
 use timing::{Effort, Timing};
 
-/// Lines of the generated programs; growth is told from the last two.
+/// Lines of the generated programs; the last two give the growth.
 const SIZES: [usize; 3] = [1_000, 10_000, 100_000];
 
 /// The word that asks for these alone; any other is a part of the name of a pathological program.

@@ -1,4 +1,4 @@
-//! What is measured: the parts of a compilation, each given what the parts before it made.
+//! The measured stages of a compilation; each gets the output of the stages before it.
 
 use std::hint::black_box;
 use std::io;
@@ -80,7 +80,7 @@ impl Input {
             }
             Stage::Load => {
                 let document = self.program().emit(Emit::WHOLE).to_vec();
-                timed(|| load(&document).expect("what was emitted can be loaded"))
+                timed(|| load(&document).expect("an emitted document loads"))
             }
             Stage::Format => timed(|| format(self.text())),
             Stage::Whole => timed(|| {

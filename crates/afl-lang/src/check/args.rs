@@ -7,7 +7,7 @@ use super::table::{DefId, ImplicitDef, NamespaceId, Sort, TOP_LEVEL, Table};
 use super::ty::Type;
 use crate::code::Code;
 use crate::program::NamedArg;
-use crate::source::{Place, Span};
+use crate::source::{FileSpan, Span};
 use crate::syntax::ast::{Arg, Args, QName, Wholeness};
 
 /// The parameter that a call may leave out although it has no default.
@@ -21,7 +21,7 @@ pub(super) const UNSET: &str = "output";
 pub(super) struct ArgSlot<'a> {
     pub(super) callee: &'a str,
     pub(super) ty: Type,
-    pub(super) place: Place,
+    pub(super) place: FileSpan,
     /// A `foreach` collects: a list takes single elements too.
     pub(super) element: Option<Type>,
 }

@@ -11,7 +11,7 @@ use super::table::Sort;
 use super::ty::Type;
 use crate::code::Code;
 use crate::program::{AssertStmt, LogStmt, Statement, Statements, StepStmt};
-use crate::source::Place;
+use crate::source::FileSpan;
 use crate::syntax::ast::{self, BlockSyntax, StepSyntax};
 
 impl<'a> Checker<'a> {
@@ -58,7 +58,7 @@ impl<'a> Checker<'a> {
 
     /// Enters the steps of a block before any is checked: references may go forward.
     fn enter_steps(&mut self, block: &'a BlockSyntax<'a>) {
-        let mut repeats: FxHashMap<&'a str, Vec<Place>> = FxHashMap::default();
+        let mut repeats: FxHashMap<&'a str, Vec<FileSpan>> = FxHashMap::default();
         for statement in &block.statements {
             let ast::StatementSyntax::Step(step) = statement else { continue };
             let instance = Rc::new(self.instance_of(&step.call));
@@ -81,7 +81,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn repeated_step(&mut self, name: &'a str, others: Vec<Place>) {
+    fn repeated_step(&mut self, name: &'a str, others: Vec<FileSpan>) {
         let Some((_, first)) = self.frame().block.step(name) else { return };
         let span = first.place.span;
         let message = format!("{} steps of this block are called `{name}`", others.len() + 1);

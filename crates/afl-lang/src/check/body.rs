@@ -3,7 +3,9 @@
 use std::rc::Rc;
 
 use super::Checker;
-use super::scope::{BlockFrame, BlockKind, EarlierStep, FrameMode, Instance, OwnerFrame, Variable, Yielded};
+use super::scope::{
+    BlockFrame, BlockKind, EarlierStep, FrameMode, Instance, OwnerFrame, Variable, YieldedAttribute,
+};
 use super::ty::{OperandKind, Type};
 use crate::code::Code;
 use crate::program::{
@@ -19,8 +21,8 @@ use crate::syntax::ast::{
 pub(super) struct CheckedBody<'a> {
     pub(super) blocks: Vec<AndThenBlock>,
     pub(super) catch: Option<CatchClause>,
-    pub(super) yielded: Vec<Yielded<'a>>,
-    /// A yield was reported: what is missing may be what it meant.
+    pub(super) yielded: Vec<YieldedAttribute<'a>>,
+    /// A yield has an error: it may have meant the return that seems missing.
     pub(super) yields_in_doubt: bool,
 }
 
@@ -179,7 +181,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Of two clauses that yield one attribute the later wins: legal, and rarely meant.
-    fn check_overrides(&mut self, yielded: &[Yielded<'a>]) {
+    fn check_overrides(&mut self, yielded: &[YieldedAttribute<'a>]) {
         let mut first: rustc_hash::FxHashMap<&str, (u32, Span)> = rustc_hash::FxHashMap::default();
         for one in yielded {
             let (clause, span) = *first.entry(one.attribute).or_insert((one.clause, one.span));

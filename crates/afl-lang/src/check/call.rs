@@ -14,7 +14,7 @@ impl<'a> Checker<'a> {
     /// Resolves the target and the mixins of a call; its arguments come later, when all steps are known.
     pub(super) fn instance_of(&mut self, call: &'a CallSyntax<'a>) -> Instance<'a> {
         let def = if call.target.is_missing() { None } else { self.resolve(&call.target) };
-        let def = def.filter(|def| self.is_callable(*def, call));
+        let def = def.filter(|def| self.check_callable(*def, call));
         let call_mixins = self.mixin_targets(&call.mixins);
         let mut mixins = def.map(|def| self.table[def].mixins.clone()).unwrap_or_default();
         mixins.extend(self.joining(&call.mixins, &call_mixins, def));
@@ -22,7 +22,8 @@ impl<'a> Checker<'a> {
         Instance { def, mixins, call_mixins, unset }
     }
 
-    fn is_callable(&mut self, def: DefId, call: &CallSyntax<'a>) -> bool {
+    /// False, with an error, where the definition cannot be a step.
+    fn check_callable(&mut self, def: DefId, call: &CallSyntax<'a>) -> bool {
         match self.table[def].sort {
             Sort::Policy => {
                 let message = format!("`{}` is a policy; it is not a step of its own", call.target.text);

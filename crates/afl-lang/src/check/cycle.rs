@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use super::Checker;
 use super::table::DefId;
 use crate::code::Code;
-use crate::source::Place;
+use crate::source::FileSpan;
 
 /// One ring for each group of nodes that can reach one another, the node that comes first at its start.
 ///
@@ -118,7 +118,7 @@ impl Search<'_> {
 /// Which facets enter which, but for calls under a `when`: those can end.
 #[derive(Default)]
 pub(super) struct CallGraph {
-    calls: FxHashMap<DefId, Vec<(DefId, Place)>>,
+    calls: FxHashMap<DefId, Vec<(DefId, FileSpan)>>,
     caller: Option<DefId>,
     whens: u32,
 }
@@ -136,7 +136,7 @@ impl CallGraph {
         self.whens -= 1;
     }
 
-    pub(super) fn note(&mut self, callee: DefId, place: Place) {
+    pub(super) fn note(&mut self, callee: DefId, place: FileSpan) {
         if let (Some(caller), 0) = (self.caller, self.whens) {
             self.calls.entry(caller).or_default().push((callee, place));
         }

@@ -33,7 +33,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::program::{Location, NamedArg, Program};
-use crate::source::{FileId, LineIndex, Place, Sources, Span};
+use crate::source::{FileId, FileSpan, LineIndex, Sources, Span};
 use crate::syntax::ast::SyntaxTree;
 use crate::syntax::parse;
 use cycle::CallGraph;
@@ -111,7 +111,7 @@ impl<'a> Checker<'a> {
     }
 
     fn declare(&mut self, trees: &'a [SyntaxTree<'a>], prelude: &'a SyntaxTree<'a>) {
-        // The prelude comes first, so that a program that declares its namespace is told so.
+        // The prelude comes first, so that a program that declares its namespace gets the error.
         self.table.declare_prelude(FileId(trees.len() as u32), prelude);
         for ((file, _), tree) in self.sources.iter().zip(trees) {
             let taken = self.table.declare(file, tree);
@@ -137,8 +137,8 @@ impl<'a> Checker<'a> {
         self.sources.0.get(self.file.0 as usize).map_or(PRELUDE, |source| source.text.as_str())
     }
 
-    fn place(&self, span: Span) -> Place {
-        Place { file: self.file, span }
+    fn place(&self, span: Span) -> FileSpan {
+        FileSpan { file: self.file, span }
     }
 
     fn report(

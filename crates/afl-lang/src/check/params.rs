@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::ty::Type;
 use crate::program::NamedArg;
-use crate::source::Place;
+use crate::source::FileSpan;
 use crate::syntax::ast::ExprSyntax;
 
 /// Up to so many names a search is as fast as a map.
@@ -19,7 +19,7 @@ pub(super) struct ParamDef<'a> {
     pub(super) name: &'a str,
     pub(super) ty: Type,
     pub(super) default: Option<&'a ExprSyntax<'a>>,
-    pub(super) place: Place,
+    pub(super) place: FileSpan,
 }
 
 #[derive(Debug, Default)]

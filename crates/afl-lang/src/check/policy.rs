@@ -8,10 +8,10 @@ use crate::operator::UnaryOp;
 use crate::syntax::ast::{ExprSyntaxKind, MixinSyntax, Wholeness};
 use crate::syntax::literal;
 
-/// What `Effect` may be told.
+/// The values that `Effect` takes.
 const EFFECTS: [&str; 3] = ["idempotent", "once", "pure"];
 
-/// What is wrong with a policy's settings, and what to do.
+/// The mistake in a policy's settings, and what to do.
 type Misuse = Option<(String, &'static str)>;
 
 impl<'a> Checker<'a> {
@@ -41,7 +41,7 @@ impl<'a> Checker<'a> {
         format!("the policies are {}", listed(&names))
     }
 
-    /// Policies say how work is done; a facet that nobody outside works for has none.
+    /// Policies say how a task is done; a facet without tasks has none.
     pub(super) fn check_policies(
         &mut self,
         callee: Option<DefId>,

@@ -7,7 +7,7 @@ use super::scope::{FrameMode, Instance, OwnerFrame};
 use super::ty::Type;
 use crate::code::Code;
 use crate::program::{ExprKind, InputRef, InputSource, StepRef};
-use crate::source::{Place, Span};
+use crate::source::{FileSpan, Span};
 use crate::syntax::ast::{BlockSyntax, Clause, ClauseKind, Ident, NAMELESS, StatementSyntax};
 
 /// What `$` has besides, inside a `catch`.
@@ -197,7 +197,7 @@ impl<'a> Checker<'a> {
     }
 
     /// A step of this name in a block around this one or beside it, and how to get at it.
-    fn step_elsewhere(&self, name: &str) -> Option<(Place, &'static str)> {
+    fn step_elsewhere(&self, name: &str) -> Option<(FileSpan, &'static str)> {
         let (inner, outer) = self.frames.split_last()?;
         let beside = |frame: &OwnerFrame<'a>| {
             let mut clauses = frame.clauses.iter().take_while(|_| !self.is_tired());
@@ -221,7 +221,7 @@ impl<'a> Checker<'a> {
         around.or_else(beside)
     }
 
-    fn step_of(&self, clause: &'a Clause<'a>, name: &str) -> Option<(Place, &'static str)> {
+    fn step_of(&self, clause: &'a Clause<'a>, name: &str) -> Option<(FileSpan, &'static str)> {
         let in_block = |block: &'a BlockSyntax<'a>| {
             self.compared.update(|compared| compared + block.statements.len());
             block.statements.iter().find_map(|statement| match statement {

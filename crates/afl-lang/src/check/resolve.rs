@@ -119,7 +119,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The facet or schema of this name; what is unknown or ambiguous is reported.
+    /// The facet or schema of this name; reports an unknown or ambiguous name.
     pub(super) fn resolve(&mut self, name: &QName<'a>) -> Option<DefId> {
         self.resolve_or(name, |_| {
             "declare it, or give the file that declares it to the same command".to_owned()
@@ -252,7 +252,7 @@ impl<'a> Checker<'a> {
             .or_else(|| common_type(code, last).map(str::to_owned))
     }
 
-    /// The type that `written` names; what is unknown is reported.
+    /// The type that `written` names; reports an unknown name.
     pub(super) fn resolve_type(&mut self, written: &'a TypeExpr<'a>) -> Type {
         let ty = match &written.kind {
             TypeKind::Broken => Type::Broken,

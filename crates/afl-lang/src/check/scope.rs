@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::Checker;
 use super::table::{DefId, MixinRef};
 use super::ty::Type;
-use crate::source::{Place, Span};
+use crate::source::{FileSpan, Span};
 use crate::syntax::ast::Clause;
 
 /// A facet or schema as it is used: by a step, or by its own declaration.
@@ -39,10 +39,10 @@ pub(super) struct OwnerFrame<'a> {
     /// The steps of the owner's earlier blocks, by name; of two the later.
     pub(super) earlier: FxHashMap<&'a str, EarlierStep<'a>>,
     pub(super) block: BlockFrame<'a>,
-    /// All clauses of the owner, to tell what a wrong reference may mean.
+    /// All clauses of the owner; they explain a wrong reference.
     pub(super) clauses: &'a [Clause<'a>],
-    /// What is yielded to the owner itself.
-    pub(super) yielded: Vec<Yielded<'a>>,
+    /// The attributes that yields give to the owner itself.
+    pub(super) yielded: Vec<YieldedAttribute<'a>>,
     pub(super) yields_in_doubt: bool,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct EarlierStep<'a> {
     pub(super) instance: Rc<Instance<'a>>,
 }
 
-pub(super) struct Yielded<'a> {
+pub(super) struct YieldedAttribute<'a> {
     pub(super) attribute: &'a str,
     pub(super) clause: u32,
     pub(super) span: Span,
@@ -97,7 +97,7 @@ pub(super) enum BlockKind {
 pub(super) struct StepInfo<'a> {
     pub(super) name: &'a str,
     pub(super) instance: Rc<Instance<'a>>,
-    pub(super) place: Place,
+    pub(super) place: FileSpan,
     /// Another step has this name: which one a reference means is unknown.
     pub(super) repeated: bool,
 }
@@ -154,7 +154,7 @@ impl<'a> Checker<'a> {
     }
 
     pub(super) fn pop_frame(&mut self) -> OwnerFrame<'a> {
-        self.frames.pop().expect("a frame is popped by whoever pushed it")
+        self.frames.pop().expect("each pop follows a push")
     }
 
     pub(super) fn frame(&mut self) -> &mut OwnerFrame<'a> {

@@ -9,7 +9,7 @@ use super::params::{ParamDef, ParamList};
 use super::ty::Type;
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
-use crate::source::{FileId, Place};
+use crate::source::{FileId, FileSpan};
 use crate::syntax::ast::{
     DeclKind, DeclSyntax, FacetKind, FacetSyntax, Ident, Implicit, ItemSyntax, Params, SyntaxTree, Wholeness,
 };
@@ -58,7 +58,7 @@ pub(super) struct Def<'a> {
     pub(super) name: &'a str,
     pub(super) id: Arc<str>,
     pub(super) namespace: NamespaceId,
-    pub(super) place: Place,
+    pub(super) place: FileSpan,
     /// The parameters of a facet, the fields of a schema; filled by the signature pass.
     pub(super) params: ParamList<'a>,
     pub(super) returns: ParamList<'a>,
@@ -111,8 +111,8 @@ pub(super) struct ImplicitDef<'a> {
 }
 
 impl ImplicitDef<'_> {
-    pub(super) fn place(&self) -> Place {
-        Place { file: self.file, span: self.ast.name.span }
+    pub(super) fn place(&self) -> FileSpan {
+        FileSpan { file: self.file, span: self.ast.name.span }
     }
 }
 
@@ -124,7 +124,7 @@ pub(super) struct Table<'a> {
     members: FxHashMap<(NamespaceId, &'a str), DefId>,
     anywhere: FxHashMap<&'a str, Vec<DefId>>,
     pub(super) implicits: Vec<ImplicitDef<'a>>,
-    implicit_names: FxHashMap<(NamespaceId, &'a str), Place>,
+    implicit_names: FxHashMap<(NamespaceId, &'a str), FileSpan>,
 }
 
 impl<'a> Index<DefId> for Table<'a> {
@@ -241,7 +241,7 @@ impl<'a> Table<'a> {
             DeclKind::Schema(schema) => (Sort::Schema, schema.name, None),
             DeclKind::Implicit(ast) => return self.declare_implicit(file, namespace, ast),
         };
-        let place = Place { file, span: name.span };
+        let place = FileSpan { file, span: name.span };
         if let Some(taken) = self.member(namespace, name.text) {
             return Some(self.duplicate(name, place, taken));
         }
@@ -291,7 +291,7 @@ impl<'a> Table<'a> {
         self.defs.push(def);
     }
 
-    fn duplicate(&self, name: Ident<'a>, place: Place, taken: DefId) -> Diagnostic {
+    fn duplicate(&self, name: Ident<'a>, place: FileSpan, taken: DefId) -> Diagnostic {
         let first = &self[taken];
         let message = format!("`{}` is already the name of {}", first.id, first.sort.described());
         Diagnostic::new(Code::DuplicateDeclaration, place, message)
@@ -328,7 +328,7 @@ impl<'a> Table<'a> {
     }
 }
 
-fn taken_by_implicit(name: Ident<'_>, place: Place, first: Place) -> Diagnostic {
+fn taken_by_implicit(name: Ident<'_>, place: FileSpan, first: FileSpan) -> Diagnostic {
     let message = format!("`{}` is already the name of an implicit", name.text);
     Diagnostic::new(Code::DuplicateDeclaration, place, message)
         .related(first, "declared here")

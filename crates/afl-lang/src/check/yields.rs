@@ -1,21 +1,21 @@
-//! Yields: to whom, what, and whether every return gets a value.
+//! Checks yields: their target, their attributes, and whether every return gets a value.
 
 use std::rc::Rc;
 
 use super::Checker;
 use super::args::ArgSlot;
 use super::body::CheckedBody;
-use super::scope::{BlockKind, Instance, Yielded};
+use super::scope::{BlockKind, Instance, YieldedAttribute};
 use super::table::{Def, DefId};
 use super::ty::Type;
 use crate::code::Code;
 use crate::program::{NamedArg, YieldStmt};
-use crate::source::Place;
+use crate::source::FileSpan;
 use crate::syntax::ast::{
     Arg, Args, BodySyntax, ClauseKind, FacetKind, FacetSyntax, QName, Wholeness, Yield,
 };
 
-/// Whom a yield goes to.
+/// The facet or mixin that a yield gives values to.
 #[derive(Clone, Copy, PartialEq)]
 struct YieldTarget<'a> {
     def: DefId,
@@ -106,8 +106,11 @@ impl<'a> Checker<'a> {
         let compiled = self.checked_args(args, |checker, arg| checker.yield_slot(target, arg));
         if target.is_owner {
             let clause = self.frame().block.clause;
-            let yielded =
-                args.list.iter().map(|arg| Yielded { attribute: arg.name.text, clause, span: arg.name.span });
+            let yielded = args.list.iter().map(|arg| YieldedAttribute {
+                attribute: arg.name.text,
+                clause,
+                span: arg.name.span,
+            });
             self.frame().yielded.extend(yielded);
         }
         compiled
@@ -177,7 +180,7 @@ impl<'a> Checker<'a> {
             return;
         }
         let yielded: rustc_hash::FxHashSet<&str> = body.yielded.iter().map(|one| one.attribute).collect();
-        let never = |owner: &Def<'a>| -> Vec<(&'a str, Place)> {
+        let never = |owner: &Def<'a>| -> Vec<(&'a str, FileSpan)> {
             let missing =
                 owner.returns.iter().filter(|one| one.default.is_none() && !yielded.contains(one.name));
             missing.map(|one| (one.name, one.place)).collect()

@@ -106,8 +106,8 @@ impl<'t> Printer<'t> {
             self.layout.text(" ");
         }
         self.literal(literal_of(script));
-        // A comment of Python's before the closing brace reaches to the end of the line, so what the line
-        // ends with tells whether the brace counts.
+        // A Python comment reaches to the end of its line. If it may hide the closing brace, the brace
+        // goes to a line of its own.
         let ends_in_comment = |body: &str| body.rsplit('\n').next().is_some_and(|line| line.contains('#'));
         if let ScriptBody::Braces(body, _) = script.body
             && ends_in_comment(body)

@@ -15,7 +15,7 @@ pub(super) struct Comments<'t> {
 
 /// What a comment shares its line with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stand {
+pub(super) enum CommentPosition {
     /// With nothing.
     Alone,
     /// With what is before it.
@@ -54,7 +54,7 @@ impl<'t> Comments<'t> {
         &self.text[span.range()]
     }
 
-    pub(super) fn stand(&self, comment: Comment) -> Stand {
+    pub(super) fn stand(&self, comment: Comment) -> CommentPosition {
         let blanks = self.blanks_before(comment.span.start);
         let starts_line = line_ends(blanks) > 0 || blanks.len() == comment.span.start as usize;
         let ends_line = match comment.kind {
@@ -65,16 +65,16 @@ impl<'t> Comments<'t> {
             }
         };
         match (starts_line, ends_line) {
-            (true, true) => Stand::Alone,
-            (false, true) => Stand::Trailing,
-            (true, false) => Stand::Leading,
-            (false, false) => Stand::Between,
+            (true, true) => CommentPosition::Alone,
+            (false, true) => CommentPosition::Trailing,
+            (true, false) => CommentPosition::Leading,
+            (false, false) => CommentPosition::Between,
         }
     }
 
     /// Whether a line ends between a comment and an offset. Remembers the line end, since a line may
     /// hold any number of comments.
-    pub(super) fn is_line_end_between(&mut self, comment: Comment, offset: u32) -> bool {
+    pub(super) fn line_ends_between(&mut self, comment: Comment, offset: u32) -> bool {
         let from = comment.span.end as usize;
         if self.line_end < from {
             self.line_end = self.text[from..].find('\n').map_or(self.text.len(), |length| from + length);

@@ -1,6 +1,6 @@
 //! The gaps between things that have lines of their own: items, statements, fields, cases.
 
-use super::comments::Stand;
+use super::comments::CommentPosition;
 use super::layout::{Break, LayoutMark};
 use super::printer::Printer;
 use crate::source::Span;
@@ -37,8 +37,8 @@ impl<'t> Printer<'t> {
             position = Position::Later;
             line_end = match (comment.kind, self.comments.stand(comment)) {
                 (CommentKind::Doc, _) => LineEnd::Tight,
-                (_, Stand::Leading | Stand::Between) => LineEnd::None,
-                (_, Stand::Alone | Stand::Trailing) => LineEnd::Free,
+                (_, CommentPosition::Leading | CommentPosition::Between) => LineEnd::None,
+                (_, CommentPosition::Alone | CommentPosition::Trailing) => LineEnd::Free,
             };
             self.comment(comment);
         }
@@ -49,7 +49,7 @@ impl<'t> Printer<'t> {
     /// Prints the comments before a closing brace.
     pub(super) fn leave(&mut self, close: u32, mut position: Position) {
         while let Some(comment) = self.comments.peek_before(close) {
-            if let Stand::Alone | Stand::Leading = self.comments.stand(comment) {
+            if let CommentPosition::Alone | CommentPosition::Leading = self.comments.stand(comment) {
                 self.end_line_before(comment.span.start, position, LineEnd::Free);
                 position = Position::Later;
             }
@@ -115,11 +115,11 @@ impl<'t> Printer<'t> {
     fn belongs_to_previous(&mut self, comment: Comment, next: u32, position: Position) -> bool {
         match (comment.kind, self.comments.stand(comment)) {
             // A doc comment is that of the next declaration, wherever it was written.
-            (CommentKind::Doc, _) | (_, Stand::Alone | Stand::Leading) => false,
-            (_, Stand::Trailing) => true,
-            (_, Stand::Between) => {
+            (CommentKind::Doc, _) | (_, CommentPosition::Alone | CommentPosition::Leading) => false,
+            (_, CommentPosition::Trailing) => true,
+            (_, CommentPosition::Between) => {
                 let separated = self.comments.is_separated_before(comment.span.start);
-                position == Position::Later && !separated || self.comments.is_line_end_between(comment, next)
+                position == Position::Later && !separated || self.comments.line_ends_between(comment, next)
             }
         }
     }

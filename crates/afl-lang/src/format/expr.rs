@@ -143,7 +143,7 @@ impl<'t> Printer<'t> {
             let between = self.comments.slice(Span::new(at, comment.span.start));
             is_behind_operator |= !between.trim().is_empty();
             // What shares its line with the right operand stays with it.
-            if is_behind_operator && !self.comments.is_line_end_between(comment, right_start) {
+            if is_behind_operator && !self.comments.line_ends_between(comment, right_start) {
                 break;
             }
             at = comment.span.end;

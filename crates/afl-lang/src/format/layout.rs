@@ -1,4 +1,4 @@
-//! What is to be printed, before lines are broken: texts, places where a line may end, and groups.
+//! The text to print before lines are broken: words, places where a line may end, and groups.
 //!
 //! A group is printed on one line if it fits there, otherwise all its own breaks become line ends. Every
 //! group is measured once, while it is written down, so that laying out takes linear time.
@@ -53,7 +53,7 @@ pub(super) struct GroupExtent {
 /// The width of what cannot stand on one line.
 pub(super) const UNFIT: u32 = u32::MAX;
 
-/// How far the layout has come: the difference of two tells what stands between them.
+/// A position in the layout; the difference of two measures the text between them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LayoutMark {
     at: usize,
@@ -63,7 +63,7 @@ pub(super) struct LayoutMark {
 
 /// What a comment asks for before the next text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Owed {
+enum PendingBreak {
     Nothing,
     Blank,
     LineEnd,
@@ -75,7 +75,7 @@ pub(super) struct FormatLayout<'t> {
     width: u32,
     line_ends: u32,
     indent: u32,
-    owed: Owed,
+    owed: PendingBreak,
     renderer: Renderer,
 }
 
@@ -86,7 +86,7 @@ impl<'t> FormatLayout<'t> {
             width: 0,
             line_ends: 0,
             indent: 0,
-            owed: Owed::Nothing,
+            owed: PendingBreak::Nothing,
             renderer: Renderer::new(capacity),
         }
     }
@@ -120,15 +120,15 @@ impl<'t> FormatLayout<'t> {
 
     /// Pays what is owed before a text, and gives the text as it goes on.
     fn settle(&mut self, text: &'t str) -> &'t str {
-        match std::mem::replace(&mut self.owed, Owed::Nothing) {
-            Owed::Nothing => text,
-            Owed::Blank if text.starts_with([' ', ')', ']', '}', ',', '.', ':', '?']) => text,
-            Owed::Blank => {
+        match std::mem::replace(&mut self.owed, PendingBreak::Nothing) {
+            PendingBreak::Nothing => text,
+            PendingBreak::Blank if text.starts_with([' ', ')', ']', '}', ',', '.', ':', '?']) => text,
+            PendingBreak::Blank => {
                 self.width += 1;
                 self.ops.push(Op::Text(" "));
                 text
             }
-            Owed::LineEnd => {
+            PendingBreak::LineEnd => {
                 self.break_line(Break::Hard);
                 text.trim_start()
             }
@@ -137,12 +137,12 @@ impl<'t> FormatLayout<'t> {
 
     /// A comment on one line, or the first line of one.
     pub(super) fn comment(&mut self, text: &'t str) {
-        if self.owed == Owed::LineEnd {
+        if self.owed == PendingBreak::LineEnd {
             self.break_line(Break::Hard);
         }
         self.width += columns(text) + 1;
         self.ops.push(Op::Comment(text));
-        self.owed = Owed::Blank;
+        self.owed = PendingBreak::Blank;
     }
 
     /// A further line of the comment just written.
@@ -151,18 +151,18 @@ impl<'t> FormatLayout<'t> {
         if !text.is_empty() {
             self.ops.extend([Op::Text(margin), Op::Text(text)]);
         }
-        self.owed = Owed::Blank;
+        self.owed = PendingBreak::Blank;
     }
 
     /// Whatever comes next begins a line.
     pub(super) fn end_line(&mut self) {
-        self.owed = Owed::LineEnd;
+        self.owed = PendingBreak::LineEnd;
     }
 
     pub(super) fn break_line(&mut self, kind: Break) {
-        let owed = std::mem::replace(&mut self.owed, Owed::Nothing);
+        let owed = std::mem::replace(&mut self.owed, PendingBreak::Nothing);
         let kind = match kind {
-            Break::Soft | Break::Space if owed == Owed::LineEnd => Break::Hard,
+            Break::Soft | Break::Space if owed == PendingBreak::LineEnd => Break::Hard,
             Break::Soft | Break::Space | Break::Hard | Break::Blank | Break::Raw => kind,
         };
         match kind {
@@ -193,7 +193,7 @@ impl<'t> FormatLayout<'t> {
     }
 
     pub(super) fn open(&mut self) -> LayoutMark {
-        if self.owed == Owed::LineEnd {
+        if self.owed == PendingBreak::LineEnd {
             self.break_line(Break::Hard);
         }
         let mark = self.mark();

@@ -1,6 +1,6 @@
 //! Lists in brackets: on one line, or with a line for each element.
 
-use super::comments::Stand;
+use super::comments::CommentPosition;
 use super::layout::{Break, LayoutMark};
 use super::printer::Printer;
 use crate::source::Span;
@@ -97,7 +97,7 @@ impl<'t> Printer<'t> {
     /// Ends the line, or not, before the element at `start`.
     pub(super) fn before_element(&mut self, start: u32, line_end: Break) {
         self.behind_separator(start);
-        let alone = |comment| self.comments.stand(comment) == Stand::Alone;
+        let alone = |comment| self.comments.stand(comment) == CommentPosition::Alone;
         if self.comments.peek_before(start).is_some_and(alone) {
             self.layout.end_line();
         }
@@ -109,7 +109,7 @@ impl<'t> Printer<'t> {
     /// is printed so.
     fn before_closing(&mut self, close: u32) {
         while let Some(comment) = self.comments.peek_before(close) {
-            if let Stand::Alone | Stand::Leading = self.comments.stand(comment) {
+            if let CommentPosition::Alone | CommentPosition::Leading = self.comments.stand(comment) {
                 self.layout.break_line(Break::Hard);
             }
             self.comment(comment);
@@ -119,8 +119,9 @@ impl<'t> Printer<'t> {
     /// Prints the comments that stand between an element and its comma, and do not need the line's rest.
     pub(super) fn before_separator(&mut self, next: u32) {
         while let Some(comment) = self.comments.peek_before(next) {
-            let behind = matches!(self.comments.stand(comment), Stand::Trailing | Stand::Between)
-                && !self.comments.is_separated_before(comment.span.start);
+            let behind =
+                matches!(self.comments.stand(comment), CommentPosition::Trailing | CommentPosition::Between)
+                    && !self.comments.is_separated_before(comment.span.start);
             if !behind || comment.kind == CommentKind::Line {
                 break;
             }
@@ -132,16 +133,16 @@ impl<'t> Printer<'t> {
     fn behind_separator(&mut self, next: u32) {
         while let Some(comment) = self.comments.peek_before(next) {
             match self.comments.stand(comment) {
-                Stand::Trailing => {
+                CommentPosition::Trailing => {
                     self.comment(comment);
                     self.layout.end_line();
                     // What follows stood on a later line, before the comma or behind it.
                     break;
                 }
-                Stand::Between if self.comments.is_line_end_between(comment, next) => {
+                CommentPosition::Between if self.comments.line_ends_between(comment, next) => {
                     self.comment(comment);
                 }
-                Stand::Between | Stand::Alone | Stand::Leading => break,
+                CommentPosition::Between | CommentPosition::Alone | CommentPosition::Leading => break,
             }
         }
     }

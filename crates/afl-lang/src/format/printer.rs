@@ -3,7 +3,7 @@
 //! Every name, literal and bracket is announced with its offset in the source. Since the comments are a
 //! queue and an announcement empties it up to that offset, no comment can be lost or change its order.
 
-use super::comments::{Comments, Stand};
+use super::comments::{CommentPosition, Comments};
 use super::layout::{Break, FormatLayout};
 use crate::source::Span;
 use crate::syntax::ast::{Comment, CommentKind, Ident, QName, SyntaxTree};
@@ -26,12 +26,14 @@ impl<'t> Printer<'t> {
     pub(super) fn reach(&mut self, offset: u32) {
         while let Some(comment) = self.comments.peek_before(offset) {
             match self.comments.stand(comment) {
-                Stand::Alone => {
+                CommentPosition::Alone => {
                     self.layout.break_line(Break::Hard);
                     self.comment(comment);
                     self.layout.end_line();
                 }
-                Stand::Trailing | Stand::Leading | Stand::Between => self.comment(comment),
+                CommentPosition::Trailing | CommentPosition::Leading | CommentPosition::Between => {
+                    self.comment(comment);
+                }
             }
         }
     }

@@ -123,8 +123,8 @@ impl Renderer {
     }
 }
 
-/// Whether what stands before the next place where the line can end fits into the room. The groups
-/// around it are broken, or nobody would ask.
+/// Whether the text before the next possible line end fits into the room. The caller has broken the
+/// groups around it.
 fn tail_fits(tail: &[Op<'_>], room: u32) -> bool {
     let mut width = 0;
     for op in tail {

@@ -52,7 +52,7 @@ fn collect_sorts<'p>(declarations: &'p [Decl], sorts: &mut FxHashMap<&'p str, St
 struct GraphBuilder<'p> {
     sorts: FxHashMap<&'p str, StepSort>,
     graph: Graph,
-    /// Where the edge between two nodes is: what is read joins on one edge.
+    /// The index of the edge between two nodes; all attributes that flow between them share it.
     edges: FxHashMap<(NodeId, NodeId), usize>,
 }
 

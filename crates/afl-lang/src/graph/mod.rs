@@ -126,7 +126,7 @@ pub enum NodeKind {
     Variable,
     /// Where a `when` chooses its case.
     Choice,
-    /// What a `catch` was told.
+    /// The error that a `catch` handles.
     Caught,
     Script,
     /// Stands in a case that has no statements.
@@ -174,12 +174,12 @@ impl StepSort {
 pub struct Edge {
     pub from: NodeId,
     pub to: NodeId,
-    /// What is read, such as `price.total`; nothing where one only starts the other.
+    /// The attributes that flow, such as `price.total`; none where one node only starts the other.
     pub reads: Vec<String>,
 }
 
 impl Edge {
-    /// What is read, on one line.
+    /// The attributes on one line.
     fn label(&self) -> String {
         self.reads.join(", ")
     }

@@ -7,7 +7,7 @@ use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::wire::{Index, Malformed, document};
+use super::wire::{Index, WireError, document};
 use super::{FORMAT_VERSION, Program, ProgramHash, Referent, validate};
 use crate::limits::{MAX_PROGRAM_BYTES, MAX_PROGRAM_NESTING};
 use crate::source::{LineColumn, LineIndex};
@@ -82,9 +82,9 @@ impl fmt::Display for PathSuffix<'_> {
     }
 }
 
-impl From<Malformed> for LoadError {
-    fn from(malformed: Malformed) -> Self {
-        let (path, problem) = malformed.into_parts();
+impl From<WireError> for LoadError {
+    fn from(error: WireError) -> Self {
+        let (path, problem) = error.into_parts();
         Self::Malformed { path, problem }
     }
 }

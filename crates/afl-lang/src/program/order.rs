@@ -8,12 +8,12 @@ use super::{Statement, Statements};
 const FEW: usize = 16;
 
 /// The steps that a statement waits for.
-pub(super) enum Awaited<'p> {
+pub(super) enum AwaitedSteps<'p> {
     Few(&'p [String]),
     Many(FxHashSet<&'p str>),
 }
 
-impl<'p> Awaited<'p> {
+impl<'p> AwaitedSteps<'p> {
     pub(super) fn new(depends_on: &'p [String]) -> Self {
         if depends_on.len() <= FEW {
             return Self::Few(depends_on);

@@ -7,7 +7,7 @@ use std::fmt;
 
 use rustc_hash::FxHashSet;
 
-use super::order::{self, Awaited};
+use super::order::{self, AwaitedSteps};
 use super::{
     AndThenBlock, BlockContent, CallExpr, CatchClause, CatchContent, Decl, Expr, ExprKind, FacetDecl,
     LoadError, MixinCall, NamedArg, Parameter, Program, Statement, Statements, StepRef, StepStmt, WhenBlock,
@@ -65,7 +65,7 @@ struct ReadScope<'s, 'p> {
 #[derive(Clone, Copy)]
 struct ReadableBlock<'s, 'p> {
     steps: &'s FxHashSet<&'p str>,
-    awaited: &'s Awaited<'p>,
+    awaited: &'s AwaitedSteps<'p>,
 }
 
 impl<'p> DeclaredNames<'p> {
@@ -274,9 +274,9 @@ fn awaited<'p>(
     at: &str,
     depends_on: &'p [String],
     steps: &FxHashSet<&str>,
-) -> Result<Awaited<'p>, LoadError> {
+) -> Result<AwaitedSteps<'p>, LoadError> {
     match depends_on.iter().find(|name| !steps.contains(name.as_str())) {
-        None => Ok(Awaited::new(depends_on)),
+        None => Ok(AwaitedSteps::new(depends_on)),
         Some(unknown) => Err(dangling(at, Referent::Step, unknown)),
     }
 }

@@ -26,9 +26,9 @@ impl fmt::Display for Expr {
             ExprKind::Null => f.write_str("null"),
             ExprKind::Input(reference) => reference.fmt(f),
             ExprKind::Step(step) => f.write_str(&step.path.join(".")),
-            ExprKind::Array(items) => write!(f, "[{}]", Joined(items, ", ")),
+            ExprKind::Array(items) => write!(f, "[{}]", SeparatedExprs(items, ", ")),
             ExprKind::Map(entries) => write_map(f, entries),
-            ExprKind::Concat(operands) => Joined(operands, &format!(" {CONCAT} ")).fmt(f),
+            ExprKind::Concat(operands) => SeparatedExprs(operands, &format!(" {CONCAT} ")).fmt(f),
             ExprKind::Binary(op, operands) => {
                 let [left, right] = &**operands;
                 write!(
@@ -68,9 +68,9 @@ fn write_map(f: &mut fmt::Formatter<'_>, entries: &[(String, Expr)]) -> fmt::Res
     f.write_str("}")
 }
 
-struct Joined<'e>(&'e [Expr], &'e str);
+struct SeparatedExprs<'e>(&'e [Expr], &'e str);
 
-impl fmt::Display for Joined<'_> {
+impl fmt::Display for SeparatedExprs<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, expr) in self.0.iter().enumerate() {
             let separator = if at == 0 { "" } else { self.1 };

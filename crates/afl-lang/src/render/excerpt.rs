@@ -7,7 +7,7 @@ use annotate_snippets::{Annotation, AnnotationKind, Snippet};
 
 use super::shortened;
 use crate::diagnostic::{Diagnostic, Label};
-use crate::source::{LineIndex, Place, Span};
+use crate::source::{FileSpan, LineIndex, Span};
 
 /// Places further apart than this get an excerpt each.
 const NEAR_LINES: u32 = 40;
@@ -32,7 +32,7 @@ pub(super) struct Excerpt<'d> {
 }
 
 pub(super) struct ExcerptMark<'d> {
-    pub(super) place: Place,
+    pub(super) place: FileSpan,
     label: Cow<'d, str>,
     kind: AnnotationKind,
 }
@@ -94,7 +94,7 @@ impl<'d> Excerpt<'d> {
     }
 
     /// The place that the header of the excerpt names.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> FileSpan {
         self.marks[0].place
     }
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Positions;
 use crate::diagnostic::Diagnostic;
-use crate::source::{Place, Sources};
+use crate::source::{FileSpan, Sources};
 
 /// Lines and columns count from one, columns count characters, and an end is the position behind the
 /// last character. Ends without a line break.
@@ -65,7 +65,7 @@ impl<'a> JsonDiagnostic<'a> {
 }
 
 impl<'a> Range<'a> {
-    fn new(positions: &Positions<'a>, place: Place) -> Self {
+    fn new(positions: &Positions<'a>, place: FileSpan) -> Self {
         let (start, end) = (positions.start(place), positions.end(place));
         Self {
             file: positions.name(place.file),

@@ -1,6 +1,6 @@
 //! Diagnostics as text: for a person, for a program, for an annotated pull request.
 //!
-//! Nothing here prints; whoever calls owns the terminal.
+//! Nothing here prints; the caller owns the terminal.
 
 mod excerpt;
 mod github;
@@ -16,7 +16,7 @@ pub use github::github;
 pub use human::{Color, human};
 pub use json::json;
 
-use crate::source::{FileId, LineColumn, LineIndex, Place, Sources};
+use crate::source::{FileId, FileSpan, LineColumn, LineIndex, Sources};
 
 /// Finds lines and columns in the texts of a program; a text that no diagnostic names costs nothing.
 struct Positions<'s> {
@@ -37,22 +37,22 @@ impl<'s> Positions<'s> {
         self.indices[file.0 as usize].get_or_init(|| LineIndex::new(&self.sources.get(file).text))
     }
 
-    fn start(&self, place: Place) -> LineColumn {
+    fn start(&self, place: FileSpan) -> LineColumn {
         self.index(place.file).position(place.span.start)
     }
 
     /// Where the place ends: the position behind its last character.
-    fn end(&self, place: Place) -> LineColumn {
+    fn end(&self, place: FileSpan) -> LineColumn {
         self.index(place.file).position(place.span.end)
     }
 }
 
-/// A message of more bytes than this quotes something that nobody reads to its end.
+/// A message of more bytes than this quotes a text too long to read.
 const MAX_MESSAGE_BYTES: usize = 400;
 const HEAD_BYTES: usize = 200;
 const TAIL_BYTES: usize = 100;
 
-/// The message, cut in the middle where it is too long: what is wrong often stands at its end.
+/// The message, cut in the middle where it is too long: its end often names the mistake.
 fn shortened(message: &str) -> Cow<'_, str> {
     if message.len() <= MAX_MESSAGE_BYTES {
         return Cow::Borrowed(message);

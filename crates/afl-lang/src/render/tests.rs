@@ -8,19 +8,19 @@ use proptest::prelude::*;
 use super::{Color, github, human, json};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
-use crate::source::{FileId, Place, Source, Sources, Span};
+use crate::source::{FileId, FileSpan, Source, Sources, Span};
 
-fn place(file: u32, range: Range<usize>) -> Place {
-    Place { file: FileId(file), span: Span::new(range.start as u32, range.end as u32) }
+fn place(file: u32, range: Range<usize>) -> FileSpan {
+    FileSpan { file: FileId(file), span: Span::new(range.start as u32, range.end as u32) }
 }
 
 /// The place of `part` in the only text.
-fn at(sources: &Sources, part: &str) -> Place {
+fn at(sources: &Sources, part: &str) -> FileSpan {
     let start = sources.get(FileId(0)).text.find(part).expect("the part is in the text");
     place(0, start..start + part.len())
 }
 
-fn wrong(place: Place) -> Diagnostic {
+fn wrong(place: FileSpan) -> Diagnostic {
     Diagnostic::new(Code::WrongType, place, "this is wrong").label("here")
 }
 
@@ -267,7 +267,7 @@ fn colour_is_added_only_where_it_is_asked_for() {
     assert_eq!(human(&sources, &[], Color::Ansi), "");
 }
 
-fn any_place(text: &str, from: usize, to: usize) -> Place {
+fn any_place(text: &str, from: usize, to: usize) -> FileSpan {
     let boundaries: Vec<_> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
     let (a, b) = (boundaries[from % boundaries.len()], boundaries[to % boundaries.len()]);
     place(0, a.min(b)..a.max(b))

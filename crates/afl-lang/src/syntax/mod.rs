@@ -7,4 +7,4 @@ mod parser;
 mod script;
 pub mod token;
 
-pub use parser::{Parsed, parse};
+pub use parser::{ParseResult, parse};

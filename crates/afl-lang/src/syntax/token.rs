@@ -115,7 +115,7 @@ words! {
     False = "false",
     Null = "null",
     Underscore = "_",
-    // Not of AFL; known so that they can be told from names.
+    // Not words of AFL; the lexer knows them so that messages can treat them differently from names.
     And = "and",
     Or = "or",
     Default = "default",

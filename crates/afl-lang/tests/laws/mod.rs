@@ -6,9 +6,9 @@ use afl_lang::graph::{self, GraphFormat};
 use afl_lang::limits::MAX_DIAGNOSTICS;
 use afl_lang::program::{Decl, Emit, FacetKind, LoadError, Program, load};
 use afl_lang::render::{self, Color};
-use afl_lang::source::{FileId, Place, Source, Sources};
+use afl_lang::source::{FileId, FileSpan, Source, Sources};
 use afl_lang::syntax::parse;
-use afl_lang::{Compiled, Validation, compile};
+use afl_lang::{Compilation, Validation, compile};
 
 /// Rendering is the same for each, and there may be a thousand.
 const RENDERED: usize = 10;
@@ -16,7 +16,7 @@ const RENDERED: usize = 10;
 /// Parsing and checking any text ends, and says where what is wrong.
 pub(crate) fn of_text(text: &str) {
     let sources = Sources::one("a.afl", text);
-    let Compiled { program, diagnostics } = compile(&sources, Validation::Skip);
+    let Compilation { program, diagnostics } = compile(&sources, Validation::Skip);
     of_diagnostics(&sources, &diagnostics);
     let broken = parse(FileId(0), text).diagnostics.iter().any(Diagnostic::is_error);
     assert_eq!(program.is_none(), broken, "a text that parses gives a program");
@@ -40,7 +40,7 @@ fn of_diagnostics(sources: &Sources, diagnostics: &[Diagnostic]) {
     }
 }
 
-fn check_place(sources: &Sources, place: Place, message: &str) {
+fn check_place(sources: &Sources, place: FileSpan, message: &str) {
     let text = &sources.get(place.file).text;
     assert!(text.get(place.span.range()).is_some(), "{:?} is no part of the text: {message}", place.span);
 }
@@ -130,7 +130,7 @@ fn of_graphs(program: &Program) {
 pub(crate) fn of_program(texts: &[String]) {
     let named = texts.iter().enumerate().map(|(at, text)| Source::new(format!("{at}.afl"), text.as_str()));
     let sources = Sources(named.collect());
-    let Compiled { program, diagnostics } = compile(&sources, Validation::Require);
+    let Compilation { program, diagnostics } = compile(&sources, Validation::Require);
     of_diagnostics(&sources, &diagnostics);
     let errors: Vec<Diagnostic> = diagnostics.into_iter().filter(Diagnostic::is_error).collect();
     assert!(errors.is_empty(), "{}", render::human(&sources, &errors, Color::Plain));

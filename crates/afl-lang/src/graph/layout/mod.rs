@@ -204,7 +204,7 @@ impl<'g, M: DrawingSizes> Planner<'g, M> {
     /// Writes down where everything of a plan is, given where its inside begins.
     fn unfold(&self, plan: &ClusterPlan, origin: Point, layout: &mut GraphLayout) {
         let moved = |point: &Point| Point { x: point.x + origin.x, y: point.y + origin.y };
-        // A line's outer part comes first: whoever goes on inside finds it there.
+        // A line's outer part comes first; the plan of the inner cluster appends to it.
         for (edge, line) in plan.edges.iter().zip(&plan.level.lines) {
             let route = &mut layout.edges[*edge];
             route.points.extend(line.points.iter().map(moved));

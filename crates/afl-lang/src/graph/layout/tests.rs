@@ -4,9 +4,9 @@ use super::*;
 use crate::source::Sources;
 use crate::{Validation, compile, graph};
 
-struct Fixed;
+struct FixedSizes;
 
-impl DrawingSizes for Fixed {
+impl DrawingSizes for FixedSizes {
     fn node(&self, node: NodeId) -> (f64, f64) {
         (60.0 + f64::from(node.0 % 5) * 20.0, 40.0)
     }
@@ -23,7 +23,7 @@ impl DrawingSizes for Fixed {
 fn check(text: &str, workflow: &str) {
     let program = compile(&Sources::one("main.afl", text), Validation::Require).program.expect("a program");
     let graph = graph::of(&program, Some(workflow)).expect("a graph");
-    let layout = lay_out(&graph, &Fixed);
+    let layout = lay_out(&graph, &FixedSizes);
     let node_boxes = layout.nodes.iter().zip(&graph.nodes).map(|(rect, node)| (rect, node.cluster));
     let cluster_boxes = layout.clusters.iter().zip(&graph.clusters).map(|(rect, it)| (rect, it.parent));
     let boxes: Vec<(&Rect, Option<ClusterId>)> = node_boxes.chain(cluster_boxes).collect();
@@ -94,6 +94,6 @@ fn a_line_past_too_many_layers_takes_no_lanes() {
     let text = format!("facet V(x: Long) workflow W(x: Long) andThen {{ s0 = V(x = $.x)\n {steps} }}");
     let program = compile(&Sources::one("main.afl", text), Validation::Require).program.expect("a program");
     let graph = graph::of(&program, None).expect("a graph");
-    let points: usize = lay_out(&graph, &Fixed).edges.iter().map(|route| route.points.len()).sum();
+    let points: usize = lay_out(&graph, &FixedSizes).edges.iter().map(|route| route.points.len()).sum();
     assert!(points < 4 * graph.edges.len());
 }

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::write::Categories;
 use super::{
-    Definitions, Field, Fields, Json, JsonWriter, Malformed, ObjectShape, WireNode, WireValue, codec, key,
-    nodes, tag,
+    Definitions, Field, Json, JsonWriter, ObjectReader, ObjectShape, WireError, WireNode, WireValue, codec,
+    key, nodes, tag,
 };
 use crate::program::{Decl, FacetDecl, FacetKind, ImplicitDecl, MixinCall, Namespace, Qualified, SchemaDecl};
 
@@ -52,13 +52,13 @@ impl WireValue for Decl {
         }
     }
 
-    fn read(json: Json<'_>) -> Result<Self, Malformed> {
+    fn read(json: Json<'_>) -> Result<Self, WireError> {
         match &*json.tag()? {
             "Namespace" => Namespace::read(json).map(Self::Namespace),
             "ImplicitDecl" => ImplicitDecl::read(json).map(Self::Implicit),
             "SchemaDecl" => SchemaDecl::read(json).map(Self::Schema),
             tag if FacetKind::from_tag(tag).is_some() => FacetDecl::read(json).map(Self::Facet),
-            other => Err(Malformed::new(format!("`{other}` is not a declaration"))),
+            other => Err(WireError::new(format!("`{other}` is not a declaration"))),
         }
     }
 
@@ -108,10 +108,10 @@ impl MemberList {
         write_declarations(declarations, out);
     }
 
-    fn read_field(key: &'static str, fields: &mut Fields<'_>) -> Result<Vec<Decl>, Malformed> {
+    fn read_field(key: &'static str, fields: &mut ObjectReader<'_>) -> Result<Vec<Decl>, WireError> {
         let members = fields.take_with(key, |list| {
             list.list(|json| match Decl::read(json)? {
-                Decl::Namespace(_) => Err(Malformed::new("a namespace stands in no other")),
+                Decl::Namespace(_) => Err(WireError::new("a namespace stands in no other")),
                 member => Ok(member),
             })
         })?;
@@ -120,7 +120,7 @@ impl MemberList {
         if id == name {
             return Ok(members);
         }
-        Err(Malformed::new(format!("the id of a namespace is its name, not `{id}`")))
+        Err(WireError::new(format!("the id of a namespace is its name, not `{id}`")))
     }
 
     fn describe(_: &'static str, shape: &mut ObjectShape<'_>, _: fn(&Namespace) -> &Vec<Decl>) {
@@ -137,7 +137,7 @@ impl NameAndId {
         name.write_field(key, out);
     }
 
-    fn read_field(key: &'static str, fields: &mut Fields<'_>) -> Result<Qualified, Malformed> {
+    fn read_field(key: &'static str, fields: &mut ObjectReader<'_>) -> Result<Qualified, WireError> {
         fields.take::<Qualified>("id")?;
         fields.take(key)
     }
@@ -161,7 +161,7 @@ impl Signatures {
         }
     }
 
-    fn read_field(key: &'static str, fields: &mut Fields<'_>) -> Result<Vec<MixinCall>, Malformed> {
+    fn read_field(key: &'static str, fields: &mut ObjectReader<'_>) -> Result<Vec<MixinCall>, WireError> {
         fields.list(key, |mixin| MixinCall::read_as(Some(Self::TAG), mixin))
     }
 
@@ -190,10 +190,10 @@ impl Field for FacetKind {
         out.tag(self.tag());
     }
 
-    fn read_field(_: &'static str, fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+    fn read_field(_: &'static str, fields: &mut ObjectReader<'_>) -> Result<Self, WireError> {
         fields.take_with("type", |tag| {
             let tag = tag.text()?;
-            Self::from_tag(&tag).ok_or_else(|| Malformed::new(format!("`{tag}` is not a facet")))
+            Self::from_tag(&tag).ok_or_else(|| WireError::new(format!("`{tag}` is not a facet")))
         })
     }
 

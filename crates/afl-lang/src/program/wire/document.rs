@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::decl::{declarations_schema, write_declarations};
 use super::json::PathSegment;
-use super::{Definitions, Field, Json, JsonWriter, Malformed, WireValue};
+use super::{Definitions, Field, Json, JsonWriter, WireError, WireValue};
 use crate::program::{Decl, FORMAT_VERSION, Program, ProgramHash};
 
 /// What made the document; it depends on nothing but the version.
@@ -38,14 +38,14 @@ fn write_provenance(sources: &[String], out: &mut JsonWriter<'_>) {
 }
 
 /// The version that a document says it has.
-pub(crate) fn read_version(json: Json<'_>) -> Result<u32, Malformed> {
+pub(crate) fn read_version(json: Json<'_>) -> Result<u32, WireError> {
     let mut fields = json.object()?;
     fields.tag("Program")?;
     fields.take("formatVersion")
 }
 
 /// The names of the source texts; none without provenance. Keys that are not known here are fine.
-pub(crate) fn read_sources(json: Json<'_>) -> Result<Vec<String>, Malformed> {
+pub(crate) fn read_sources(json: Json<'_>) -> Result<Vec<String>, WireError> {
     match json.object()?.find("provenance") {
         Some(provenance) => {
             let sources = provenance.object()?.list("sources", |source| source.object()?.take("id"));
@@ -56,13 +56,13 @@ pub(crate) fn read_sources(json: Json<'_>) -> Result<Vec<String>, Malformed> {
 }
 
 /// The hash that a document says it has, and its program.
-pub(crate) fn read(json: Json<'_>, sources: Vec<String>) -> Result<(ProgramHash, Program), Malformed> {
+pub(crate) fn read(json: Json<'_>, sources: Vec<String>) -> Result<(ProgramHash, Program), WireError> {
     let mut fields = json.object()?;
     fields.tag("Program")?;
     fields.take::<u32>("formatVersion")?;
     let hash = fields.take_with("hash", |hash| {
         let text = hash.text()?;
-        text.parse().map_err(|_| Malformed::new(format!("`{text}` is not `sha256:` and 64 hex digits")))
+        text.parse().map_err(|_| WireError::new(format!("`{text}` is not `sha256:` and 64 hex digits")))
     })?;
     let declarations = fields.take_with("declarations", |list| list.list(Decl::read))?;
     fields.find("provenance");

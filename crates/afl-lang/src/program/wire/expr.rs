@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Definitions, Field, Fields, Json, JsonWriter, Malformed, WireValue};
+use super::{Definitions, Field, Json, JsonWriter, ObjectReader, WireError, WireValue};
 use crate::program::{BinaryOp, Expr, ExprKind, InputRef, InputSource, Location, StepRef, UnaryOp};
 
 /// Describes the kinds of expressions: a pattern, the `type`, the keys with their types and values, and
@@ -19,16 +19,16 @@ macro_rules! expressions {
         }
 
         /// Expressions nest, so every kind is read in a function of its own: this one's frame stays small.
-        fn read_kind(fields: &mut Fields<'_>) -> Result<ExprKind, Malformed> {
+        fn read_kind(fields: &mut ObjectReader<'_>) -> Result<ExprKind, WireError> {
             match &*fields.take_with("type", Json::text)? {
                 $($tag => {
-                    let read: fn(&mut Fields<'_>) -> Result<ExprKind, Malformed> = |_fields| {
+                    let read: fn(&mut ObjectReader<'_>) -> Result<ExprKind, WireError> = |_fields| {
                         $(let $key: $ty = _fields.take(stringify!($key))?;)*
                         Ok($made)
                     };
                     read(fields)
                 })*
-                other => Err(Malformed::new(format!("`{other}` is not an expression"))),
+                other => Err(WireError::new(format!("`{other}` is not an expression"))),
             }
         }
 
@@ -40,7 +40,7 @@ macro_rules! expressions {
                 });
             }
 
-            fn read(json: Json<'_>) -> Result<Self, Malformed> {
+            fn read(json: Json<'_>) -> Result<Self, WireError> {
                 let mut fields = json.object()?;
                 let kind = read_kind(&mut fields)?;
                 finish(kind, fields)
@@ -78,7 +78,7 @@ expressions! {
         => ExprKind::Index(Box::new([base, index]));
 }
 
-fn finish(kind: ExprKind, mut fields: Fields<'_>) -> Result<Expr, Malformed> {
+fn finish(kind: ExprKind, mut fields: ObjectReader<'_>) -> Result<Expr, WireError> {
     let location = fields.take("location")?;
     fields.finish()?;
     Ok(Expr { kind, location })
@@ -104,10 +104,10 @@ macro_rules! choice {
                 out.text(self.text());
             }
 
-            fn read(json: Json<'_>) -> Result<Self, Malformed> {
+            fn read(json: Json<'_>) -> Result<Self, WireError> {
                 let text = json.text()?;
                 let choice = $choices.find(|choice| choice.text() == text);
-                choice.ok_or_else(|| Malformed::new(format!("`{text}` is not a {}", $what)))
+                choice.ok_or_else(|| WireError::new(format!("`{text}` is not a {}", $what)))
             }
 
             fn schema(_: &mut Definitions) -> Value {

@@ -19,7 +19,7 @@ impl<'j> Json<'j> {
         Self { index, slot }
     }
 
-    pub(crate) fn text(self) -> Result<Cow<'j, str>, Malformed> {
+    pub(crate) fn text(self) -> Result<Cow<'j, str>, WireError> {
         if self.first_byte() != b'"' {
             return Err(self.expected("a string"));
         }
@@ -29,12 +29,12 @@ impl<'j> Json<'j> {
         }
         match serde_json::from_str(quoted) {
             Ok(text) => Ok(Cow::Owned(text)),
-            Err(_) => Err(Malformed::new(format!("{quoted} has an escape that is half a character"))),
+            Err(_) => Err(WireError::new(format!("{quoted} has an escape that is half a character"))),
         }
     }
 
     /// A number or a boolean; `what` says which, for the error.
-    pub(crate) fn scalar<T: Deserialize<'j>>(self, what: &'static str) -> Result<T, Malformed> {
+    pub(crate) fn scalar<T: Deserialize<'j>>(self, what: &'static str) -> Result<T, WireError> {
         match self.first_byte() {
             b'{' | b'[' => Err(self.expected(what)),
             _ => serde_json::from_str(self.index.scalar(self.slot)).map_err(|_| self.expected(what)),
@@ -43,8 +43,8 @@ impl<'j> Json<'j> {
 
     pub(crate) fn list<T>(
         self,
-        mut read: impl FnMut(Json<'j>) -> Result<T, Malformed>,
-    ) -> Result<Vec<T>, Malformed> {
+        mut read: impl FnMut(Json<'j>) -> Result<T, WireError>,
+    ) -> Result<Vec<T>, WireError> {
         if self.first_byte() != b'[' {
             return Err(self.expected("a list"));
         }
@@ -60,24 +60,28 @@ impl<'j> Json<'j> {
         Ok(items)
     }
 
-    pub(crate) fn object(self) -> Result<Fields<'j>, Malformed> {
+    pub(crate) fn object(self) -> Result<ObjectReader<'j>, WireError> {
         match self.first_byte() {
-            b'{' => Ok(Fields { object: self, next: KeyEntry { slot: self.slot + 1, ordinal: 0 }, taken: 0 }),
+            b'{' => Ok(ObjectReader {
+                object: self,
+                next: KeyEntry { slot: self.slot + 1, ordinal: 0 },
+                taken: 0,
+            }),
             _ => Err(self.expected("an object")),
         }
     }
 
     /// The `type` of the node.
-    pub(crate) fn tag(self) -> Result<Cow<'j, str>, Malformed> {
+    pub(crate) fn tag(self) -> Result<Cow<'j, str>, WireError> {
         self.object()?.value("type")?.text().map_err(|error| error.inside(PathSegment::Key("type")))
     }
 
     /// The source text that this string names.
-    pub(super) fn source(self) -> Result<FileId, Malformed> {
+    pub(super) fn source(self) -> Result<FileId, WireError> {
         let id = self.text()?;
         match self.index.sources.iter().position(|source| *source == id) {
             Some(at) => Ok(FileId(at as u32)),
-            None => Err(Malformed::new(format!("`{id}` is not among the sources of `provenance`"))),
+            None => Err(WireError::new(format!("`{id}` is not among the sources of `provenance`"))),
         }
     }
 
@@ -85,18 +89,18 @@ impl<'j> Json<'j> {
         self.index.first_byte(self.slot)
     }
 
-    fn expected(self, what: &str) -> Malformed {
+    fn expected(self, what: &str) -> WireError {
         let found = match self.first_byte() {
             b'{' => "an object",
             b'[' => "a list",
             _ => self.index.scalar(self.slot),
         };
-        Malformed::new(format!("expected {what}, found {found}"))
+        WireError::new(format!("expected {what}, found {found}"))
     }
 }
 
 /// The keys of one object; each is to be taken once.
-pub(crate) struct Fields<'j> {
+pub(crate) struct ObjectReader<'j> {
     object: Json<'j>,
     /// What follows the entry taken last.
     next: KeyEntry,
@@ -111,9 +115,9 @@ struct KeyEntry {
     ordinal: u32,
 }
 
-impl<'j> Fields<'j> {
+impl<'j> ObjectReader<'j> {
     /// Checks the node's `type`.
-    pub(crate) fn tag(&mut self, expected: &str) -> Result<(), Malformed> {
+    pub(crate) fn tag(&mut self, expected: &str) -> Result<(), WireError> {
         let found = self.value("type")?;
         match found.text() {
             Ok(tag) if tag == expected => Ok(()),
@@ -121,10 +125,10 @@ impl<'j> Fields<'j> {
         }
     }
 
-    pub(crate) fn take<T: WireValue>(&mut self, key: &'static str) -> Result<T, Malformed> {
+    pub(crate) fn take<T: WireValue>(&mut self, key: &'static str) -> Result<T, WireError> {
         match self.find(key) {
             Some(value) => T::read(value).map_err(|error| error.inside(PathSegment::Key(key))),
-            None => T::when_absent().ok_or_else(|| Malformed::missing(key)),
+            None => T::when_absent().ok_or_else(|| WireError::missing(key)),
         }
     }
 
@@ -132,8 +136,8 @@ impl<'j> Fields<'j> {
     pub(crate) fn take_with<T>(
         &mut self,
         key: &'static str,
-        read: impl FnOnce(Json<'j>) -> Result<T, Malformed>,
-    ) -> Result<T, Malformed> {
+        read: impl FnOnce(Json<'j>) -> Result<T, WireError>,
+    ) -> Result<T, WireError> {
         read(self.value(key)?).map_err(|error| error.inside(PathSegment::Key(key)))
     }
 
@@ -141,16 +145,16 @@ impl<'j> Fields<'j> {
     pub(crate) fn list<T>(
         &mut self,
         key: &'static str,
-        read: impl FnMut(Json<'j>) -> Result<T, Malformed>,
-    ) -> Result<Vec<T>, Malformed> {
+        read: impl FnMut(Json<'j>) -> Result<T, WireError>,
+    ) -> Result<Vec<T>, WireError> {
         match self.find(key) {
             Some(list) => list.list(read).map_err(|error| error.inside(PathSegment::Key(key))),
             None => Ok(Vec::new()),
         }
     }
 
-    fn value(&mut self, key: &'static str) -> Result<Json<'j>, Malformed> {
-        self.find(key).ok_or_else(|| Malformed::missing(key))
+    fn value(&mut self, key: &'static str) -> Result<Json<'j>, WireError> {
+        self.find(key).ok_or_else(|| WireError::missing(key))
     }
 
     pub(crate) fn find(&mut self, key: &str) -> Option<Json<'j>> {
@@ -162,8 +166,8 @@ impl<'j> Fields<'j> {
         Some(Json { slot: found.slot + 1, ..self.object })
     }
 
-    /// Refuses keys that nobody took.
-    pub(crate) fn finish(self) -> Result<(), Malformed> {
+    /// Refuses unknown keys: those that no field took.
+    pub(crate) fn finish(self) -> Result<(), WireError> {
         let is_taken = |entry: KeyEntry| self.taken & 1_u64.checked_shl(entry.ordinal).unwrap_or(0) != 0;
         match self.entries().find(|entry| !is_taken(*entry)) {
             None => Ok(()),
@@ -171,7 +175,7 @@ impl<'j> Fields<'j> {
                 let key = self.key(left);
                 let is_repeated = self.entries().any(|entry| is_taken(entry) && self.key(entry) == key);
                 let what = if is_repeated { "repeated" } else { "unknown" };
-                Err(Malformed::new(format!("{what} key `{key}`")))
+                Err(WireError::new(format!("{what} key `{key}`")))
             }
         }
     }
@@ -200,7 +204,7 @@ impl<'j> Fields<'j> {
 ///
 /// Boxed, so that reading deep nodes takes little stack.
 #[derive(Debug)]
-pub(crate) struct Malformed(Box<(Vec<PathSegment>, String)>);
+pub(crate) struct WireError(Box<(Vec<PathSegment>, String)>);
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PathSegment {
@@ -208,7 +212,7 @@ pub(crate) enum PathSegment {
     Item(usize),
 }
 
-impl Malformed {
+impl WireError {
     pub(crate) fn new(problem: impl Into<String>) -> Self {
         Self(Box::new((Vec::new(), problem.into())))
     }

@@ -26,8 +26,8 @@ use serde_json::Value;
 
 use decl::CATEGORIES;
 pub(super) use index::Index;
-pub(super) use json::Malformed;
-use json::{Fields, Json};
+pub(super) use json::WireError;
+use json::{Json, ObjectReader};
 use schema::{Definitions, ObjectShape};
 pub(super) use write::{ByteSink, Categories, Docs, JsonWriter, Pieces, WireForm};
 pub use write::{JsonLayout, Locations};
@@ -36,7 +36,7 @@ pub use write::{JsonLayout, Locations};
 pub(crate) trait WireValue: Sized {
     fn write(&self, out: &mut JsonWriter<'_>);
 
-    fn read(json: Json<'_>) -> Result<Self, Malformed>;
+    fn read(json: Json<'_>) -> Result<Self, WireError>;
 
     fn schema(types: &mut Definitions) -> Value;
 
@@ -55,7 +55,7 @@ pub(crate) trait WireValue: Sized {
 pub(crate) trait Field: Sized {
     fn write_field(&self, key: &'static str, out: &mut JsonWriter<'_>);
 
-    fn read_field(key: &'static str, fields: &mut Fields<'_>) -> Result<Self, Malformed>;
+    fn read_field(key: &'static str, fields: &mut ObjectReader<'_>) -> Result<Self, WireError>;
 
     fn describe(key: &'static str, shape: &mut ObjectShape<'_>);
 }
@@ -69,7 +69,7 @@ impl<T: WireValue> Field for T {
         }
     }
 
-    fn read_field(key: &'static str, fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+    fn read_field(key: &'static str, fields: &mut ObjectReader<'_>) -> Result<Self, WireError> {
         fields.take(key)
     }
 
@@ -85,7 +85,7 @@ pub(crate) trait WireNode: Sized {
 
     fn write_as(&self, tag: Option<&'static str>, out: &mut JsonWriter<'_>);
 
-    fn read_as(tag: Option<&'static str>, json: Json<'_>) -> Result<Self, Malformed>;
+    fn read_as(tag: Option<&'static str>, json: Json<'_>) -> Result<Self, WireError>;
 
     fn describe(types: &mut Definitions) -> Value;
 }
@@ -95,7 +95,7 @@ impl<T: WireNode> WireValue for T {
         self.write_as(Self::TAG, out);
     }
 
-    fn read(json: Json<'_>) -> Result<Self, Malformed> {
+    fn read(json: Json<'_>) -> Result<Self, WireError> {
         Self::read_as(Self::TAG, json)
     }
 
@@ -120,7 +120,7 @@ macro_rules! nodes {
                 });
             }
 
-            fn read_as(tag: Option<&'static str>, json: Json<'_>) -> Result<Self, Malformed> {
+            fn read_as(tag: Option<&'static str>, json: Json<'_>) -> Result<Self, WireError> {
                 let mut fields = json.object()?;
                 tag.map_or(Ok(()), |tag| fields.tag(tag))?;
                 let node = Self {
@@ -182,7 +182,7 @@ impl PlainField {
         value.write_field(key, out);
     }
 
-    fn read_field<T: Field>(key: &'static str, fields: &mut Fields<'_>) -> Result<T, Malformed> {
+    fn read_field<T: Field>(key: &'static str, fields: &mut ObjectReader<'_>) -> Result<T, WireError> {
         T::read_field(key, fields)
     }
 

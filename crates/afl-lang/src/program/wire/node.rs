@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    Definitions, Field, Fields, Json, JsonWriter, Malformed, ObjectShape, WireNode, WireValue, codec, key,
-    nodes, tag,
+    Definitions, Field, Json, JsonWriter, ObjectReader, ObjectShape, WireError, WireNode, WireValue, codec,
+    key, nodes, tag,
 };
 use crate::program::{
     AndThenBlock, AssertStmt, BlockContent, CallExpr, CatchClause, CatchContent, ForeachClause, Location,
@@ -37,7 +37,7 @@ impl Field for Statements {
         self.yields.write_field("yields", out);
     }
 
-    fn read_field(_: &'static str, fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+    fn read_field(_: &'static str, fields: &mut ObjectReader<'_>) -> Result<Self, WireError> {
         Ok(Self { steps: fields.take("steps")?, yields: fields.take("yields")? })
     }
 
@@ -47,7 +47,7 @@ impl Field for Statements {
     }
 }
 
-/// Told apart by the key that each content has and no other.
+/// The kinds differ by a key that only one of them has.
 impl Field for BlockContent {
     fn write_field(&self, key: &'static str, out: &mut JsonWriter<'_>) {
         match self {
@@ -61,7 +61,7 @@ impl Field for BlockContent {
         }
     }
 
-    fn read_field(key: &'static str, fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+    fn read_field(key: &'static str, fields: &mut ObjectReader<'_>) -> Result<Self, WireError> {
         if let Some(when) = fields.take("when")? {
             return Ok(Self::When(when));
         }
@@ -92,7 +92,7 @@ impl Field for CatchContent {
         }
     }
 
-    fn read_field(key: &'static str, fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+    fn read_field(key: &'static str, fields: &mut ObjectReader<'_>) -> Result<Self, WireError> {
         Ok(match fields.take("when")? {
             Some(when) => Self::When(when),
             None => Self::Steps(Statements::read_field(key, fields)?),
@@ -114,12 +114,12 @@ impl WireValue for Statement {
         }
     }
 
-    fn read(json: Json<'_>) -> Result<Self, Malformed> {
+    fn read(json: Json<'_>) -> Result<Self, WireError> {
         match &*json.tag()? {
             "StepStmt" => StepStmt::read(json).map(Self::Step),
             "LogStmt" => LogStmt::read(json).map(Self::Log),
             "AssertStmt" => AssertStmt::read(json).map(Self::Assert),
-            other => Err(Malformed::new(format!("`{other}` is not a statement"))),
+            other => Err(WireError::new(format!("`{other}` is not a statement"))),
         }
     }
 

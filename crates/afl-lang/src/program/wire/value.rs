@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Definitions, Field, Json, JsonWriter, Malformed, WireValue};
+use super::{Definitions, Field, Json, JsonWriter, WireError, WireValue};
 use crate::limits::MAX_NESTING;
 use crate::source::FileId;
 use crate::types::TypeRef;
@@ -16,7 +16,7 @@ macro_rules! texts {
                 out.text(self);
             }
 
-            fn read(json: Json<'_>) -> Result<Self, Malformed> {
+            fn read(json: Json<'_>) -> Result<Self, WireError> {
                 Ok(json.text()?.into())
             }
 
@@ -36,7 +36,7 @@ macro_rules! scalars {
                 out.scalar(self);
             }
 
-            fn read(json: Json<'_>) -> Result<Self, Malformed> {
+            fn read(json: Json<'_>) -> Result<Self, WireError> {
                 json.scalar($what)
             }
 
@@ -59,7 +59,7 @@ impl WireValue for f64 {
         out.scalar(self);
     }
 
-    fn read(json: Json<'_>) -> Result<Self, Malformed> {
+    fn read(json: Json<'_>) -> Result<Self, WireError> {
         json.scalar("a number")
     }
 
@@ -76,7 +76,7 @@ impl<T: WireValue> WireValue for Option<T> {
         }
     }
 
-    fn read(json: Json<'_>) -> Result<Self, Malformed> {
+    fn read(json: Json<'_>) -> Result<Self, WireError> {
         T::read(json).map(Some)
     }
 
@@ -98,7 +98,7 @@ impl<T: WireValue> WireValue for Vec<T> {
         out.list(self, |out, item| item.write(out));
     }
 
-    fn read(json: Json<'_>) -> Result<Self, Malformed> {
+    fn read(json: Json<'_>) -> Result<Self, WireError> {
         json.list(T::read)
     }
 
@@ -124,7 +124,7 @@ impl<T: WireValue> WireValue for (String, T) {
         });
     }
 
-    fn read(json: Json<'_>) -> Result<Self, Malformed> {
+    fn read(json: Json<'_>) -> Result<Self, WireError> {
         let mut fields = json.object()?;
         let entry = (fields.take("key")?, fields.take("value")?);
         fields.finish()?;
@@ -145,7 +145,7 @@ impl WireValue for FileId {
         out.text(&out.form.sources[self.0 as usize]);
     }
 
-    fn read(json: Json<'_>) -> Result<Self, Malformed> {
+    fn read(json: Json<'_>) -> Result<Self, WireError> {
         json.source()
     }
 
@@ -160,9 +160,9 @@ impl WireValue for TypeRef {
         out.text(&self.to_string());
     }
 
-    fn read(json: Json<'_>) -> Result<Self, Malformed> {
+    fn read(json: Json<'_>) -> Result<Self, WireError> {
         let text = json.text()?;
-        parse_type(&text).ok_or_else(|| Malformed::new(format!("`{text}` is not a type")))
+        parse_type(&text).ok_or_else(|| WireError::new(format!("`{text}` is not a type")))
     }
 
     fn schema(_: &mut Definitions) -> Value {

@@ -33,7 +33,7 @@ pub(crate) enum Categories {
     Strip,
 }
 
-/// What is written, and how.
+/// The parts that are written, and their layout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WireForm<'p> {
     pub(crate) layout: JsonLayout,
@@ -104,7 +104,7 @@ impl ByteSink for Pieces {
 pub(crate) struct JsonWriter<'p> {
     pub(crate) form: WireForm<'p>,
     sink: &'p mut dyn ByteSink,
-    /// What is not yet a piece: a declaration at most, so that it stays in the processor's cache.
+    /// The bytes behind the last piece: a declaration at most, so that they stay in the processor's cache.
     bytes: Vec<u8>,
     depth: usize,
     /// Whether the innermost open list or object is still empty.

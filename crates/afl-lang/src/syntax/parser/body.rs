@@ -209,7 +209,7 @@ impl<'s> Parser<'s> {
         if self.eat(TokenKind::Arrow).is_none() {
             self.expected_arrow(|d| d.help("write `case condition => { … }`"));
             if let (Condition::If(condition), false) = (&mut condition, self.at(TokenKind::LBrace)) {
-                // What is odd here was meant to be a part of it.
+                // The unexpected token was meant as a part of the condition.
                 condition.kind = ExprSyntaxKind::Broken;
                 self.skip_to_case_block();
             }

@@ -10,10 +10,10 @@ use crate::syntax::token::{Token, TokenKind, Word};
 pub(super) const YIELD_HELP: &str =
     "write `yield Name(result = value)` with the name of the facet or workflow that the block belongs to";
 
-/// What is left of a list behind a mistake.
+/// Whether the parser can read the rest of a list behind a mistake.
 enum ListRemainder {
-    GoesOn,
-    IsLost,
+    Readable,
+    Lost,
 }
 
 /// What a call is for.
@@ -139,8 +139,8 @@ impl<'s> Parser<'s> {
             if odd || !self.end_of_element(TokenKind::RParen) {
                 args.wholeness = Wholeness::Broken;
                 match self.recover_in_args(open, args.list.last_mut()) {
-                    ListRemainder::GoesOn => {}
-                    ListRemainder::IsLost => break,
+                    ListRemainder::Readable => {}
+                    ListRemainder::Lost => break,
                 }
             }
         }
@@ -177,22 +177,22 @@ impl<'s> Parser<'s> {
             || matches!(self.word(0), Word::With | Word::Catch | Word::As);
         if ends {
             self.unclosed(open, TokenKind::RParen);
-            return ListRemainder::IsLost;
+            return ListRemainder::Lost;
         }
         let reported = self.diagnostics.last().is_some_and(|last| last.place.span.start == self.span().start);
         if !reported {
             self.expected_here("`,` or `)`", |d| d);
         }
         if let Some(arg) = last {
-            // What is odd here was meant to be a part of it.
+            // The unexpected token was meant as a part of the value.
             arg.value.kind = ExprSyntaxKind::Broken;
         }
         self.skip_element();
         self.eat(TokenKind::RBracket);
         if self.eat(TokenKind::Comma).is_some() || self.at(TokenKind::RParen) {
-            return ListRemainder::GoesOn;
+            return ListRemainder::Readable;
         }
-        ListRemainder::IsLost
+        ListRemainder::Lost
     }
 
     fn arg(&mut self, open: Span) -> Option<Arg<'s>> {
@@ -256,8 +256,7 @@ impl<'s> Parser<'s> {
             && !self.slice(name.span.to(value.span)).contains('\n')
     }
 
-    /// Past the comma behind an element. False where the list is not closed: the text goes on with
-    /// something that is no element.
+    /// Takes the comma behind an element. False where the list is not closed and no element follows.
     pub(super) fn end_of_element(&mut self, close: TokenKind) -> bool {
         if self.eat(TokenKind::Comma).is_some() || self.at(close) {
             return true;
@@ -279,7 +278,7 @@ impl<'s> Parser<'s> {
         )
     }
 
-    /// Whether a line goes on with the list that it stands in: `name: …`, or `name = …` that is no step.
+    /// Whether a line continues the list around it: `name: …`, or `name = …` that is no step.
     fn line_begins_element(&self) -> bool {
         match (self.kind(), self.ahead[1].kind) {
             (TokenKind::Ident, TokenKind::Colon) => true,
@@ -289,8 +288,8 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Whether this token begins a name with a `(` behind it, as far as the text tells: a name may be
-    /// longer than the tokens ahead.
+    /// Whether this token begins a name with a `(` behind it. Looks at the text, since a name may have
+    /// more tokens than the parser looks ahead.
     fn is_called(&self, token: Token) -> bool {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
         let rest = self.text[token.span.start as usize..].trim_start_matches(is_part);

@@ -17,20 +17,20 @@ use super::token::{Token, TokenKind, Word};
 use crate::code::Code;
 use crate::diagnostic::{self, Diagnostic};
 use crate::limits::{MAX_NESTING, MAX_SOURCE_BYTES};
-use crate::source::{FileId, Place, Span};
+use crate::source::{FileId, FileSpan, Span};
 
 /// How often a text may be read in vain for the ends of its scripts.
 const MAX_VAIN_READS: usize = 16;
 
 /// What the parser made of one text.
 #[derive(Debug)]
-pub struct Parsed<'s> {
+pub struct ParseResult<'s> {
     pub tree: SyntaxTree<'s>,
     /// In source order.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-pub fn parse(file: FileId, text: &str) -> Parsed<'_> {
+pub fn parse(file: FileId, text: &str) -> ParseResult<'_> {
     if text.len() > MAX_SOURCE_BYTES {
         return too_large(file, text);
     }
@@ -48,12 +48,12 @@ pub fn parse(file: FileId, text: &str) -> Parsed<'_> {
     parser.finish()
 }
 
-fn too_large(file: FileId, text: &str) -> Parsed<'_> {
-    let place = Place { file, span: Span::new(0, 0) };
+fn too_large(file: FileId, text: &str) -> ParseResult<'_> {
+    let place = FileSpan { file, span: Span::new(0, 0) };
     let message = format!("this text has {} bytes; at most {MAX_SOURCE_BYTES} can be compiled", text.len());
     let diagnostic =
         Diagnostic::new(Code::SourceTooLarge, place, message).help("split it into several files");
-    Parsed { tree: SyntaxTree::default(), diagnostics: vec![diagnostic] }
+    ParseResult { tree: SyntaxTree::default(), diagnostics: vec![diagnostic] }
 }
 
 struct Parser<'s> {
@@ -66,7 +66,7 @@ struct Parser<'s> {
     previous_end: u32,
     comments: Vec<Comment>,
     diagnostics: Vec<Diagnostic>,
-    /// Where tokens end that are no AFL; what is odd right behind one is not reported again.
+    /// The ends of tokens that are no AFL; the parser reports no second error right behind one.
     bad_tokens: Vec<u32>,
     /// Where a string begins that is never closed.
     open_string: Option<u32>,
@@ -108,10 +108,10 @@ impl<'s> Parser<'s> {
         parser
     }
 
-    fn finish(mut self) -> Parsed<'s> {
+    fn finish(mut self) -> ParseResult<'s> {
         diagnostic::sort(&mut self.diagnostics);
         let tree = SyntaxTree { items: self.items, comments: self.comments, lost: self.lost };
-        Parsed { tree, diagnostics: self.diagnostics }
+        ParseResult { tree, diagnostics: self.diagnostics }
     }
 
     // Tokens.

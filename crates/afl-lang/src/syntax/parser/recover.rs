@@ -6,15 +6,15 @@ use super::{Parser, is_segment};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::limits::MAX_DIAGNOSTICS;
-use crate::source::{Place, Span};
+use crate::source::{FileSpan, Span};
 use crate::syntax::token::{Token, TokenKind, Word};
 
 /// Bounds how far the beginning of a line is looked for.
 const MAX_LINE_BYTES: usize = 400;
 
 impl Parser<'_> {
-    pub(super) fn place(&self, span: Span) -> Place {
-        Place { file: self.file, span }
+    pub(super) fn place(&self, span: Span) -> FileSpan {
+        FileSpan { file: self.file, span }
     }
 
     pub(super) fn report(
@@ -97,7 +97,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Behind something that is no AFL; what is odd here is its fault.
+    /// Whether the token before is no AFL: it explains an unexpected token here.
     pub(super) fn after_bad_token(&self) -> bool {
         let here = self.previous_end..=self.span().start;
         self.bad_tokens.iter().rev().take(self.ahead.len()).any(|end| here.contains(end))
