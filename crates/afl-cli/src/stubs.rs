@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use afl_lang::program::{Decl, FacetDecl, FacetKind, Parameter, Program, SchemaDecl};
+use afl_lang::program::{FacetDecl, FacetKind, Parameter, Program, SchemaDecl};
 use afl_lang::types::TypeRef;
 
 /// Of `typing`, as far as the stubs use them.
@@ -12,8 +12,8 @@ const ANY_TEXT: &str = "a string takes any text";
 
 /// Nothing when the program has no event facets.
 pub(crate) fn python(program: &Program) -> Option<String> {
-    let mut found = Found::default();
-    found.collect(&program.declarations);
+    let found =
+        Found { schemas: program.schemas().collect(), facets: program.facets_of(FacetKind::Event).collect() };
     if found.facets.is_empty() {
         return None;
     }
@@ -37,26 +37,9 @@ fn head(text: &str) -> String {
     )
 }
 
-#[derive(Default)]
 struct Found<'a> {
     schemas: Vec<&'a SchemaDecl>,
     facets: Vec<&'a FacetDecl>,
-}
-
-impl<'a> Found<'a> {
-    fn collect(&mut self, declarations: &'a [Decl]) {
-        for declaration in declarations {
-            match declaration {
-                Decl::Namespace(namespace) => self.collect(&namespace.declarations),
-                Decl::Schema(schema) => self.schemas.push(schema),
-                Decl::Facet(facet) => match facet.kind {
-                    FacetKind::Event => self.facets.push(facet),
-                    FacetKind::Plain | FacetKind::Workflow => {}
-                },
-                Decl::Implicit(_) => {}
-            }
-        }
-    }
 }
 
 /// Short names in Python, unless two declarations share one.

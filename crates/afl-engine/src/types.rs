@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use afl_lang::program::{Decl, Parameter, Program, Qualified};
+use afl_lang::program::{Parameter, Program, Qualified};
 use afl_lang::types::TypeRef;
 
 use crate::eval::{EvalError, NoScope, eval};
@@ -30,21 +30,7 @@ pub struct Schemas(BTreeMap<Qualified, Vec<Parameter>>);
 
 impl Schemas {
     pub fn of(program: &Program) -> Self {
-        let mut schemas = Self::default();
-        schemas.collect(&program.declarations);
-        schemas
-    }
-
-    fn collect(&mut self, declarations: &[Decl]) {
-        for declaration in declarations {
-            match declaration {
-                Decl::Namespace(namespace) => self.collect(&namespace.declarations),
-                Decl::Schema(schema) => {
-                    self.0.insert(schema.id.clone(), schema.fields.clone());
-                }
-                Decl::Facet(_) | Decl::Implicit(_) => {}
-            }
-        }
+        Self(program.schemas().map(|schema| (schema.id.clone(), schema.fields.clone())).collect())
     }
 
     fn fields(&self, name: &str) -> &[Parameter] {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use afl_lang::program::{
-    AndThenBlock, BlockContent, CallExpr, CatchClause, CatchContent, Decl, Expr, FacetDecl, MixinCall,
-    NamedArg, Program, Statement as ProgramStatement, Statements, StepStmt, WhenBlock, YieldStmt,
+    AndThenBlock, BlockContent, CallExpr, CatchClause, CatchContent, Expr, FacetDecl, MixinCall, NamedArg,
+    Program, Statement as ProgramStatement, Statements, StepStmt, WhenBlock, YieldStmt,
 };
 use rustc_hash::FxHashMap;
 
@@ -17,7 +17,7 @@ use crate::types::Schemas;
 
 pub(super) fn build(program: &Program) -> Plan {
     let mut builder = Builder { plan: empty(program), decls: Vec::new() };
-    builder.enter(&program.declarations);
+    builder.enter(program);
     for decl in std::mem::take(&mut builder.decls) {
         let facet = builder.facet(decl);
         builder.plan.facets.push(facet);
@@ -44,23 +44,15 @@ struct Builder<'p> {
 
 impl<'p> Builder<'p> {
     /// Numbers every callee first, because bodies call in all directions.
-    fn enter(&mut self, declarations: &'p [Decl]) {
-        for declaration in declarations {
-            match declaration {
-                Decl::Namespace(namespace) => self.enter(&namespace.declarations),
-                Decl::Facet(facet) => {
-                    let at = FacetAt(self.decls.len() as u32);
-                    self.plan.names.insert(facet.id.clone(), Callee::Facet(at));
-                    self.decls.push(facet);
-                }
-                Decl::Schema(schema) => {
-                    let at = SchemaAt(self.plan.schema_list.len() as u32);
-                    self.plan.names.insert(schema.id.clone(), Callee::Schema(at));
-                    let (id, doc, fields) = (schema.id.clone(), schema.doc.clone(), schema.fields.clone());
-                    self.plan.schema_list.push(PlanSchema { id, doc, fields });
-                }
-                Decl::Implicit(_) => {}
-            }
+    fn enter(&mut self, program: &'p Program) {
+        for (at, facet) in program.facets().enumerate() {
+            self.plan.names.insert(facet.id.clone(), Callee::Facet(FacetAt(at as u32)));
+            self.decls.push(facet);
+        }
+        for (at, schema) in program.schemas().enumerate() {
+            self.plan.names.insert(schema.id.clone(), Callee::Schema(SchemaAt(at as u32)));
+            let (id, doc, fields) = (schema.id.clone(), schema.doc.clone(), schema.fields.clone());
+            self.plan.schema_list.push(PlanSchema { id, doc, fields });
         }
     }
 

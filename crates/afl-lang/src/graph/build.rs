@@ -12,8 +12,7 @@ use crate::program::{
 };
 
 pub(super) fn graph(program: &Program, workflow: &FacetDecl) -> Graph {
-    let mut sorts = FxHashMap::default();
-    collect_sorts(&program.declarations, &mut sorts);
+    let sorts = program.walk().filter_map(sort_of).collect();
     let graph =
         Graph { workflow: workflow.id.clone(), nodes: Vec::new(), edges: Vec::new(), clusters: Vec::new() };
     let mut builder = GraphBuilder { sorts, graph, edges: FxHashMap::default() };
@@ -29,23 +28,18 @@ pub(super) fn graph(program: &Program, workflow: &FacetDecl) -> Graph {
     builder.graph
 }
 
-fn collect_sorts<'p>(declarations: &'p [Decl], sorts: &mut FxHashMap<&'p str, StepSort>) {
-    for decl in declarations {
-        match decl {
-            Decl::Namespace(namespace) => collect_sorts(&namespace.declarations, sorts),
-            Decl::Facet(facet) => {
-                let sort = match facet.kind {
-                    FacetKind::Plain => StepSort::Facet,
-                    FacetKind::Event => StepSort::Event,
-                    FacetKind::Workflow => StepSort::Workflow,
-                };
-                sorts.insert(&facet.id, sort);
-            }
-            Decl::Schema(schema) => {
-                sorts.insert(&schema.id, StepSort::Schema);
-            }
-            Decl::Implicit(_) => {}
+fn sort_of(decl: &Decl) -> Option<(&str, StepSort)> {
+    match decl {
+        Decl::Facet(facet) => {
+            let sort = match facet.kind {
+                FacetKind::Plain => StepSort::Facet,
+                FacetKind::Event => StepSort::Event,
+                FacetKind::Workflow => StepSort::Workflow,
+            };
+            Some((&facet.id, sort))
         }
+        Decl::Schema(schema) => Some((&schema.id, StepSort::Schema)),
+        Decl::Namespace(_) | Decl::Implicit(_) => None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Finds the workflow that is meant.
 
-use crate::program::{Decl, FacetDecl, FacetKind, Program};
+use crate::program::{FacetDecl, FacetKind, Program};
 use crate::suggest::closest;
 
 /// Why there is no graph.
@@ -17,7 +17,7 @@ pub enum GraphError {
 }
 
 pub(super) fn workflow<'p>(program: &'p Program, name: Option<&str>) -> Result<&'p FacetDecl, GraphError> {
-    let workflows = workflows(&program.declarations);
+    let workflows: Vec<_> = program.facets_of(FacetKind::Workflow).collect();
     let Some(name) = name else {
         return match workflows[..] {
             [] => Err(GraphError::NoWorkflow),
@@ -34,18 +34,6 @@ pub(super) fn workflow<'p>(program: &'p Program, name: Option<&str>) -> Result<&
         [] => Err(unknown(name, &workflows)),
         _ => Err(GraphError::AmbiguousWorkflow { name: name.into(), candidates: ids(&short) }),
     }
-}
-
-fn workflows(declarations: &[Decl]) -> Vec<&FacetDecl> {
-    let mut found = Vec::new();
-    for decl in declarations {
-        match decl {
-            Decl::Namespace(namespace) => found.extend(workflows(&namespace.declarations)),
-            Decl::Facet(facet) if facet.kind == FacetKind::Workflow => found.push(facet),
-            Decl::Facet(_) | Decl::Schema(_) | Decl::Implicit(_) => {}
-        }
-    }
-    found
 }
 
 fn unknown(name: &str, workflows: &[&FacetDecl]) -> GraphError {

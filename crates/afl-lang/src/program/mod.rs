@@ -6,13 +6,13 @@
 
 mod emit;
 mod expr;
-mod find;
 mod hash;
 mod load;
 mod node;
 mod order;
 mod placeholder;
 mod validate;
+mod walk;
 mod wire;
 mod written;
 

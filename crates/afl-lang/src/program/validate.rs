@@ -39,8 +39,8 @@ const PRELUDE: &str = "afl.policy.";
 
 pub(super) fn check(program: &Program) -> Result<(), LoadError> {
     let mut names = DeclaredNames::default();
-    program.declarations.iter().try_for_each(|decl| names.collect(decl))?;
-    program.declarations.iter().try_for_each(|decl| names.check_decl(decl))
+    program.walk().try_for_each(|decl| names.collect(decl))?;
+    program.walk().try_for_each(|decl| names.check_decl(decl))
 }
 
 /// The declared names.
@@ -71,9 +71,7 @@ struct ReadableBlock<'s, 'p> {
 impl<'p> DeclaredNames<'p> {
     fn collect(&mut self, decl: &'p Decl) -> Result<(), LoadError> {
         let (id, is_new) = match decl {
-            Decl::Namespace(namespace) => {
-                return namespace.declarations.iter().try_for_each(|decl| self.collect(decl));
-            }
+            Decl::Namespace(_) => return Ok(()),
             Decl::Facet(facet) => (&facet.id, self.facets.insert(&facet.id)),
             Decl::Schema(schema) => (&schema.id, self.schemas.insert(&schema.id)),
             Decl::Implicit(implicit) => (&implicit.id, self.implicits.insert(&implicit.id)),
@@ -84,9 +82,7 @@ impl<'p> DeclaredNames<'p> {
 
     fn check_decl(&self, decl: &'p Decl) -> Result<(), LoadError> {
         match decl {
-            Decl::Namespace(namespace) => {
-                namespace.declarations.iter().try_for_each(|decl| self.check_decl(decl))
-            }
+            Decl::Namespace(_) => Ok(()),
             Decl::Facet(facet) => self.check_facet(facet),
             Decl::Schema(schema) => self.check_parameters(&schema.id, &schema.fields),
             Decl::Implicit(implicit) => self.check_call(&implicit.call, outside(&implicit.id)),

@@ -4,7 +4,7 @@ use afl_lang::diagnostic::Diagnostic;
 use afl_lang::format::format;
 use afl_lang::graph::{self, GraphFormat};
 use afl_lang::limits::MAX_DIAGNOSTICS;
-use afl_lang::program::{Decl, Emit, FacetKind, LoadError, Program, load};
+use afl_lang::program::{Emit, FacetKind, LoadError, Program, load};
 use afl_lang::render::{self, Color};
 use afl_lang::source::{FileId, FileSpan, Source, Sources};
 use afl_lang::syntax::parse;
@@ -111,17 +111,10 @@ fn of_loaded(program: &Program) {
 
 /// Every workflow can be drawn.
 fn of_graphs(program: &Program) {
-    let mut declarations: Vec<&Decl> = program.declarations.iter().collect();
-    while let Some(decl) = declarations.pop() {
-        match decl {
-            Decl::Namespace(namespace) => declarations.extend(&namespace.declarations),
-            Decl::Facet(facet) if facet.kind == FacetKind::Workflow => {
-                let graph = graph::of(program, Some(&facet.id)).expect("the workflow is there");
-                for format in [GraphFormat::Mermaid, GraphFormat::Dot, GraphFormat::Json, GraphFormat::Svg] {
-                    assert!(!graph.render(format).is_empty(), "a graph is written as something");
-                }
-            }
-            Decl::Facet(_) | Decl::Schema(_) | Decl::Implicit(_) => {}
+    for workflow in program.facets_of(FacetKind::Workflow) {
+        let graph = graph::of(program, Some(&workflow.id)).expect("the workflow is there");
+        for format in [GraphFormat::Mermaid, GraphFormat::Dot, GraphFormat::Json, GraphFormat::Svg] {
+            assert!(!graph.render(format).is_empty(), "a graph is written as something");
         }
     }
 }
