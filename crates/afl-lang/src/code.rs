@@ -62,10 +62,10 @@ codes! {
     TooManyDiagnostics = "AFL0115" Error "more mistakes than are shown";
     TooManyStatements = "AFL0116" Error "a block over the limit";
 
-    UnknownFacet = "AFL0200" Error "a facet that nobody declares";
+    UnknownFacet = "AFL0200" Error "a facet that is not declared";
     AmbiguousName = "AFL0201" Error "a name with two meanings";
-    UnknownType = "AFL0202" Error "a type that nobody declares";
-    UnknownNamespace = "AFL0203" Error "a namespace that nobody declares";
+    UnknownType = "AFL0202" Error "a type that is not declared";
+    UnknownNamespace = "AFL0203" Error "a namespace that is not declared";
     DuplicateDeclaration = "AFL0204" Error "a name declared twice";
     DuplicateParameter = "AFL0205" Error "a parameter declared twice";
     DuplicateStep = "AFL0206" Error "a step named twice";
@@ -82,7 +82,7 @@ codes! {
     NotBoolean = "AFL0305" Error "a condition that is not true or false";
     NotIterable = "AFL0306" Error "a foreach over something that has no elements";
     NotConstant = "AFL0307" Error "a reference where only constants can stand";
-    UnsetOutput = "AFL0308" Warning "a result slot that nobody fills";
+    UnsetOutput = "AFL0308" Warning "a result slot without a value";
     DuplicateKey = "AFL0309" Error "a map key given twice";
 
     UnknownStep = "AFL0400" Error "a step that does not exist here";
@@ -94,7 +94,7 @@ codes! {
     Recursion = "AFL0406" Error "a facet that calls itself without end";
     VariableClash = "AFL0407" Warning "a foreach variable that hides another name";
 
-    YieldTarget = "AFL0500" Error "a yield to somebody else";
+    YieldTarget = "AFL0500" Error "a yield to the wrong target";
     DuplicateYield = "AFL0501" Error "two yields to one target in a block";
     UnknownYieldAttribute = "AFL0502" Error "a yield of something the target does not return";
     YieldOverridden = "AFL0503" Warning "an attribute that two blocks yield";

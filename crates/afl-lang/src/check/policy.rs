@@ -84,8 +84,8 @@ fn at_least(least: u64, mixin: &MixinSyntax<'_>, name: &str, help: &'static str)
 
 fn retry(mixin: &MixinSyntax<'_>) -> Misuse {
     at_least(1, mixin, "max", "`max` counts all attempts, the first included")
-        .or_else(|| at_least(0, mixin, "backoff_ms", "nobody can wait less than nothing"))
-        .or_else(|| at_least(0, mixin, "max_backoff_ms", "nobody can wait less than nothing"))
+        .or_else(|| at_least(0, mixin, "backoff_ms", "a delay cannot be negative"))
+        .or_else(|| at_least(0, mixin, "max_backoff_ms", "a delay cannot be negative"))
 }
 
 fn effect(mixin: &MixinSyntax<'_>) -> Misuse {
