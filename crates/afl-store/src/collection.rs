@@ -8,6 +8,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::backend::{BucketCursor, Change, Durability, Expect, Ranks, Scan, ScanOrder, StoreError, Write};
+use crate::conflict::CONFLICT_TRIES;
+use crate::paging::{Pages, last_if_full};
 use crate::record::{Key, QueuePosition, Record};
 use crate::store::{Defect, Error, Store, Stored, opened, sealed};
 use crate::watch::Watch;
@@ -45,8 +47,6 @@ impl<T> Clone for Collection<T> {
 /// Written with each removal, so that those who watch hear of it. No name begins so.
 const REMOVED: &str = "@removed";
 const PAGE: usize = 500;
-/// How often a removal that met another one tries again.
-const TRIES: usize = 16;
 
 impl<T: CollectionItem> Collection<T> {
     pub fn new(store: Store) -> Self {
@@ -71,22 +71,20 @@ impl<T: CollectionItem> Collection<T> {
 
     async fn records(&self) -> Result<Vec<Record>, Error> {
         let mut records = Vec::new();
-        let mut after = None;
-        loop {
+        let mut pages = Pages::new();
+        while let Some(after) = pages.next() {
             let scan = Scan::Scope {
                 tenant: self.store.tenant().clone(),
                 scope: Self::scope().into(),
                 prefix: String::new(),
-                after: after.take(),
+                after,
                 limit: PAGE,
             };
             let page = self.store.backend().scan(&scan).await?;
-            after = page.last().filter(|_| page.len() == PAGE).map(|last| last.key.id.clone());
+            pages.follow(last_if_full(&page, PAGE).map(|last| last.key.id.clone()));
             records.extend(page.into_iter().filter(|record| record.key.id != REMOVED));
-            if after.is_none() {
-                return Ok(records);
-            }
         }
+        Ok(records)
     }
 
     /// Those of the lowest ranks, up to this one.
@@ -100,7 +98,7 @@ impl<T: CollectionItem> Collection<T> {
             limit: PAGE,
         };
         let records = self.store.backend().scan(&scan).await?;
-        let next = records.last().filter(|_| records.len() == PAGE).map(BucketCursor::of);
+        let next = last_if_full(&records, PAGE).map(BucketCursor::of);
         let mut page = ItemPage { items: Vec::new(), unreadable: Vec::new(), next };
         for record in records.iter().filter(|record| record.key.id != REMOVED) {
             match decode(record) {
@@ -155,7 +153,7 @@ impl<T: CollectionItem> Collection<T> {
 
     pub async fn remove(&self, name: &str, version: u64) -> Result<(), Error> {
         let mark = self.key(REMOVED);
-        for _ in 0..TRIES {
+        for _ in 0..CONFLICT_TRIES {
             let found = self.store.backend().get(std::slice::from_ref(&mark)).await?.pop().flatten();
             let expect = found.map_or(Expect::Absent, |record| Expect::Version(record.version));
             let content = sealed(&mark, b"null".to_vec(), Some(Self::place(0)));

@@ -3,6 +3,7 @@
 pub mod backend;
 pub mod clock;
 pub mod collection;
+pub mod conflict;
 #[cfg(any(test, feature = "testing"))]
 pub mod conformance;
 pub mod entropy;
@@ -12,6 +13,7 @@ pub mod lock;
 pub mod memory;
 pub mod notification;
 pub mod outbox;
+pub mod paging;
 pub mod queue;
 pub mod range;
 pub mod record;

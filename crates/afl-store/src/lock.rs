@@ -4,11 +4,13 @@ use afl_engine::time::Millis;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::backend::Durability;
+use crate::backend::{BucketCursor, Durability};
 use crate::collection::{Collection, CollectionItem};
+use crate::conflict::unless_overtaken;
+use crate::paging::Pages;
 use crate::store::{Error, Store, Stored};
 
-/// A lock that somebody holds or held.
+/// A lock with its current or last owner.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Lock {
     pub owner: String,
@@ -42,18 +44,12 @@ pub struct Hold {
 #[derive(Clone, Debug)]
 pub struct Locks(Collection<Lock>);
 
-/// What a writer that lost does: whoever wrote instead has the lock, or had it.
-enum Written {
-    Yes,
-    Lost,
-}
-
 impl Locks {
     pub fn new(store: Store) -> Self {
         Self(Collection::new(store))
     }
 
-    /// The lock, unless somebody else has it. Who has it already gets it again under a new token.
+    /// Acquires the lock unless another owner holds it. Its own owner gets it again under a new token.
     pub async fn acquire(
         &self,
         key: &str,
@@ -69,17 +65,15 @@ impl Locks {
         let token = found.as_ref().map_or(0, |lock| lock.item.token) + 1;
         let expires = now.plus(duration);
         let lock = Lock { owner: owner.to_owned(), token, acquired: now, expires, meta };
-        Ok(match self.write(key, &lock, found.map(|lock| lock.version)).await? {
-            Written::Yes => Some(Hold { key: key.to_owned(), owner: owner.to_owned(), token }),
-            Written::Lost => None,
-        })
+        let written = self.write(key, &lock, found.map(|lock| lock.version)).await?;
+        Ok(written.then(|| Hold { key: key.to_owned(), owner: owner.to_owned(), token }))
     }
 
     /// Whether it is still held, and is for this much longer.
     pub async fn extend(&self, hold: &Hold, duration: Millis) -> Result<bool, Error> {
         let Some(Stored { item, version }) = self.held(hold).await? else { return Ok(false) };
         let lock = Lock { expires: self.0.now().await?.plus(duration), ..item };
-        Ok(matches!(self.write(&hold.key, &lock, Some(version)).await?, Written::Yes))
+        self.write(&hold.key, &lock, Some(version)).await
     }
 
     /// Lets go; `false` when it was lost before.
@@ -87,38 +81,28 @@ impl Locks {
         let Some(Stored { item, version }) = self.held(hold).await? else { return Ok(false) };
         // The record stays, so that tokens go on.
         let lock = Lock { expires: Millis(0), ..item };
-        Ok(matches!(self.write(&hold.key, &lock, Some(version)).await?, Written::Yes))
+        self.write(&hold.key, &lock, Some(version)).await
     }
 
-    /// Lets go of a lock that nobody will want again; its tokens begin anew.
+    /// Releases a lock that will not be acquired again; its tokens begin anew.
     pub async fn forget(&self, hold: &Hold) -> Result<bool, Error> {
         let Some(Stored { version, .. }) = self.held(hold).await? else { return Ok(false) };
-        match self.0.forget(&hold.key, version).await {
-            Ok(()) => Ok(true),
-            Err(error) if error.is_conflict() => Ok(false),
-            Err(error) => Err(error),
-        }
+        unless_overtaken(self.0.forget(&hold.key, version).await)
     }
 
     /// Forgets locks whose key begins so and whose time was over before this one. Says how many.
     pub async fn sweep(&self, prefix: &str, before: Millis) -> Result<usize, Error> {
         let mut swept = 0;
-        let mut after = None;
-        loop {
+        let mut pages = Pages::<BucketCursor>::new();
+        while let Some(after) = pages.next() {
             let page = self.0.up_to(before.0, after.as_ref()).await?;
             for (key, lock) in page.items.iter().filter(|(key, _)| key.starts_with(prefix)) {
-                match self.0.forget(key, lock.version).await {
-                    Ok(()) => swept += 1,
-                    // Somebody has taken it just now, or swept it too.
-                    Err(error) if error.is_conflict() => {}
-                    Err(error) => return Err(error),
-                }
+                // Another owner may have acquired it just now, or another janitor swept it.
+                swept += usize::from(unless_overtaken(self.0.forget(key, lock.version).await)?);
             }
-            match page.next {
-                Some(next) => after = Some(next),
-                None => return Ok(swept),
-            }
+            pages.follow(page.next);
         }
+        Ok(swept)
     }
 
     pub async fn get(&self, key: &str) -> Result<Option<Lock>, Error> {
@@ -134,12 +118,9 @@ impl Locks {
         }))
     }
 
-    async fn write(&self, key: &str, lock: &Lock, version: Option<u64>) -> Result<Written, Error> {
-        match self.0.put(key, lock, version, Durability::Relaxed).await {
-            Ok(_) => Ok(Written::Yes),
-            Err(error) if error.is_conflict() => Ok(Written::Lost),
-            Err(error) => Err(error),
-        }
+    /// `false` when another owner was faster and has the lock, or had it.
+    async fn write(&self, key: &str, lock: &Lock, version: Option<u64>) -> Result<bool, Error> {
+        unless_overtaken(self.0.put(key, lock, version, Durability::Relaxed).await)
     }
 }
 

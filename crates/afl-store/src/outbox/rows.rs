@@ -9,6 +9,8 @@ use super::channel::Channel;
 use super::message::{Delivery, Envelope, Message, MessageData};
 use crate::backend::{BucketCursor, Change, Durability, Expect, Ranks, Scan, ScanOrder, StoreError, Write};
 use crate::collection::Collection;
+use crate::conflict::unless_overtaken;
+use crate::paging::{Pages, last_if_full};
 use crate::record::{Content, Key, QueuePosition, Record};
 use crate::store::{Defect, Error, Store, bucket, opened, sealed};
 
@@ -164,7 +166,8 @@ impl Outbox {
     /// The receiver has it, or nobody is to have it. A power cut may bring it back, and then it is delivered again.
     pub async fn discard(&self, row: OutboxRow) -> Result<(), Error> {
         let write = Write { key: row.key, expect: Expect::Version(row.version), change: Change::Delete };
-        unless_overtaken(self.0.write(vec![write], Durability::Relaxed).await).map(drop)
+        unless_overtaken(self.0.write(vec![write], Durability::Relaxed).await)?;
+        Ok(())
     }
 
     /// The receiver does not have it, as far as is known.
@@ -201,18 +204,16 @@ impl Outbox {
     /// Messages that were given up are to be delivered after all. Says how many; damaged ones stay.
     pub async fn revive(&self, channel: &str) -> Result<usize, Error> {
         let mut revived = 0;
-        let mut after = None;
-        loop {
+        let mut pages = Pages::new();
+        while let Some(after) = pages.next() {
             let dead = bucket::outbox_dead(channel);
             let (page, _) = self.page(channel, dead, Ranks::All, after, PAGE).await?;
             for row in page.rows {
                 revived += usize::from(self.change(row, Delivery::default(), Durability::Durable).await?);
             }
-            match page.next {
-                Some(next) => after = Some(next),
-                None => return Ok(revived),
-            }
+            pages.follow(page.next);
         }
+        Ok(revived)
     }
 
     /// Whether nobody else was faster.
@@ -226,7 +227,7 @@ impl Outbox {
         let content = content(&row.channel, &row.key, &message);
         let write =
             Write { key: row.key, expect: Expect::Version(row.version), change: Change::Put(content) };
-        unless_overtaken(self.0.write(vec![write], durability).await)
+        Ok(unless_overtaken(self.0.write(vec![write], durability).await)?)
     }
 
     async fn put_aside_unread(&self, channel: &str, record: Record) -> Result<(), Error> {
@@ -235,7 +236,8 @@ impl Outbox {
         let content = Content { place: Some(place), ..record.content };
         let change = Change::Put(content);
         let write = Write { key: record.key, expect: Expect::Version(record.version), change };
-        unless_overtaken(self.0.write(vec![write], Durability::Relaxed).await).map(drop)
+        unless_overtaken(self.0.write(vec![write], Durability::Relaxed).await)?;
+        Ok(())
     }
 
     /// Deletes messages of a channel by their ids, durably. Says how many were there.
@@ -282,8 +284,8 @@ impl Outbox {
     }
 
     async fn sweep_bucket(&self, bucket: String, now: Millis) -> Result<(), Error> {
-        let mut after = None;
-        loop {
+        let mut pages = Pages::new();
+        while let Some(after) = pages.next() {
             // No message is due before it came.
             let scan = Scan::Bucket {
                 tenant: self.0.tenant().clone(),
@@ -295,11 +297,9 @@ impl Outbox {
             };
             let records = self.0.backend().scan(&scan).await?;
             self.delete(&records).await?;
-            match records.last() {
-                Some(last) if records.len() == PAGE => after = Some(BucketCursor::of(last)),
-                Some(_) | None => return Ok(()),
-            }
+            pages.follow(last_if_full(&records, PAGE).map(BucketCursor::of));
         }
+        Ok(())
     }
 
     async fn delete(&self, records: &[Record]) -> Result<usize, Error> {
@@ -384,13 +384,4 @@ fn shown(error: &str) -> String {
 fn backoff(attempts: u32) -> Millis {
     let doublings = attempts.saturating_sub(1).min(DOUBLINGS_MOST);
     Millis((BACKOFF_FIRST.0 << doublings).min(BACKOFF_MOST.0))
-}
-
-/// A conflict says that somebody else has dealt with the message.
-fn unless_overtaken(outcome: Result<(), StoreError>) -> Result<bool, Error> {
-    match outcome {
-        Ok(()) => Ok(true),
-        Err(StoreError::Conflict { .. }) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::message::MessageData;
 use super::rows::{Outbox, PAGE, decode};
 use crate::backend::Ranks;
+use crate::paging::{Pages, last_if_full};
 use crate::record::Record;
 use crate::store::{Error, bucket};
 
@@ -50,8 +51,8 @@ impl Outbox {
     /// be one.
     pub async fn refers_to(&self, run: &RunId, channels: &[String]) -> Result<bool, Error> {
         for channel in channels {
-            let mut after = None;
-            loop {
+            let mut pages = Pages::new();
+            while let Some(after) = pages.next() {
                 let page = self.of(channel, &format!("{run}/"), after).await?;
                 let refers = |record: &Record| match decode(channel, record) {
                     Ok(row) => row.message.data.as_ref().is_some_and(MessageData::refers_to_run),
@@ -60,10 +61,7 @@ impl Outbox {
                 if page.iter().any(refers) {
                     return Ok(true);
                 }
-                match page.last() {
-                    Some(last) if page.len() == PAGE => after = Some(last.key.id.clone()),
-                    Some(_) | None => break,
-                }
+                pages.follow(last_if_full(&page, PAGE).map(|last| last.key.id.clone()));
             }
         }
         Ok(false)

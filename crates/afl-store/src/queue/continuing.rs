@@ -11,7 +11,8 @@ use afl_engine::value::{Map, Value};
 
 use super::outcome;
 use super::settle::{Basis, asked};
-use super::{CONFLICT_TRIES, Queue, Refusal, SettleResult};
+use super::{Queue, Refusal, SettleResult};
+use crate::conflict::retry_on_conflict;
 
 /// What came of continuing a step.
 #[derive(Clone, PartialEq, Debug)]
@@ -117,7 +118,7 @@ impl Queue {
     ) -> Result<ContinueResult, Refusal> {
         let unknown = || Refusal::Unknown { run: run.clone(), step: step.clone() };
         let too_early = || Refusal::TooEarly { run: run.clone(), step: step.clone() };
-        for _ in 0..CONFLICT_TRIES {
+        retry_on_conflict(|| async {
             let at = self.store.step(run, step).await?;
             let work = self.store.work(run, step).await?;
             let record = work.run.ok_or_else(unknown)?;
@@ -151,14 +152,10 @@ impl Queue {
                     outcome::canceled(task, event.item, (*error).clone(), by, now)
                 }
             };
-            match self.write_outcome(outcome, basis, asked(&record.item), now).await {
-                Ok(settled) => return Ok(ContinueResult::Now(settled)),
-                Err(error) if error.is_conflict() => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        let key = self.store.run_key(run, crate::store::task_record(step));
-        Err(crate::backend::StoreError::Conflict { key }.into())
+            let settled = self.write_outcome(outcome, basis, asked(&record.item), now).await?;
+            Ok(ContinueResult::Now(settled))
+        })
+        .await
     }
 }
 

@@ -50,9 +50,6 @@ pub struct Ticket {
     pub secret: String,
 }
 
-/// How often a call that meets another writer reads again before it fails.
-const CONFLICT_TRIES: usize = 16;
-
 impl Queue {
     pub fn new(store: Store, entropy: Entropy) -> Self {
         Self { store, entropy, order: claim_order::ClaimOrder::default() }

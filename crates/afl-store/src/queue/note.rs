@@ -8,8 +8,9 @@ use afl_engine::wire_enum;
 use serde::{Deserialize, Serialize};
 
 use super::settle::{TicketCheck, TicketWork};
-use super::{CONFLICT_TRIES, Queue, Refusal, Ticket, outcome};
+use super::{Queue, Refusal, Ticket, outcome};
 use crate::backend::{Change, Durability, Expect, Scan, StoreError, Write};
+use crate::conflict::retry_on_conflict;
 use crate::record::Key;
 use crate::store::{Defect, Error, LOGS, Stored, opened, sealed};
 
@@ -55,7 +56,7 @@ const PAGE: usize = 500;
 impl Queue {
     /// A part of the result, seen at once; the whole result comes over it.
     pub async fn update(&self, ticket: &Ticket, partial: &Map<String, Value>) -> Result<(), Refusal> {
-        for _ in 0..CONFLICT_TRIES {
+        retry_on_conflict(|| async {
             let TicketWork { task, event, epoch, .. } = match self.holding(ticket).await? {
                 TicketCheck::Now(holding) => *holding,
                 TicketCheck::Settled { path } => return Err(Refusal::LeaseLost { path }),
@@ -74,13 +75,10 @@ impl Queue {
                 change: Change::Keep,
             };
             let writes = vec![keep, self.store.update(&ticket.run, &event, now)];
-            match self.store.write_with_blobs(&ticket.run, writes, &blobs, epoch, Durability::Durable).await {
-                Ok(()) => return Ok(()),
-                Err(error) if error.is_conflict() => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(self.busy(ticket))
+            self.store.write_with_blobs(&ticket.run, writes, &blobs, epoch, Durability::Durable).await?;
+            Ok(())
+        })
+        .await
     }
 
     /// Adds lines to the log of the ticket's attempt. The holder numbers what it sends: sending it again does no harm.

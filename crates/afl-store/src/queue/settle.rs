@@ -9,9 +9,10 @@ use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 
 use super::outcome::{self, TaskOutcome};
-use super::{CONFLICT_TRIES, Queue, Refusal, Ticket};
+use super::{Queue, Refusal, Ticket};
 use crate::backend::{Durability, Epoch};
 use crate::collection::Collection;
+use crate::conflict::retry_on_conflict;
 use crate::notification::{NOTIFY, Notification, NotifyOn};
 use crate::store::{Error, Stored};
 
@@ -81,7 +82,7 @@ impl Queue {
 
     /// The holder is alive; it keeps the task until the returned time.
     pub async fn extend(&self, ticket: &Ticket, by: Millis) -> Result<Millis, Refusal> {
-        for _ in 0..CONFLICT_TRIES {
+        retry_on_conflict(|| async {
             let TicketWork { task, epoch, .. } = match self.holding(ticket).await? {
                 TicketCheck::Now(holding) => *holding,
                 TicketCheck::Settled { path } => return Err(Refusal::LeaseLost { path }),
@@ -95,13 +96,10 @@ impl Queue {
             let extended = extended.moved(Move::Progress, &by, "", now);
             let write =
                 self.store.update(&ticket.run, &Stored { item: extended, version: task.version }, now);
-            match self.store.write_since(epoch, vec![write], Durability::Relaxed).await.map_err(Error::from) {
-                Ok(()) => return Ok(expires),
-                Err(error) if error.is_conflict() => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(self.busy(ticket))
+            self.store.write_since(epoch, vec![write], Durability::Relaxed).await?;
+            Ok(expires)
+        })
+        .await
     }
 
     async fn settle(
@@ -109,7 +107,7 @@ impl Queue {
         ticket: &Ticket,
         decide: impl Fn(Task, Event, Millis) -> Result<TaskOutcome, Refusal>,
     ) -> Result<SettleResult, Refusal> {
-        for _ in 0..CONFLICT_TRIES {
+        retry_on_conflict(|| async {
             let TicketWork { task, event, asked, epoch } = match self.holding(ticket).await? {
                 TicketCheck::Now(holding) => *holding,
                 TicketCheck::Settled { .. } => return Ok(SettleResult::Repeated),
@@ -117,13 +115,9 @@ impl Queue {
             let now = self.store.now().await?;
             let basis = Basis { task: task.version, event: event.version, epoch };
             let outcome = decide(task.item, event.item, now)?;
-            match self.write_outcome(outcome, basis, asked, now).await {
-                Ok(settled) => return Ok(settled),
-                Err(error) if error.is_conflict() => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(self.busy(ticket))
+            Ok(self.write_outcome(outcome, basis, asked, now).await?)
+        })
+        .await
     }
 
     pub(super) async fn write_outcome(
@@ -189,11 +183,6 @@ impl Queue {
                 Ok(TicketCheck::Now(Box::new(TicketWork { task, event, asked, epoch: work.epoch })))
             }
         }
-    }
-
-    pub(super) fn busy(&self, ticket: &Ticket) -> Refusal {
-        let key = self.store.run_key(&ticket.run, crate::store::task_record(&ticket.step));
-        Refusal::Store(crate::backend::StoreError::Conflict { key }.into())
     }
 }
 

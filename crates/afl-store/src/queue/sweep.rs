@@ -14,6 +14,7 @@ use crate::backend::{
     AlsoRead, BucketCursor, Decision, Durability, Epoch, Head, Ranks, Scan, ScanOrder, Take,
 };
 use crate::notification::NotifyOn;
+use crate::paging::{Pages, last_if_full};
 use crate::record::Record;
 use crate::store::{Error, Stored, bucket, decode, encode};
 
@@ -83,18 +84,15 @@ impl Queue {
                 swept.note_next(&head);
                 continue;
             }
-            let mut after = None;
-            loop {
+            let mut pages = Pages::new();
+            while let Some(after) = pages.next() {
                 let epoch = self.store.epoch();
                 let page = self.store.backend().scan(&self.due(&head.bucket, now, after)).await?;
                 for record in &page {
                     self.sweep_one(record, epoch, now, swept).await?;
                 }
-                if page.len() < PAGE {
-                    break;
-                }
-                // Those that cannot be read stay where they are; what is behind them is looked after all the same.
-                after = page.last().map(BucketCursor::of);
+                // Unreadable records stay where they are, and the records behind them are swept too.
+                pages.follow(last_if_full(&page, PAGE).map(BucketCursor::of));
             }
             self.look_for_next(&head.bucket, swept).await?;
         }

@@ -14,9 +14,10 @@ use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 
 use super::outcome::{ended, held};
-use super::{CONFLICT_TRIES, Queue, Refusal};
-use crate::backend::{Durability, Expect, StoreError};
-use crate::store::{Error, Reservation, Stored, task_record};
+use super::{Queue, Refusal};
+use crate::backend::{Durability, Expect};
+use crate::conflict::retry_on_conflict;
+use crate::store::{Error, Reservation, Stored};
 
 /// What to ask.
 #[derive(Clone, PartialEq, Debug)]
@@ -111,11 +112,11 @@ impl Queue {
         change: impl Fn(Task, Event, Millis) -> Option<(Task, Event)>,
     ) -> Result<Task, Refusal> {
         let step = StepId::root();
-        for _ in 0..CONFLICT_TRIES {
+        retry_on_conflict(|| async {
             let work = self.store.work(id, &step).await?;
             let system = work.task.filter(|task| task.item.kind() == TaskKind::System);
             let (Some(task), Some(event)) = (system, work.event) else {
-                return Err(Refusal::Unknown { run: id.clone(), step });
+                return Err(Refusal::Unknown { run: id.clone(), step: step.clone() });
             };
             let now = self.store.now().await?;
             let Some((changed, event_changed)) = change(task.item.clone(), event.item, now) else {
@@ -126,18 +127,12 @@ impl Queue {
             let messages = self.store.messages_of_end(&changed, Some(&event.item), now).await?;
             let mut writes = vec![self.store.update(id, &changed, now), self.store.update(id, &event, now)];
             writes.extend(messages.writes);
-            match self
-                .store
+            self.store
                 .write_with_blobs(id, writes, &messages.blobs, work.epoch, Durability::Durable)
-                .await
-            {
-                Ok(()) => return Ok(changed.item),
-                Err(error) if error.is_conflict() => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        let key = self.store.run_key(id, task_record(&step));
-        Err(StoreError::Conflict { key }.into())
+                .await?;
+            Ok(changed.item)
+        })
+        .await
     }
 }
 

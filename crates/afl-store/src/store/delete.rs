@@ -6,6 +6,7 @@ use afl_engine::task::{Task, TaskKind};
 
 use super::{Error, Store, Stored, entity};
 use crate::backend::{BucketCursor, Change, Durability, Expect, Head, Scan, ScanOrder, Write};
+use crate::paging::{Pages, last_if_full};
 use crate::record::Record;
 
 const PAGE: usize = 500;
@@ -18,15 +19,12 @@ impl Store {
     /// How many records a bucket holds, counted up to `most`.
     pub async fn count(&self, bucket: &str, most: usize) -> Result<usize, Error> {
         let mut count = 0;
-        let mut after = None;
-        while count < most {
+        let mut pages = Pages::new();
+        while let Some(after) = pages.next() {
             let scan = self.bucket_scan(bucket.to_owned(), ScanOrder::Ascending, after, PAGE);
             let page = self.backend.scan(&scan).await?;
             count += page.len();
-            if page.len() < PAGE {
-                break;
-            }
-            after = page.last().map(BucketCursor::of);
+            pages.follow(last_if_full(&page, PAGE).filter(|_| count < most).map(BucketCursor::of));
         }
         Ok(count.min(most))
     }
@@ -115,20 +113,17 @@ impl Store {
 
     /// The run may be unreadable, so its key is found by looking at all of them.
     async fn delete_keys_of(&self, run: &RunId) -> Result<(), Error> {
-        let mut after = None;
-        loop {
+        let mut pages = Pages::<String>::new();
+        while let Some(after) = pages.next() {
             let page = self.reservations(after.as_deref(), PAGE).await?;
-            let full = page.len() == PAGE;
-            after = page.last().map(|(record, _)| record.key.id.clone());
             let of_run = page.iter().filter(|(_, reserved)| reserved.as_ref().is_some_and(|it| it == run));
             let writes: Vec<Write> = of_run.map(|(record, _)| delete(record)).collect();
             if !writes.is_empty() {
                 self.write(writes, Durability::Durable).await?;
             }
-            if !full {
-                return Ok(());
-            }
+            pages.follow(last_if_full(&page, PAGE).map(|(record, _)| record.key.id.clone()));
         }
+        Ok(())
     }
 
     /// The expectation that the run is still as it was read.

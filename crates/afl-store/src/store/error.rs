@@ -4,6 +4,7 @@ use afl_engine::id::RunId;
 
 use super::scope;
 use crate::backend::StoreError;
+use crate::conflict::MayConflict;
 use crate::record::Key;
 
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +52,7 @@ impl Error {
 
     /// What the write relied on is no longer so: read again and decide anew.
     pub fn is_conflict(&self) -> bool {
-        matches!(self, Self::Backend(StoreError::Conflict { .. } | StoreError::Restarted))
+        matches!(self, Self::Backend(error) if error.is_conflict())
     }
 
     /// Whether another release can read what this one cannot.

@@ -13,6 +13,7 @@ use super::place::bucket;
 use super::scope::SHARED;
 use super::{Error, Store, seal};
 use crate::backend::{Change, Durability, Expect, Scan, Write};
+use crate::conflict::unless_overtaken;
 use crate::record::{Content, QueuePosition, Record};
 
 /// A record as it was found.
@@ -108,10 +109,8 @@ impl Store {
         let content = Content { place: right, ..found.content };
         let expect = Expect::Version(found.version);
         let write = Write { key: found.key, expect, change: Change::Put(content) };
-        match self.write(vec![write], Durability::Durable).await.map_err(Error::from) {
-            Err(error) if !error.is_conflict() => Err(error),
-            Ok(()) | Err(_) => Ok(()),
-        }
+        unless_overtaken(self.write(vec![write], Durability::Durable).await)?;
+        Ok(())
     }
 }
 
