@@ -4,7 +4,7 @@
 //! and then. At its start the driver looks at everything, so it goes on where a crashed one stopped.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use afl_engine::id::RunId;
@@ -83,7 +83,7 @@ impl Service {
         let (told, health) = watch::channel(Health::default());
         let (look, claimed) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let waker = Waker { wakes: sender, look: Arc::clone(&look), claimed: Arc::clone(&claimed), health };
-        if !self.is_first_to_drive(waker) {
+        if !self.acquire_driving(waker) {
             return Err(StateRefusal::DrivenAlready.into());
         }
         let driver = Driver::new(self.clone(), told);
@@ -93,36 +93,39 @@ impl Service {
             stop.notify_one();
         };
         tokio::join!(drive, Janitor::new(self.clone()).run(&claimed, &stop));
-        self.waker.send_replace(None);
+        *self.waker() = None;
         Ok(())
     }
 
     /// Makes the waker this process's, unless a driver is there. One that was dropped in the midst of its work left
     /// a closed waker.
-    fn is_first_to_drive(&self, waker: Waker) -> bool {
-        self.waker.send_if_modified(|driving| {
-            let is_first = driving.as_ref().is_none_or(|other| other.wakes.is_closed());
-            if is_first {
-                *driving = Some(waker);
-            }
-            is_first
-        })
+    fn acquire_driving(&self, waker: Waker) -> bool {
+        let mut driving = self.waker();
+        let is_first = driving.as_ref().is_none_or(|other| other.wakes.is_closed());
+        if is_first {
+            *driving = Some(waker);
+        }
+        is_first
+    }
+
+    fn waker(&self) -> MutexGuard<'_, Option<Waker>> {
+        self.waker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How the driver of this process is; nothing when it has none.
     pub fn health(&self) -> Option<Health> {
-        let waker = self.waker.borrow();
+        let waker = self.waker();
         let waker = waker.as_ref().filter(|waker| !waker.wakes.is_closed())?;
         Some(waker.health.borrow().clone())
     }
 
     /// Whether this process drives runs.
     pub(crate) fn is_driven(&self) -> bool {
-        self.waker.borrow().as_ref().is_some_and(|waker| !waker.wakes.is_closed())
+        self.waker().as_ref().is_some_and(|waker| !waker.wakes.is_closed())
     }
 
     pub(crate) fn wake(&self, wake: Wake) {
-        let waker = self.waker.borrow();
+        let waker = self.waker();
         let Some(waker) = waker.as_ref() else { return };
         match wake {
             Wake::Look => waker.look.notify_one(),

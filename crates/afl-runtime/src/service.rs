@@ -1,6 +1,8 @@
 //! The façade that every surface uses: the command line, the servers, the agents and programs that embed it.
 
 use std::sync::Arc;
+#[expect(clippy::disallowed_types, reason = "a wake comes from any thread and must not wait")]
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use afl_engine::evaluation::{Budget, Options};
@@ -15,7 +17,6 @@ use afl_store::queue::Queue;
 use afl_store::record::Tenant;
 use afl_store::store::Store;
 use afl_store::watch::Watch;
-use tokio::sync::watch;
 
 use crate::error::Error;
 use crate::plans::Plans;
@@ -36,8 +37,9 @@ pub struct Service {
     pub(crate) listeners: Vec<TraceSubscriber>,
     /// Who decides about tasks through it.
     pub(crate) actor: Actor,
-    /// Set while this process drives runs.
-    pub(crate) waker: watch::Sender<Option<Waker>>,
+    /// Set while this process drives runs. The lock protects this slot alone and is held to look at it or to fill it.
+    #[expect(clippy::disallowed_types, reason = "a wake comes from any thread and must not wait")]
+    pub(crate) waker: Arc<Mutex<Option<Waker>>>,
     /// How often runs were driven in this process.
     pub(crate) driven: Arc<AtomicU64>,
     starts: Starts,
@@ -70,7 +72,7 @@ impl Service {
             options: Options { budget, tracing: Tracing::LogsOnly },
             listeners: Vec::new(),
             actor: Actor::System,
-            waker: watch::Sender::new(None),
+            waker: Arc::default(),
             driven: Arc::default(),
             starts: Starts::ToRest,
         }

@@ -71,13 +71,13 @@ impl<T: CollectionItem> Collection<T> {
 
     async fn records(&self) -> Result<Vec<Record>, Error> {
         let mut records = Vec::new();
-        let mut pages = Pages::new();
-        while let Some(after) = pages.next() {
+        let mut pages = Pages::first();
+        while !pages.is_over() {
             let scan = Scan::Scope {
                 tenant: self.store.tenant().clone(),
                 scope: Self::scope().into(),
                 prefix: String::new(),
-                after,
+                after: pages.after().cloned(),
                 limit: PAGE,
             };
             let page = self.store.backend().scan(&scan).await?;

@@ -4,7 +4,7 @@ use afl_engine::time::Millis;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::backend::{BucketCursor, Durability};
+use crate::backend::Durability;
 use crate::collection::{Collection, CollectionItem};
 use crate::conflict::unless_overtaken;
 use crate::paging::Pages;
@@ -93,9 +93,9 @@ impl Locks {
     /// Forgets locks whose key begins so and whose time was over before this one. Says how many.
     pub async fn sweep(&self, prefix: &str, before: Millis) -> Result<usize, Error> {
         let mut swept = 0;
-        let mut pages = Pages::<BucketCursor>::new();
-        while let Some(after) = pages.next() {
-            let page = self.0.up_to(before.0, after.as_ref()).await?;
+        let mut pages = Pages::first();
+        while !pages.is_over() {
+            let page = self.0.up_to(before.0, pages.after()).await?;
             for (key, lock) in page.items.iter().filter(|(key, _)| key.starts_with(prefix)) {
                 // Another owner may have acquired it just now, or another janitor swept it.
                 swept += usize::from(unless_overtaken(self.0.forget(key, lock.version).await)?);

@@ -4,34 +4,41 @@
 ///
 /// ```
 /// # use afl_store::paging::Pages;
-/// # let read = |after: Option<u32>| (1..=5).skip_while(|n| after.is_some_and(|it| *n <= it)).take(2).collect::<Vec<u32>>();
+/// # let read = |after: Option<&u32>| -> Vec<u32> { (after.map_or(1, |it| it + 1)..=5).take(2).collect() };
 /// let mut seen = Vec::new();
-/// let mut pages = Pages::new();
-/// while let Some(after) = pages.next() {
-///     let page = read(after);
+/// let mut pages = Pages::first();
+/// while !pages.is_over() {
+///     let page = read(pages.after());
 ///     pages.follow(page.last().copied());
 ///     seen.extend(page);
 /// }
 /// assert_eq!(seen, [1, 2, 3, 4, 5]);
 /// ```
 #[derive(Debug)]
-pub struct Pages<C>(Option<Option<C>>);
+pub struct Pages<C> {
+    after: Option<C>,
+    is_over: bool,
+}
 
 impl<C> Pages<C> {
-    #[expect(clippy::new_without_default, reason = "there is no default page")]
-    pub fn new() -> Self {
-        Self(Some(None))
+    pub fn first() -> Self {
+        Self { after: None, is_over: false }
     }
 
-    /// The cursor behind which the next page begins; nothing after the last page.
-    #[expect(clippy::should_implement_trait, reason = "each page decides whether another follows")]
-    pub fn next(&mut self) -> Option<Option<C>> {
-        self.0.take()
+    /// Whether the last page was read.
+    pub fn is_over(&self) -> bool {
+        self.is_over
     }
 
-    /// Another page follows behind this cursor, if there is one.
+    /// The cursor behind which the next page begins; none for the first page.
+    pub fn after(&self) -> Option<&C> {
+        self.after.as_ref()
+    }
+
+    /// Goes to the page behind this cursor; none means that the page just read was the last.
     pub fn follow(&mut self, next: Option<C>) {
-        self.0 = next.map(Some);
+        self.is_over = next.is_none();
+        self.after = next;
     }
 }
 

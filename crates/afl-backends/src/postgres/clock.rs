@@ -7,10 +7,12 @@
 //!
 //! Rejected: the wall clock of this machine. Machines disagree, and an operator can set a clock.
 
+#[expect(clippy::disallowed_types, reason = "every call reads the clock; a channel would make it wait")]
+use std::sync::Mutex;
+use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use afl_store::Millis;
-use tokio::sync::watch;
 
 use super::failure::PostgresFailure;
 use super::server::Connections;
@@ -20,9 +22,11 @@ const FRESH: Duration = Duration::from_secs(5);
 
 const ASK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct ServerClock {
-    anchor: watch::Sender<Option<ClockAnchor>>,
+    /// Protects the last anchor, and is held to copy or to replace it.
+    #[expect(clippy::disallowed_types, reason = "every call reads the clock; a channel would make it wait")]
+    anchor: Mutex<Option<ClockAnchor>>,
 }
 
 /// The server's time at a moment of this process's monotonic clock.
@@ -33,12 +37,8 @@ struct ClockAnchor {
 }
 
 impl ServerClock {
-    pub(super) fn new() -> Self {
-        Self { anchor: watch::Sender::new(None) }
-    }
-
     pub(super) async fn now(&self, connections: &Connections) -> Result<Millis, PostgresFailure> {
-        let anchor = *self.anchor.borrow();
+        let anchor = *self.lock();
         if let Some(anchor) = anchor
             && anchor.here.elapsed() < FRESH
         {
@@ -49,8 +49,12 @@ impl ServerClock {
         let answered = Instant::now();
         let answer = ClockAnchor { server: Millis(rows[0].get(0)), here: answered };
         let anchor = anchor.map_or(answer, |known| known.corrected(answer, answered - asked));
-        self.anchor.send_replace(Some(anchor));
+        *self.lock() = Some(anchor);
         Ok(anchor.time(Instant::now()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<ClockAnchor>> {
+        self.anchor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

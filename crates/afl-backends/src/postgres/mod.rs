@@ -107,7 +107,7 @@ impl Postgres {
         Ok(Self {
             gets: Gets::new(connections.clone()),
             connections,
-            clock: ServerClock::new(),
+            clock: ServerClock::default(),
             requests,
             watchers,
             counters,

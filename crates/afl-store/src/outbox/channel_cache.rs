@@ -1,9 +1,13 @@
 //! Caches the filters of all channels, so that the end of a task costs nothing in a store without channels.
 
-use std::sync::Arc;
+#[expect(
+    clippy::disallowed_types,
+    reason = "every end of a task looks here; a channel would make it wait"
+)]
+use std::sync::Mutex;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use afl_engine::time::Millis;
-use tokio::sync::watch;
 
 use super::channel::{Channel, ChannelFilter};
 use crate::collection::{Collection, CollectionItem};
@@ -16,7 +20,14 @@ pub(super) const SLOW_LOOK: Millis = Millis(10_000);
 
 /// The channels as they were looked at last. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ChannelCache(watch::Sender<Option<CachedFilters>>);
+pub(crate) struct ChannelCache {
+    /// Protects the last look alone, and is held to clone or to replace it.
+    #[expect(
+        clippy::disallowed_types,
+        reason = "every end of a task looks here; a channel would make it wait"
+    )]
+    cached: Arc<Mutex<Option<CachedFilters>>>,
+}
 
 #[derive(Debug)]
 struct CachedFilters {
@@ -34,18 +45,22 @@ impl CachedFilters {
 
 impl ChannelCache {
     pub(super) async fn filters(&self, store: &Store, now: Millis) -> Result<Arc<[ChannelFilter]>, Error> {
-        if let Some(cached) = self.0.borrow().as_ref().filter(|cached| cached.is_fresh(now)) {
+        if let Some(cached) = self.lock().as_ref().filter(|cached| cached.is_fresh(now)) {
             return Ok(cached.filters.clone());
         }
         // It is made before the look, so that what changes during the look makes another one necessary.
         let since = store.watch(Channel::COLLECTION);
         let filters = look(store).await?;
-        self.0.send_replace(Some(CachedFilters { filters: filters.clone(), looked: now, since }));
+        *self.lock() = Some(CachedFilters { filters: filters.clone(), looked: now, since });
         Ok(filters)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<CachedFilters>> {
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A channel that cannot be read hears nothing; no task may fail because of it.
+/// A channel that cannot be read receives nothing; no task may fail because of it.
 async fn look(store: &Store) -> Result<Arc<[ChannelFilter]>, Error> {
     let channels = Collection::<Channel>::new(store.clone()).readable().await?;
     let enabled = channels.into_iter().filter(|(_, channel)| channel.item.enabled);

@@ -204,10 +204,10 @@ impl Outbox {
     /// Messages that were given up are to be delivered after all. Says how many; damaged ones stay.
     pub async fn revive(&self, channel: &str) -> Result<usize, Error> {
         let mut revived = 0;
-        let mut pages = Pages::new();
-        while let Some(after) = pages.next() {
+        let mut pages = Pages::first();
+        while !pages.is_over() {
             let dead = bucket::outbox_dead(channel);
-            let (page, _) = self.page(channel, dead, Ranks::All, after, PAGE).await?;
+            let (page, _) = self.page(channel, dead, Ranks::All, pages.after().cloned(), PAGE).await?;
             for row in page.rows {
                 revived += usize::from(self.change(row, Delivery::default(), Durability::Durable).await?);
             }
@@ -284,15 +284,15 @@ impl Outbox {
     }
 
     async fn sweep_bucket(&self, bucket: String, now: Millis) -> Result<(), Error> {
-        let mut pages = Pages::new();
-        while let Some(after) = pages.next() {
+        let mut pages = Pages::first();
+        while !pages.is_over() {
             // No message is due before it came.
             let scan = Scan::Bucket {
                 tenant: self.0.tenant().clone(),
                 bucket: bucket.clone(),
                 ranks: Ranks::UpTo(now.0 - 1),
                 order: ScanOrder::Ascending,
-                after,
+                after: pages.after().cloned(),
                 limit: PAGE,
             };
             let records = self.0.backend().scan(&scan).await?;

@@ -51,9 +51,9 @@ impl Outbox {
     /// be one.
     pub async fn refers_to(&self, run: &RunId, channels: &[String]) -> Result<bool, Error> {
         for channel in channels {
-            let mut pages = Pages::new();
-            while let Some(after) = pages.next() {
-                let page = self.of(channel, &format!("{run}/"), after).await?;
+            let mut pages = Pages::first();
+            while !pages.is_over() {
+                let page = self.of(channel, &format!("{run}/"), pages.after().cloned()).await?;
                 let refers = |record: &Record| match decode(channel, record) {
                     Ok(row) => row.message.data.as_ref().is_some_and(MessageData::refers_to_run),
                     Err(_) => true,

@@ -84,10 +84,11 @@ impl Queue {
                 swept.note_next(&head);
                 continue;
             }
-            let mut pages = Pages::new();
-            while let Some(after) = pages.next() {
+            let mut pages = Pages::first();
+            while !pages.is_over() {
                 let epoch = self.store.epoch();
-                let page = self.store.backend().scan(&self.due(&head.bucket, now, after)).await?;
+                let page =
+                    self.store.backend().scan(&self.due(&head.bucket, now, pages.after().cloned())).await?;
                 for record in &page {
                     self.sweep_one(record, epoch, now, swept).await?;
                 }

@@ -127,9 +127,7 @@ impl Queue {
             let messages = self.store.messages_of_end(&changed, Some(&event.item), now).await?;
             let mut writes = vec![self.store.update(id, &changed, now), self.store.update(id, &event, now)];
             writes.extend(messages.writes);
-            self.store
-                .write_with_blobs(id, writes, &messages.blobs, work.epoch, Durability::Durable)
-                .await?;
+            self.store.write_with_blobs(id, writes, &messages.blobs, work.epoch, Durability::Durable).await?;
             Ok(changed.item)
         })
         .await

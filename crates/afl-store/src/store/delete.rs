@@ -19,9 +19,10 @@ impl Store {
     /// How many records a bucket holds, counted up to `most`.
     pub async fn count(&self, bucket: &str, most: usize) -> Result<usize, Error> {
         let mut count = 0;
-        let mut pages = Pages::new();
-        while let Some(after) = pages.next() {
-            let scan = self.bucket_scan(bucket.to_owned(), ScanOrder::Ascending, after, PAGE);
+        let mut pages = Pages::first();
+        while !pages.is_over() {
+            let scan =
+                self.bucket_scan(bucket.to_owned(), ScanOrder::Ascending, pages.after().cloned(), PAGE);
             let page = self.backend.scan(&scan).await?;
             count += page.len();
             pages.follow(last_if_full(&page, PAGE).filter(|_| count < most).map(BucketCursor::of));
@@ -113,9 +114,9 @@ impl Store {
 
     /// The run may be unreadable, so its key is found by looking at all of them.
     async fn delete_keys_of(&self, run: &RunId) -> Result<(), Error> {
-        let mut pages = Pages::<String>::new();
-        while let Some(after) = pages.next() {
-            let page = self.reservations(after.as_deref(), PAGE).await?;
+        let mut pages = Pages::first();
+        while !pages.is_over() {
+            let page = self.reservations(pages.after().map(String::as_str), PAGE).await?;
             let of_run = page.iter().filter(|(_, reserved)| reserved.as_ref().is_some_and(|it| it == run));
             let writes: Vec<Write> = of_run.map(|(record, _)| delete(record)).collect();
             if !writes.is_empty() {
