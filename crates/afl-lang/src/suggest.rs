@@ -34,7 +34,7 @@ impl EditDistance {
         Self { word, bytes, allowed, rows: Default::default(), candidate: Vec::new() }
     }
 
-    /// The edits to a name, swaps of neighbours included; `None` beyond what is allowed.
+    /// The edits to a name, swaps of neighbours included; `None` above the limit.
     fn distance(&mut self, name: &str) -> Option<usize> {
         if name.len().abs_diff(self.word.len()) > self.allowed.max(1) {
             return None;

@@ -1,4 +1,4 @@
-//! The conformance cases, as far as the compiler is asked: what compiles, and what is said where it does not.
+//! The conformance cases of the compiler: which programs compile, and the diagnostics of the others.
 
 #![expect(clippy::disallowed_methods, reason = "the crate reads no file, its tests read fixtures")]
 

@@ -1,4 +1,4 @@
-//! Every kind of mistake as a newcomer meets it: each snapshot holds a program and what is said about it.
+//! Every kind of mistake as a newcomer meets it: each snapshot holds a program and its diagnostics.
 //!
 //! A fixture is one file; a line `//- name.afl` in it begins another source of the same program.
 

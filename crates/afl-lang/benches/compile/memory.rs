@@ -35,7 +35,7 @@ impl Load {
     }
 }
 
-/// Bytes at the peak of a process with this load; `None` where the system does not tell.
+/// Bytes at the peak of a process with this load; `None` where the system does not report it.
 pub(crate) fn peak_of_child(load: Load, text: &str) -> Option<usize> {
     let mut child = Command::new(env::current_exe().ok()?)
         .args(["--peak", load.name()])

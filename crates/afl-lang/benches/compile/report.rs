@@ -206,7 +206,7 @@ impl Report {
     fn memory_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "peak memory, times the source  (target < {MAX_MEMORY})")?;
         if self.memory.is_empty() {
-            writeln!(f, "  not measured: this system does not tell the peak of a process")?;
+            writeln!(f, "  not measured: this system does not report the peak of a process")?;
         }
         for memory in &self.memory {
             let name = memory.load.name();

@@ -4,7 +4,7 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Counts the time that this thread computes; where the system does not tell, the time that passes.
+/// Counts the CPU time of this thread; where the system does not report it, the wall-clock time.
 pub(crate) struct Clock {
     computed: Option<Duration>,
     started: Instant,
@@ -35,7 +35,7 @@ fn computed() -> Option<Duration> {
 pub(crate) enum Effort {
     /// Until the median is steady.
     Thorough,
-    /// Enough to tell a straight line from a parabola.
+    /// Enough to distinguish a straight line from a parabola.
     Brief,
 }
 

@@ -1,4 +1,4 @@
-//! Doc comments: their text, and whether they speak of what is there.
+//! Doc comments: their text, and whether the names in them exist.
 
 use super::Checker;
 use super::decl::DeclList;

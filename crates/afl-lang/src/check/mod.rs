@@ -1,7 +1,7 @@
 //! From trees to a program: resolves every name, checks every rule, and builds the compiled form.
 //!
-//! One pass over the bodies does both, so that what was checked is what is built. Checking never fails:
-//! broken parts are left out of the program and have been reported.
+//! One pass over the bodies does both, so that the checked program is the built one. Checking never
+//! fails: it reports broken parts and leaves them out of the program.
 
 mod args;
 mod attribute;

@@ -69,7 +69,7 @@ impl<'a> Checker<'a> {
         self.scope = std::mem::take(&mut self.scopes[index]);
     }
 
-    /// Puts the current scope back, with what is now known to be used of its imports.
+    /// Puts the current scope back; it has recorded which of its imports are used.
     pub(super) fn leave_scope(&mut self) {
         self.scopes[self.scope_index] = std::mem::take(&mut self.scope);
     }

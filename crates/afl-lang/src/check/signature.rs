@@ -1,4 +1,4 @@
-//! Signatures: the types of parameters, returns and fields, and what is mixed in.
+//! Signatures: the types of parameters, returns and fields, and the mixins.
 
 use rustc_hash::FxHashSet;
 

@@ -1,4 +1,4 @@
-//! Types while checking: those of the language, and what is known of literals and broken parts.
+//! Types while checking: those of the language, of literals and of broken parts.
 
 use std::fmt;
 use std::rc::Rc;
@@ -26,7 +26,7 @@ pub(super) enum Type {
     Broken,
 }
 
-/// What operators tell apart.
+/// The kinds of values that operators distinguish.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum OperandKind {
     Number,

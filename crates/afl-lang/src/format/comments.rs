@@ -13,14 +13,14 @@ pub(super) struct Comments<'t> {
     line_end: usize,
 }
 
-/// What a comment shares its line with.
+/// The code on the line of a comment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum CommentPosition {
-    /// With nothing.
+    /// None.
     Alone,
-    /// With what is before it.
+    /// Before the comment.
     Trailing,
-    /// With what is behind it.
+    /// Behind the comment.
     Leading,
     /// With both.
     Between,

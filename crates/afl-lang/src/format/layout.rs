@@ -118,7 +118,7 @@ impl<'t> FormatLayout<'t> {
         self.ops.push(Op::Verbatim(text));
     }
 
-    /// Pays what is owed before a text, and gives the text as it goes on.
+    /// Writes the pending break before a text; behind a line end the text loses its leading blanks.
     fn settle(&mut self, text: &'t str) -> &'t str {
         match std::mem::replace(&mut self.owed, PendingBreak::Nothing) {
             PendingBreak::Nothing => text,
@@ -206,7 +206,7 @@ impl<'t> FormatLayout<'t> {
         self.stretch(group);
     }
 
-    /// Makes a closed group flat only if what was written behind it fits on its line as well.
+    /// Makes a closed group flat only if the text behind it fits on its line as well.
     pub(super) fn stretch(&mut self, group: LayoutMark) {
         let extent = GroupExtent { width: self.width_since(group), end: self.ops.len() };
         self.ops[group.at] = Op::Open(extent);

@@ -38,8 +38,8 @@ impl<'t> Printer<'t> {
         }
     }
 
-    /// Prints the comments before an opening bracket that the tree does not tell the place of. It is
-    /// somewhere behind `from`, and `inner` is what it encloses.
+    /// Prints the comments before an opening bracket whose offset the tree does not have. The bracket
+    /// is behind `from` and encloses `inner`.
     pub(super) fn reach_bracket(&mut self, mut from: u32, bracket: char, inner: u32) {
         while let Some(comment) = self.comments.peek_before(inner) {
             if self.text[Span::new(from, comment.span.start).range()].contains(bracket) {

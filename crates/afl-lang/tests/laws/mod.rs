@@ -13,7 +13,7 @@ use afl_lang::{Compilation, Validation, compile};
 /// Rendering is the same for each, and there may be a thousand.
 const RENDERED: usize = 10;
 
-/// Parsing and checking any text ends, and says where what is wrong.
+/// Parsing and checking any text ends, and every diagnostic has its place.
 pub(crate) fn of_text(text: &str) {
     let sources = Sources::one("a.afl", text);
     let Compilation { program, diagnostics } = compile(&sources, Validation::Skip);
@@ -85,7 +85,7 @@ fn hash(text: &str) -> String {
     program.map_or_else(|| "none".to_owned(), |program| program.hash().to_string())
 }
 
-/// Loading any bytes ends, and what was loaded is written and loaded again without a change.
+/// Loading any bytes ends; a loaded program is written and loaded again without a change.
 pub(crate) fn of_document(json: &[u8]) {
     match load(json) {
         Ok(program) => of_loaded(&program),

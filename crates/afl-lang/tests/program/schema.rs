@@ -1,4 +1,4 @@
-//! The JSON Schema, and that it describes what is written.
+//! The JSON Schema, and that it describes emitted documents.
 
 use afl_lang::program::{Emit, json_schema};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Lays out one level: boxes that do not know what is in them, and the lines between them.
+//! Lays out one level: opaque boxes, and the lines between them.
 
 use super::order::{self, Links};
 use super::part::{LevelPart, PartShelf, parts};
@@ -56,7 +56,7 @@ pub(super) struct LevelLine {
 
 /// Between two boxes of a layer.
 const BOX_MARGIN: f64 = 28.0;
-/// Between a line and what is beside it.
+/// Between a line and its neighbours.
 const LANE_MARGIN: f64 = 14.0;
 /// The height of a label.
 const LABEL_HEIGHT: f64 = 14.0;
@@ -89,8 +89,7 @@ pub(super) fn lay_out_connected(items: &[LayoutBox], links: &[LevelLink]) -> Gra
     }
 }
 
-/// Lays out what hangs together apart from the rest, so that a high box does not stretch what has nothing
-/// to do with it.
+/// Lays out each connected part by itself, so that a high box does not stretch the other parts.
 pub(super) fn lay_out(items: &[LayoutBox], links: &[LevelLink]) -> GraphLevel {
     let mut level = GraphLevel {
         width: 0.0,

@@ -1,6 +1,6 @@
 //! Places a graph on a plane: layers from top to bottom, no two boxes over one another.
 //!
-//! Every cluster is laid out by itself and is one box to what is around it. Nothing inside a cluster can
+//! Every cluster is laid out by itself and is one box to the level around it. Nothing inside a cluster can
 //! be read outside, so edges only lead in: each comes through a *port* at the top of the cluster, and
 //! has its own lane in every layer it passes.
 
@@ -29,7 +29,7 @@ pub(super) struct Rect {
     pub(super) height: f64,
 }
 
-/// The sizes of what is drawn.
+/// The sizes of nodes, labels and captions.
 pub(super) trait DrawingSizes {
     fn node(&self, node: NodeId) -> (f64, f64);
 
@@ -58,9 +58,9 @@ pub(super) struct Route {
 
 /// Around the whole picture.
 const EDGE_OF_PAGE: f64 = 20.0;
-/// Between the border of a cluster and what is in it.
+/// Between the border of a cluster and its contents.
 const PADDING: f64 = 16.0;
-/// Between the upper border of a cluster and what is in it; the caption stands there.
+/// Between the upper border of a cluster and its contents; the caption stands there.
 const CAPTION: f64 = 28.0;
 
 pub(super) fn lay_out(graph: &Graph, measure: &impl DrawingSizes) -> GraphLayout {
@@ -129,7 +129,7 @@ impl<'g, M: DrawingSizes> Planner<'g, M> {
         Self { graph, measure, members: graph.members(), edges }
     }
 
-    /// Lays out what is in a cluster, from the innermost outwards.
+    /// Lays out the contents of a cluster, from the innermost outwards.
     fn plan(&self, cluster: Option<ClusterId>) -> ClusterPlan {
         let members = self.members.of(cluster).to_vec();
         let mut inner = FxHashMap::default();

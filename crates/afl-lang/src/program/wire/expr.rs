@@ -6,7 +6,7 @@ use super::{Definitions, Field, Json, JsonWriter, ObjectReader, WireError, WireV
 use crate::program::{BinaryOp, Expr, ExprKind, InputRef, InputSource, Location, StepRef, UnaryOp};
 
 /// Describes the kinds of expressions: a pattern, the `type`, the keys with their types and values, and
-/// how the kind is made of what was read.
+/// how the kind is made of the values read.
 macro_rules! expressions {
     ($($kind:pat, $tag:literal { $($key:ident: $ty:ty = $value:expr),* } => $made:expr;)*) => {
         fn write_kind(kind: &ExprKind, out: &mut JsonWriter<'_>) {

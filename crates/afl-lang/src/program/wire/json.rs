@@ -1,4 +1,4 @@
-//! A value in an indexed JSON text, and what is wrong with it.
+//! Reads a value of an indexed JSON text; errors have the path to it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -226,7 +226,7 @@ impl WireError {
         self
     }
 
-    /// The path to the value and what is wrong with it.
+    /// The path to the value, and the problem.
     pub(crate) fn into_parts(self) -> (String, String) {
         let (segments, problem) = *self.0;
         (JsonPath(segments).to_string(), problem)

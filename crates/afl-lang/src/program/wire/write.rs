@@ -142,7 +142,7 @@ impl<'p> JsonWriter<'p> {
         PieceRange(first..self.sink.count())
     }
 
-    /// Writes what was recorded again; at the same depth, or its lines would not stand right.
+    /// Writes a recorded range again, at the same depth: the range includes its indentation.
     pub(super) fn repeat(&mut self, extent: &PieceRange) {
         self.flush();
         self.sink.repeat(extent.0.clone());

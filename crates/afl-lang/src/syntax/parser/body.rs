@@ -218,7 +218,7 @@ impl<'s> Parser<'s> {
         Some(CaseSyntax { condition, block, span: self.since(start) })
     }
 
-    /// Skips what is odd behind a condition, on its line.
+    /// Skips unexpected tokens behind a condition, on its line.
     fn skip_to_case_block(&mut self) {
         while !matches!(self.kind(), TokenKind::LBrace | TokenKind::RBrace | TokenKind::Eof)
             && !self.on_new_line()
@@ -291,7 +291,7 @@ impl<'s> Parser<'s> {
         ScriptBody::Braces(self.slice(span), span)
     }
 
-    /// Drops what was noted of text from `start` on: it turned out to be no AFL.
+    /// Drops the comments and diagnostics from `start` on: the text there is no AFL.
     fn forget_lookahead(&mut self, start: u32) {
         while self.comments.pop_if(|comment| comment.span.start >= start).is_some() {}
         while self.diagnostics.pop_if(|diagnostic| diagnostic.place.span.start >= start).is_some() {}

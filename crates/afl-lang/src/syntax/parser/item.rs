@@ -245,7 +245,7 @@ impl<'s> Parser<'s> {
         })))
     }
 
-    /// Reports what is no item. A misspelt keyword is taken for the right one, the rest is skipped.
+    /// Reports a text that is no item. Takes a misspelt keyword for the right one and skips the rest.
     fn not_an_item(&mut self, doc: Option<Span>) -> Option<ItemSyntax<'s>> {
         let word = self.spelling(0);
         let found = self.found();

@@ -289,7 +289,7 @@ impl<'s> Parser<'s> {
 
     // Nesting.
 
-    /// Runs `inner` one level deeper, or reports that this is too deep and skips what is in the brackets here.
+    /// Runs `inner` one level deeper, or reports that this is too deep and skips the contents of the brackets.
     fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> T) -> Option<T> {
         if self.nesting >= MAX_NESTING {
             let span = self.span();

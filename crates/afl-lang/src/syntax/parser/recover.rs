@@ -1,4 +1,4 @@
-//! Reporting what is wrong, once, and finding a place to go on.
+//! Reports a mistake once, and finds the token at which parsing resumes.
 
 use std::borrow::Cow;
 
@@ -39,7 +39,7 @@ impl Parser<'_> {
         self.missing(Code::Expected, what, detail);
     }
 
-    /// Like [`expected`](Self::expected), where the token here stands for what is expected.
+    /// Like [`expected`](Self::expected), where the token here takes the place of the expected one.
     pub(super) fn expected_here(&mut self, what: &str, detail: impl FnOnce(Diagnostic) -> Diagnostic) {
         let message = format!("expected {what}, found {}", self.found());
         self.syntax_error(Code::Expected, message, detail);
@@ -233,7 +233,7 @@ impl Parser<'_> {
         self.word(0) == Word::Yield && self.ahead[1].kind == TokenKind::Ident
     }
 
-    /// Skips what is left of a broken element of a list, up to its comma or the end of the list.
+    /// Skips the rest of a broken element of a list, up to its comma or the end of the list.
     pub(super) fn skip_element(&mut self) {
         loop {
             match self.kind() {
@@ -249,7 +249,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Skips what is left of a broken statement.
+    /// Skips the rest of a broken statement.
     pub(super) fn skip_statement(&mut self) {
         loop {
             match self.kind() {
@@ -265,7 +265,7 @@ impl Parser<'_> {
         self.ahead[1].kind == TokenKind::Assign || self.at_yield() || self.word(0) == Word::Sys
     }
 
-    /// Skips what is left of a line.
+    /// Skips the rest of a line.
     pub(super) fn skip_line(&mut self) {
         self.skip_brackets();
         while !self.on_new_line() && !matches!(self.kind(), TokenKind::RBrace | TokenKind::Eof) {
