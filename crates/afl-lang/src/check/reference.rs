@@ -236,13 +236,11 @@ impl<'a> Checker<'a> {
             ClauseKind::Block(block) => in_block(block)
                 .map(|place| (place, "a block sees the steps of earlier blocks only: move that one up")),
             ClauseKind::Foreach(foreach) => in_block(&foreach.block).map(|place| {
-                (place, "a `foreach` has one such step for each element: yield what is needed of it")
+                (place, "a `foreach` has one such step for each element: yield the attributes you need")
             }),
-            ClauseKind::When(when) => {
-                when.cases.iter().find_map(|case| in_block(&case.block)).map(|place| {
-                    (place, "only the steps of its own case are there: yield what is needed of it")
-                })
-            }
+            ClauseKind::When(when) => when.cases.iter().find_map(|case| in_block(&case.block)).map(|place| {
+                (place, "only the steps of its own case are there: yield the attributes you need")
+            }),
             ClauseKind::Script(_) => None,
         }
     }

@@ -199,7 +199,7 @@ impl<'a> Checker<'a> {
             None if self.table[def].sort == Sort::Policy => {
                 (format!("the policy `{}` is given twice", mixin.target.text), "keep one of the two")
             }
-            None => (format!("`{}` is mixed in twice", mixin.target.text), "tell the two apart with `as`"),
+            None => (format!("`{}` is mixed in twice", mixin.target.text), "give each an alias with `as`"),
         };
         self.report(Code::DuplicateAlias, mixin.span, message, |d| d.help(help));
     }
