@@ -26,12 +26,12 @@ const MEMORY: StoreKind = StoreKind {
     advice: "",
     is_kept: false,
     is_file: false,
+    test_server: None,
     accepts: |rest| matches!(rest, "" | "//"),
     open: |_, _| Box::pin(async { Ok(Arc::new(Memory::new(Clock::System)) as Arc<dyn Backend>) }),
 };
 
 /// One kind of store.
-#[derive(Debug)]
 pub struct StoreKind {
     pub(crate) schemes: &'static [&'static str],
     /// How its address is written.
@@ -42,9 +42,39 @@ pub struct StoreKind {
     pub is_kept: bool,
     /// Whether the address names a file.
     pub(crate) is_file: bool,
+    /// The environment variable with the address of a server that all tests share; none for a kind without a server.
+    pub(crate) test_server: Option<&'static str>,
     /// Whether the text behind the scheme and its colon is good.
     pub(crate) accepts: fn(&str) -> bool,
     pub(crate) open: fn(StoreAddress, WaitObserver) -> Opening,
+}
+
+impl StoreKind {
+    /// Its scheme in an address.
+    pub fn name(&self) -> &'static str {
+        self.schemes[0]
+    }
+
+    /// Where a test has a store of this kind: in a file of this folder, or on the server that all tests share.
+    ///
+    /// # Panics
+    /// When there is no such server: a test that skips itself proves nothing.
+    #[cfg(feature = "testing")]
+    pub fn test_url(&self, folder: &std::path::Path) -> String {
+        match self.test_server {
+            Some(variable) => std::env::var(variable).unwrap_or_else(|_| {
+                panic!("{variable} is not set: run `cargo xtask test`, which starts a server")
+            }),
+            None if self.is_file => format!("{}:{}", self.name(), folder.join("store.db").display()),
+            None => self.form.to_owned(),
+        }
+    }
+}
+
+impl fmt::Debug for StoreKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 pub(crate) type Opening = Pin<Box<dyn Future<Output = Result<Arc<dyn Backend>, StoreError>> + Send>>;

@@ -6,15 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use afl_backends::postgres::Postgres;
-use afl_backends::sqlite::{self, Sqlite};
+use afl_backends::KINDS;
 use afl_engine::value::{Value, equal};
 use afl_lang::render::Color;
 use afl_runtime::Service;
 use afl_runtime::doctor::Remedy;
 use afl_store::backend::Backend;
-use afl_store::clock::Clock;
-use afl_store::memory::Memory;
 use afl_store::record::Tenant;
 use clap::Parser;
 use tokio::task::JoinSet;
@@ -54,17 +51,18 @@ struct Ran {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn every_case_comes_out_as_expected_and_the_same_on_every_store() {
     let folder = tempfile::tempdir().unwrap();
-    let sqlite = Sqlite::open(&folder.path().join("store.db"), sqlite::Options::default()).unwrap();
-    let postgres = Postgres::connect(&afl_testbed::postgres::shared_url(), 4).await.unwrap();
-    let (memory, sqlite, postgres) = tokio::join!(
-        run_all("memory", Arc::new(Memory::new(Clock::System))),
-        run_all("SQLite", Arc::new(sqlite)),
-        run_all("PostgreSQL", Arc::new(postgres)),
-    );
-    assert_eq!([memory.len(), sqlite.len(), postgres.len()], [RUN; 3]);
-    for (name, state) in &memory {
-        assert_eq!(Some(state), sqlite.get(name), "{name} on SQLite");
-        assert_eq!(Some(state), postgres.get(name), "{name} on PostgreSQL");
+    let mut stores = JoinSet::new();
+    for kind in KINDS {
+        let backend = afl_backends::open(&kind.test_url(folder.path())).await.unwrap();
+        stores.spawn(async { (kind.name(), run_all(kind.name(), backend).await) });
+    }
+    let stores = stores.join_all().await;
+    let (_, expected) = &stores[0];
+    for (store, states) in &stores {
+        assert_eq!(states.len(), RUN, "{store}");
+        for (name, state) in states {
+            assert_eq!(Some(state), expected.get(name), "{name} on {store}");
+        }
     }
 }
 

@@ -230,9 +230,8 @@ fn a_mock_whose_result_is_refused_fails_its_task() {
 #[test]
 fn some_cases_come_out_as_expected_through_the_binary() {
     let folder = tempfile::tempdir().unwrap();
-    let sqlite = format!("sqlite:{}", folder.path().join("store.db").display());
-    let postgres = afl_testbed::postgres::shared_url();
-    for store in ["memory:", &sqlite, &postgres] {
+    for store in afl_backends::KINDS.iter().map(|kind| kind.test_url(folder.path())) {
+        let store = store.as_str();
         for (name, code) in [
             ("foreach_with_event_collects", 0),
             ("retry_policy_then_success", 0),

@@ -47,6 +47,7 @@ pub(crate) const KIND: StoreKind = StoreKind {
     advice: "",
     is_kept: true,
     is_file: true,
+    test_server: None,
     accepts: |_| true,
     open: |address, on_wait| {
         Box::pin(async move {

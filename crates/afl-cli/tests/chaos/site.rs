@@ -2,13 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
-use afl_backends::postgres::Postgres;
-use afl_backends::sqlite::{Options, Sqlite};
 use afl_runtime::Service;
-use afl_store::backend::Backend;
 use afl_store::record::Tenant;
 use tempfile::TempDir;
 use tokio_postgres::NoTls;
@@ -25,8 +21,6 @@ facet = "chaos.Note"
 module = "builtin:echo"
 "#;
 const PROGRAMS: [&str; 4] = ["chaos.Add", "chaos.Shaky", "chaos.Broken", "chaos.Pay"];
-/// Few, because a server has many users in the tests.
-const CONNECTIONS: usize = 2;
 
 pub(crate) struct Site {
     pub(crate) url: String,
@@ -66,10 +60,7 @@ impl Site {
 
 /// As one process has it.
 pub(crate) async fn service(url: &str) -> Service {
-    let backend: Arc<dyn Backend> = match url.strip_prefix("sqlite:") {
-        Some(file) => Arc::new(Sqlite::open(Path::new(file), Options::default()).expect("the file opens")),
-        None => Arc::new(Postgres::connect(url, CONNECTIONS).await.expect("the server is there")),
-    };
+    let backend = afl_backends::open(url).await.expect("the store opens");
     Service::new(backend, Tenant::new(Tenant::LOCAL).expect("a good name"))
 }
 

@@ -19,7 +19,7 @@ use afl_store::record::{Record, Tenant};
 use afl_store::seed::SeededRng;
 use serde_json::json;
 
-use crate::site::{Kind, Site, folder};
+use crate::site::{Site, folder};
 use crate::work::{PROGRAM, claim, examine, finish, output, settle, start};
 
 /// Which record of a run is hurt, by how its id begins.
@@ -174,7 +174,7 @@ fn is_of_store(text: &str) -> bool {
 /// Damages copies of a file of runs that wait, and says how many of the copies had all, and some, of them end.
 async fn damage_copies(copies: usize, mut damage: impl FnMut(&mut Vec<u8>)) -> (usize, usize) {
     const RUNS: usize = 40;
-    let site = Site::new(Kind::Sqlite);
+    let site = Site::of("sqlite");
     let runs = waiting(&site, RUNS).await;
     let whole = fs::read(site.file()).unwrap();
     let (mut all, mut some) = (0, 0);
@@ -231,7 +231,7 @@ struct Logged {
 
 impl Logged {
     async fn new() -> Self {
-        let site = Site::new(Kind::Sqlite);
+        let site = Site::of("sqlite");
         let service = site.service().await;
         let mut runs = Vec::new();
         for n in 0..8 {

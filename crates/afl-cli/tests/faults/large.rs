@@ -10,7 +10,7 @@ use afl_runtime::agent::Refusal;
 use afl_runtime::{Error, InvalidRequest, RunQuery, StartRequest, compile};
 use serde_json::json;
 
-use crate::site::{Kind, Site};
+use crate::site::Site;
 use crate::work::{claim, examine, finish, result, start};
 
 fn map(value: Value) -> Map<String, Value> {
@@ -37,7 +37,7 @@ async fn f14_a_hundred_megabytes_go_through_an_event_step_and_a_gigabyte_is_refu
 async fn send_a_hundred_megabytes() {
     const SIZE: usize = 100 << 20;
     const COPIES: usize = 8;
-    let site = Site::new(Kind::Sqlite);
+    let site = Site::of("sqlite");
     let service = site.service().await;
     let run = start(&service, "Long", json!({"text": "begin"})).await;
     let before = peak_bytes();
@@ -58,7 +58,7 @@ async fn send_a_hundred_megabytes() {
 
 async fn offer_a_gigabyte() {
     const SIZE: usize = 1 << 30;
-    let site = Site::new(Kind::Memory);
+    let site = Site::of("memory");
     let service = site.service().await;
     let run = start(&service, "Long", json!({"text": "begin"})).await;
     let held = claim(&service, 1).await.remove(0);
@@ -88,7 +88,7 @@ async fn offer_a_gigabyte() {
 #[tokio::test]
 async fn f14_a_value_that_nests_too_deep_is_refused_and_hurts_no_run() {
     let deep = (0..500).fold(json!(1), |inner, _| json!([inner]));
-    let site = Site::new(Kind::Sqlite);
+    let site = Site::of("sqlite");
     let service = site.service().await;
     let program = "namespace d { event facet Any(v: Json) => (v: Json)
         workflow W(v: Json) => (v: Json) andThen { a = Any(v = $.v) yield W(v = a.v) } }";
@@ -120,7 +120,7 @@ async fn f14_a_value_that_nests_too_deep_is_refused_and_hurts_no_run() {
 async fn f14_operators_can_steer_a_run_of_a_hundred_thousand_elements() {
     // The benchmarks take as many to their end, and a run of a million steps.
     const ELEMENTS: usize = 100_000;
-    let site = Site::new(Kind::Memory);
+    let site = Site::of("memory");
     let service = site.service().await;
     let run = start(&service, "Fan", json!({"items": (0..ELEMENTS).collect::<Vec<_>>()})).await;
     for held in claim(&service, 20).await {
@@ -149,7 +149,7 @@ async fn f14_a_source_of_ten_megabytes_compiles_and_runs() {
         writeln!(source, "{comment}facet F{nth}(a: Long, b: String = \"{nth}\") => (c: Long)").unwrap();
         nth += 1;
     }
-    let site = Site::new(Kind::Sqlite);
+    let site = Site::of("sqlite");
     let service = site.service().await;
     let hash = service.publish(&compile("generated.afl", &source).unwrap()).await.unwrap();
     let request = StartRequest { inputs: map(json!({"n": 1})), ..StartRequest::new(hash) };

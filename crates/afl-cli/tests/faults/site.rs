@@ -4,47 +4,36 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use afl_backends::postgres::Postgres;
-use afl_backends::sqlite::{Options, Sqlite};
+use afl_backends::{KINDS, StoreKind};
 use afl_runtime::Service;
 use afl_store::backend::Backend;
-use afl_store::clock::Clock;
-use afl_store::memory::Memory;
 use afl_store::record::Tenant;
 use tempfile::TempDir;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
-    Memory,
-    Sqlite,
-    Postgres,
-}
+use tokio::sync::OnceCell;
 
 /// Where one test has its runs: all to itself, since tests share a server by tenants.
 pub(crate) struct Site {
-    pub(crate) kind: Kind,
+    pub(crate) kind: &'static StoreKind,
     pub(crate) tenant: Tenant,
     folder: TempDir,
-    memory: Arc<Memory>,
+    /// The one handle of a store that ends with its handle.
+    only: OnceCell<Arc<dyn Backend>>,
 }
 
-/// Few, because many tests share the server.
-const CONNECTIONS: usize = 4;
-
 impl Site {
-    pub(crate) fn new(kind: Kind) -> Self {
-        static SITES: AtomicU64 = AtomicU64::new(0);
-        let name = format!("site-{}-{}", std::process::id(), SITES.fetch_add(1, Ordering::Relaxed));
-        Self {
-            kind,
-            tenant: Tenant::new(&name).unwrap(),
-            folder: folder(),
-            memory: Arc::new(Memory::new(Clock::System)),
-        }
+    /// A store of this scheme.
+    pub(crate) fn of(scheme: &str) -> Self {
+        Self::new(KINDS.iter().find(|kind| kind.name() == scheme).unwrap())
     }
 
-    pub(crate) fn all() -> [Self; 3] {
-        [Kind::Memory, Kind::Sqlite, Kind::Postgres].map(Self::new)
+    fn new(kind: &'static StoreKind) -> Self {
+        static SITES: AtomicU64 = AtomicU64::new(0);
+        let name = format!("site-{}-{}", std::process::id(), SITES.fetch_add(1, Ordering::Relaxed));
+        Self { kind, tenant: Tenant::new(&name).unwrap(), folder: folder(), only: OnceCell::new() }
+    }
+
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        KINDS.iter().map(|kind| Self::new(kind))
     }
 
     /// Of the SQLite store.
@@ -54,14 +43,9 @@ impl Site {
 
     /// A handle of its own each time, as each process has one.
     pub(crate) async fn backend(&self) -> Arc<dyn Backend> {
-        match self.kind {
-            Kind::Memory => self.memory.clone(),
-            Kind::Sqlite => Arc::new(Sqlite::open(&self.file(), Options::default()).unwrap()),
-            Kind::Postgres => {
-                let url = afl_testbed::postgres::shared_url();
-                Arc::new(Postgres::connect(&url, CONNECTIONS).await.unwrap())
-            }
-        }
+        let url = self.kind.test_url(self.folder.path());
+        let open = async || afl_backends::open(&url).await.unwrap();
+        if self.kind.is_kept { open().await } else { self.only.get_or_init(open).await.clone() }
     }
 
     pub(crate) async fn service(&self) -> Service {

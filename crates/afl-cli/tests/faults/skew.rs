@@ -12,7 +12,7 @@ use afl_store::clock::{Clock, SimClock};
 use afl_store::seed::SeededRng;
 use serde_json::json;
 
-use crate::site::{Kind, Site};
+use crate::site::Site;
 use crate::work::{claim, examine, finish, output, result, start};
 
 const NOW: Millis = Millis(1_800_000_000_000);
@@ -28,7 +28,7 @@ struct Skewed {
 
 impl Skewed {
     fn new() -> Self {
-        let site = Site::new(Kind::Sqlite);
+        let site = Site::of("sqlite");
         let clocks = [SimClock::new(NOW), SimClock::new(NOW.plus(HOUR))];
         let services = clocks.clone().map(|clock| {
             let options = Options { clock: Clock::Simulated(clock), ..Options::default() };
