@@ -33,7 +33,7 @@ pub(crate) struct Options {
     /// Write the results to this file as one JSON object, by bench
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Measure this store only: memory, sqlite or postgres
+    /// Measure this store only, named by the scheme of its address
     #[arg(long, value_name = "NAME")]
     store: Option<String>,
     /// Measure less, for a first look

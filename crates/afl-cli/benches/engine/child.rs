@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::agent;
 use crate::load::{self, Load};
-use crate::place::{Address, Opened, Spent};
+use crate::place::{Opened, Spent};
 use crate::usage;
 
 /// What the other process is.
@@ -57,10 +57,10 @@ pub(crate) struct Other {
 
 impl Other {
     /// Returns when it is ready for work.
-    pub(crate) async fn start(role: Role, address: &Address, size: usize) -> Self {
+    pub(crate) async fn start(role: Role, url: &str, size: usize) -> Self {
         let started = Instant::now();
         let mut child = Command::new(env::current_exe().expect("this program"))
-            .args([role.flag(), &address.to_string(), &size.to_string()])
+            .args([role.flag(), url, &size.to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -86,8 +86,8 @@ impl Other {
 }
 
 /// The other process itself: says that it is ready, then answers each line until its input ends.
-pub(crate) async fn run(role: Role, address: &Address, size: usize) {
-    let opened = Opened::at(address).await;
+pub(crate) async fn run(role: Role, url: &str, size: usize) {
+    let opened = Opened::at(url).await;
     let (picks, mut picked) = mpsc::unbounded_channel();
     match role {
         Role::Agent => {

@@ -1,6 +1,7 @@
 //! Fresh stores for the cases: a directory for files, and a PostgreSQL server of our own.
 
 use std::cell::Cell;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use afl_testbed::postgres::PostgresServer;
 use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls};
 
-use crate::place::{Address, Kind};
+use crate::place::{Kind, KnownStore};
 use crate::raw::{self, Limits};
 use crate::usage;
 
@@ -22,7 +23,7 @@ pub(crate) struct Ground {
     made: Cell<u32>,
 }
 
-/// What the server of a store has spent, besides the processes that use it.
+/// The resources that the server of a store has spent, besides the processes that use it.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ServerSpent {
     pub(crate) cpu: Duration,
@@ -34,7 +35,8 @@ impl Ground {
     pub(crate) fn new(kinds: &[Kind]) -> Self {
         let directory = tempfile::tempdir().expect("a directory for files");
         let server = kinds
-            .contains(&Kind::Postgres)
+            .iter()
+            .any(|kind| kind.known() == Some(KnownStore::Postgres))
             .then(|| PostgresServer::start_with(SERVER_SETTINGS).expect("PostgreSQL starts"));
         Self { directory, server, made: Cell::new(0) }
     }
@@ -43,40 +45,40 @@ impl Ground {
         self.directory.path()
     }
 
-    pub(crate) async fn fresh(&self, kind: Kind) -> Address {
+    /// The address of a new store.
+    pub(crate) async fn fresh(&self, kind: Kind) -> String {
         let number = self.made.get();
         self.made.set(number + 1);
-        match kind {
-            Kind::Memory => Address::Memory,
-            Kind::Sqlite => Address::Sqlite(self.path().join(format!("{number}.db"))),
-            Kind::Postgres => {
-                let name = format!("bench{number}");
-                let client = connect(&self.url()).await;
-                client.batch_execute(&format!("CREATE DATABASE {name}")).await.expect("a new database");
-                let url = self.url();
-                let (server, _) = url.rsplit_once('/').expect("the URL names a database");
-                Address::Postgres(format!("{server}/{name}"))
-            }
+        if kind.known() == Some(KnownStore::Postgres) {
+            let name = format!("bench{number}");
+            let client = connect(&self.url()).await;
+            client.batch_execute(&format!("CREATE DATABASE {name}")).await.expect("a new database");
+            let url = self.url();
+            let (server, _) = url.rsplit_once('/').expect("the URL names a database");
+            return format!("{server}/{name}");
         }
+        let folder = self.path().join(number.to_string());
+        fs::create_dir(&folder).expect("a folder for the store");
+        kind.url(&folder)
     }
 
     fn url(&self) -> String {
         self.server.as_ref().expect("started for this kind").url()
     }
 
-    /// What the disk and the database can do now.
+    /// The speed of the disk and of the bare database now.
     pub(crate) async fn limits(&self, kind: Kind) -> Limits {
-        match kind {
-            Kind::Memory => Limits::default(),
-            Kind::Sqlite => raw::sqlite(self.path()),
-            Kind::Postgres => raw::postgres(&self.url(), self.path()).await,
+        match kind.known() {
+            Some(KnownStore::Sqlite) => raw::sqlite(self.path()),
+            Some(KnownStore::Postgres) => raw::postgres(&self.url(), self.path()).await,
+            None => Limits::default(),
         }
     }
 
     pub(crate) async fn server_spent(&self, kind: Kind) -> ServerSpent {
-        match kind {
-            Kind::Memory | Kind::Sqlite => ServerSpent::default(),
-            Kind::Postgres => {
+        match kind.known() {
+            Some(KnownStore::Sqlite) | None => ServerSpent::default(),
+            Some(KnownStore::Postgres) => {
                 let client = connect(&self.url()).await;
                 let sql = "SELECT (pg_current_wal_insert_lsn() - '0/0')::float8";
                 let bytes: f64 = client.query_one(sql, &[]).await.expect("the server answers").get(0);
@@ -86,8 +88,10 @@ impl Ground {
     }
 
     /// Takes a database away with all that the server still has to do for it, so that nothing else pays for that.
-    pub(crate) async fn forget(&self, address: &Address) {
-        let Address::Postgres(url) = address else { return };
+    pub(crate) async fn forget(&self, url: &str) {
+        if Kind::of(url).known() != Some(KnownStore::Postgres) {
+            return;
+        }
         let (_, name) = url.rsplit_once('/').expect("the URL names a database");
         let sql = format!("DROP DATABASE {name} WITH (FORCE)");
         let client = connect(&self.url()).await;
@@ -96,8 +100,10 @@ impl Ground {
     }
 
     /// How many transactions the database of a store has ended so far.
-    pub(crate) async fn transactions(&self, address: &Address) -> Option<u64> {
-        let Address::Postgres(url) = address else { return None };
+    pub(crate) async fn transactions(&self, url: &str) -> Option<u64> {
+        if Kind::of(url).known() != Some(KnownStore::Postgres) {
+            return None;
+        }
         let (_, name) = url.rsplit_once('/')?;
         let client = connect(&self.url()).await;
         let sql = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = $1";

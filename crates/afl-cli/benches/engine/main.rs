@@ -33,7 +33,7 @@ use disk::SlowDisk;
 use ground::Ground;
 use load::Load;
 use mimalloc::MiMalloc;
-use place::{Address, Kind};
+use place::Kind;
 use quiet::{Idle, Large, PickUp};
 use report::Report;
 
@@ -54,13 +54,13 @@ async fn main() {
     let args: Vec<String> = env::args().skip(1).collect();
     let role = args.first().and_then(|first| Role::ALL.into_iter().find(|role| role.flag() == *first));
     if let (Some(role), [_, address, size]) = (role, &args[..]) {
-        child::run(role, &Address::parse(address), size.parse().expect("a number")).await;
+        child::run(role, address, size.parse().expect("a number")).await;
         return;
     }
     let has = |flag: &str| args.iter().any(|arg| arg == flag);
     let store = args.iter().find_map(|arg| arg.strip_prefix("--store="));
     let wanted = Wanted {
-        kinds: Kind::ALL.into_iter().filter(|kind| store.is_none_or(|store| kind.name() == store)).collect(),
+        kinds: Kind::all().filter(|kind| store.is_none_or(|store| kind.name() == store)).collect(),
         divisor: if has("--quick") { 10 } else { 1 },
         // Cargo adds `--bench`.
         filter: args.iter().find(|arg| !arg.starts_with("--")).cloned(),
@@ -125,11 +125,11 @@ async fn measure_kind(kind: Kind, wanted: &Wanted, ground: &Ground, report: &mut
             report.pick_ups.push(PickUp::measure(kind, *agent, 1_000 / wanted.divisor, ground).await);
         }
     }
-    if wanted.wants("idle") && kind != Kind::Memory {
+    if wanted.wants("idle") && kind.is_kept() {
         report.idle.push(Idle::measure(kind, Duration::from_secs(10), ground).await);
     }
     // In memory all of it stays, and that is its use.
-    if wanted.wants("large") && kind != Kind::Memory {
+    if wanted.wants("large") && kind.is_kept() {
         eprintln!("{kind}: a large run");
         report.large.push(Large::measure(kind, 1_000_000 / wanted.divisor, ground).await);
     }
@@ -160,10 +160,7 @@ fn cases(kind: Kind, divisor: usize) -> Vec<Case> {
 
 /// Only this process can reach its memory.
 fn agents(kind: Kind) -> &'static [AgentAt] {
-    match kind {
-        Kind::Memory => &[AgentAt::Here],
-        Kind::Sqlite | Kind::Postgres => &[AgentAt::Here, AgentAt::Elsewhere],
-    }
+    if kind.is_kept() { &[AgentAt::Here, AgentAt::Elsewhere] } else { &[AgentAt::Here] }
 }
 
 impl Wanted {

@@ -1,38 +1,66 @@
 //! Where a bench keeps its runs: a fresh store of each kind, opened by one process or several.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use afl_backends::postgres::{CONNECTIONS, Postgres};
 use afl_backends::sqlite::{Options, Sqlite};
+use afl_backends::{KINDS, StoreAddress, StoreKind};
 use afl_runtime::Service;
-use afl_store::clock::Clock;
-use afl_store::memory::Memory;
 use afl_store::record::Tenant;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::counted::{Calls, Counted};
 use crate::usage;
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Kind {
-    Memory,
+/// A kind of store from the list of the backends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind(&'static StoreKind);
+
+/// A store that has figures of its own; a bench measures others by their calls and times alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum KnownStore {
     Sqlite,
     Postgres,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 3] = [Self::Memory, Self::Sqlite, Self::Postgres];
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        KINDS.iter().map(|kind| Self(kind))
+    }
 
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::Sqlite => "sqlite",
-            Self::Postgres => "postgres",
+    pub(crate) fn of(url: &str) -> Self {
+        Self(StoreAddress::parse(url).expect("the address of a store").kind)
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        self.0.name()
+    }
+
+    /// Whether other processes can open the store.
+    pub(crate) fn is_kept(self) -> bool {
+        self.0.is_kept
+    }
+
+    pub(crate) fn known(self) -> Option<KnownStore> {
+        match self.name() {
+            "sqlite" => Some(KnownStore::Sqlite),
+            "postgres" => Some(KnownStore::Postgres),
+            _ => None,
         }
+    }
+
+    /// The address of a store in this folder, or on the server of the tests.
+    pub(crate) fn url(self, folder: &Path) -> String {
+        self.0.test_url(folder)
+    }
+}
+
+impl PartialEq for Kind {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
     }
 }
 
@@ -42,31 +70,9 @@ impl fmt::Display for Kind {
     }
 }
 
-/// As one process tells it to another.
-#[derive(Clone, Debug)]
-pub(crate) enum Address {
-    Memory,
-    Sqlite(PathBuf),
-    Postgres(String),
-}
-
-impl Address {
-    pub(crate) fn parse(text: &str) -> Self {
-        match text.split_once(':') {
-            Some(("sqlite", path)) => Self::Sqlite(path.into()),
-            Some(("postgres", _)) => Self::Postgres(text.to_owned()),
-            Some(_) | None => Self::Memory,
-        }
-    }
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Memory => f.write_str("memory:"),
-            Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
-            Self::Postgres(url) => f.write_str(url),
-        }
+impl Serialize for Kind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
     }
 }
 
@@ -80,34 +86,36 @@ pub(crate) struct Opened {
 
 #[derive(Clone, Debug)]
 enum Handle {
-    Memory,
     Sqlite(Arc<Sqlite>),
     Postgres(Arc<Postgres>),
+    Other,
 }
 
 impl Opened {
-    pub(crate) async fn at(address: &Address) -> Self {
-        let (handle, counted) = match address {
-            Address::Memory => (Handle::Memory, Counted::new(Arc::new(Memory::new(Clock::System)))),
-            Address::Sqlite(path) => {
-                let sqlite = Arc::new(Sqlite::open(path, Options::default()).expect("the file opens"));
+    pub(crate) async fn at(url: &str) -> Self {
+        let (handle, counted) = match Kind::of(url).known() {
+            Some(KnownStore::Sqlite) => {
+                let path = StoreAddress::parse(url).and_then(|address| address.file().map(str::to_owned));
+                let path = path.expect("it is a file");
+                let sqlite = Sqlite::open(Path::new(&path), Options::default()).expect("the file opens");
+                let sqlite = Arc::new(sqlite);
                 (Handle::Sqlite(sqlite.clone()), Counted::new(sqlite))
             }
-            Address::Postgres(url) => {
+            Some(KnownStore::Postgres) => {
                 let postgres = Postgres::connect(url, CONNECTIONS).await.expect("the server answers");
                 let postgres = Arc::new(postgres);
                 (Handle::Postgres(postgres.clone()), Counted::new(postgres))
             }
+            None => (Handle::Other, Counted::new(afl_backends::open(url).await.expect("the store opens"))),
         };
         let counted = Arc::new(counted);
         let tenant = Tenant::new(Tenant::LOCAL).expect("a good name");
         Self { service: Service::new(counted.clone(), tenant), counted, handle }
     }
 
-    /// What this process has spent so far.
+    /// The resources that this process has spent so far.
     pub(crate) fn spent(&self) -> Spent {
         let (syncs, transactions, looks) = match &self.handle {
-            Handle::Memory => (0, 0, 0),
             Handle::Sqlite(store) => {
                 let stats = store.stats();
                 (stats.syncs(), stats.transactions, stats.looks)
@@ -116,6 +124,7 @@ impl Opened {
                 let stats = store.stats();
                 (stats.durable_transactions, stats.transactions, 0)
             }
+            Handle::Other => (0, 0, 0),
         };
         Spent {
             cpu: usage::cpu(),
@@ -128,7 +137,7 @@ impl Opened {
     }
 }
 
-/// What work took of one or several processes.
+/// The resources that work took of one or several processes.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Spent {
     pub(crate) cpu: Duration,

@@ -6,7 +6,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::case::{AgentAt, Measured};
-use crate::place::Kind;
 use crate::quiet::{Idle, Large, PickUp};
 use crate::target::judge;
 
@@ -39,7 +38,7 @@ impl Report {
         writeln!(f, "what the disk and the database did in a second, around each case:")?;
         let (syncs, one, sixteen) = ("fdatasync", "1 writer", "16 writers");
         writeln!(f, "{:<9} {:<48} {syncs:>10} {one:>10} {sixteen:>10}", "store", "case")?;
-        for case in self.cases.iter().filter(|case| case.kind != Kind::Memory) {
+        for case in self.cases.iter().filter(|case| case.kind.is_kept()) {
             let show = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.0}"));
             let limits = case.limits;
             let [syncs, one, sixteen] = [limits.syncs, limits.one_writer, limits.sixteen_writers].map(show);

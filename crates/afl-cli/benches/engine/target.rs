@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::case::{AgentAt, Measured};
 use crate::load::Load;
-use crate::place::Kind;
+use crate::place::{Kind, KnownStore};
 use crate::quiet::{Idle, Large, PickUp};
 use crate::report::Report;
 
@@ -61,7 +61,7 @@ impl fmt::Display for Target {
 /// All that the figures of a report can be judged by.
 pub(crate) fn judge(report: &Report) -> Vec<Target> {
     let mut targets: Vec<Target> = report.cases.iter().flat_map(of_case).collect();
-    targets.extend(Kind::ALL.into_iter().filter_map(|kind| growth(kind, report)));
+    targets.extend(Kind::all().filter_map(|kind| growth(kind, report)));
     targets.extend(report.pick_ups.iter().flat_map(of_pick_up));
     targets.extend(report.idle.iter().flat_map(of_idle));
     targets.extend(report.large.iter().map(of_large));
@@ -105,14 +105,16 @@ fn of_case(case: &Measured) -> Vec<Target> {
 
 /// The rate beside that of the simplest program on the same store.
 fn of_raw(case: &Measured) -> Option<Target> {
-    let (what, raw, share) = match (case.kind, case.case.load) {
-        (Kind::Sqlite, Load::Sequence { .. }) => ("of raw", case.limits.one_writer?, 0.8),
-        (Kind::Sqlite, Load::Singles { in_flight: 1, .. }) => ("of raw", case.limits.one_writer?, 0.4),
-        (Kind::Sqlite, Load::Singles { .. }) => ("of raw", case.limits.one_writer?, 3.0),
-        (Kind::Postgres, Load::Singles { in_flight: 2.., .. }) => {
+    let (what, raw, share) = match (case.kind.known(), case.case.load) {
+        (Some(KnownStore::Sqlite), Load::Sequence { .. }) => ("of raw", case.limits.one_writer?, 0.8),
+        (Some(KnownStore::Sqlite), Load::Singles { in_flight: 1, .. }) => {
+            ("of raw", case.limits.one_writer?, 0.4)
+        }
+        (Some(KnownStore::Sqlite), Load::Singles { .. }) => ("of raw", case.limits.one_writer?, 3.0),
+        (Some(KnownStore::Postgres), Load::Singles { in_flight: 2.., .. }) => {
             ("of raw, 16 writers", case.limits.sixteen_writers?, 0.3)
         }
-        (Kind::Memory | Kind::Sqlite | Kind::Postgres, _) => return None,
+        (Some(KnownStore::Sqlite | KnownStore::Postgres) | None, _) => return None,
     };
     Some(Target {
         what: format!("{}: {what}", case.case.name()),

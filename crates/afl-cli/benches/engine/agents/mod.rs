@@ -32,7 +32,7 @@ const SLOTS: usize = 4;
 pub(crate) async fn measure(wanted: &Wanted) -> Report {
     let ground = Ground::new(&wanted.kinds);
     let mut report = Report { load_before: usage::load_average(), ..Report::default() };
-    for kind in wanted.kinds.iter().filter(|kind| **kind != Kind::Memory) {
+    for kind in wanted.kinds.iter().filter(|kind| kind.is_kept()) {
         measure_kind(*kind, wanted, &ground, &mut report).await;
     }
     report.load_after = usage::load_average();

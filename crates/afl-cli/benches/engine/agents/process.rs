@@ -9,7 +9,6 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
 use super::work;
-use crate::place::Address;
 use crate::usage;
 
 pub(crate) struct Agent {
@@ -19,9 +18,9 @@ pub(crate) struct Agent {
 
 impl Agent {
     /// Returns when it is ready for work.
-    pub(crate) async fn start(address: &Address, folder: &Path, slots: usize) -> Self {
+    pub(crate) async fn start(url: &str, folder: &Path, slots: usize) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_afl"))
-            .args(["agent", "--store", &address.to_string(), "--max-concurrent", &slots.to_string()])
+            .args(["agent", "--store", url, "--max-concurrent", &slots.to_string()])
             .arg("--handlers")
             .arg(work::handlers(folder))
             .current_dir(folder)
