@@ -163,4 +163,13 @@ mod tests {
             assert!(StoreAddress::parse(wrong).is_none(), "{wrong}");
         }
     }
+
+    #[test]
+    fn every_kind_with_a_folder_is_held_to_the_conformance_list() {
+        for kind in KINDS.iter().filter(|kind| kind.is_kept) {
+            let tests = format!("{}/tests/{}/main.rs", env!("CARGO_MANIFEST_DIR"), kind.name());
+            let tests = std::fs::read_to_string(&tests).unwrap_or_else(|error| panic!("{tests}: {error}"));
+            assert!(tests.contains("afl_store::conformance!("), "{kind:?} has no line of conformance");
+        }
+    }
 }
