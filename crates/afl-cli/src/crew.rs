@@ -4,13 +4,13 @@ use afl_agents::registration::find;
 use afl_engine::policy::names_capability;
 use afl_lang::program::Program;
 use afl_lang::render::Color;
+use afl_runtime::view::ProgramNeeds;
 
 use crate::agent::Agent;
 use crate::color::{self, paint};
 use crate::failure::Failure;
 use crate::handlers::Given;
 use crate::mock::Mock;
-use crate::needs::{self, Scripts};
 use crate::output;
 
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,8 @@ pub(crate) struct Crew {
     pub(crate) given: Given,
     /// What this process has that tasks may need.
     pub(crate) capabilities: Vec<String>,
-    pub(crate) scripts: Scripts,
+    /// Whether the program has `script` blocks.
+    pub(crate) scripts: bool,
 }
 
 impl Crew {
@@ -33,7 +34,7 @@ impl Crew {
         workflow: &str,
         color: Color,
     ) -> Result<Self, Failure> {
-        let needs = needs::of(program, workflow);
+        let needs = ProgramNeeds::of(program, workflow);
         let mock = match mock {
             Some(mock) => Agent::new(mock.handlers_of(program)?),
             None => Agent::default(),

@@ -14,7 +14,6 @@ use tokio::task::JoinSet;
 
 use crate::crew::Crew;
 use crate::failure::Failure;
-use crate::needs::Scripts;
 use crate::progress::Progress;
 
 /// How many tasks are in work at once.
@@ -86,7 +85,7 @@ impl<'a> Hands<'a> {
 
     /// Begins as much as there is room for.
     pub(crate) async fn take_up(&mut self) -> Result<(), Failure> {
-        if self.crew.given.is_empty() && self.crew.scripts == Scripts::None {
+        if self.crew.given.is_empty() && !self.crew.scripts {
             return Ok(());
         }
         while self.work.len() < AT_ONCE {

@@ -22,9 +22,7 @@ mod json_text;
 mod launch;
 mod limit;
 mod mock;
-mod needs;
 mod one_run;
-mod online;
 mod outcome;
 mod output;
 mod progress;
@@ -39,7 +37,6 @@ mod store;
 mod stubs;
 mod telemetry;
 mod tree;
-mod unbegun;
 mod when;
 
 use std::process::ExitCode;

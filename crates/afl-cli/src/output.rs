@@ -59,6 +59,11 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
     data(&(text.expect("what is printed has a JSON form") + "\n"))
 }
 
+/// Writes a shape of the service as JSON, with the keys of every object in order.
+pub(crate) fn view(view: &impl Serialize) -> Result<(), Failure> {
+    json(&serde_json::to_value(view).expect("a view has a JSON form"))
+}
+
 /// Tells the user something; when nobody listens there is nobody to complain to either.
 pub(crate) fn say(text: &str) {
     io::stderr().lock().write_all(text.as_bytes()).ok();

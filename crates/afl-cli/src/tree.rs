@@ -6,10 +6,10 @@ use afl_engine::object::ObjectType;
 use afl_engine::task::Task;
 use afl_lang::render::Color;
 use afl_runtime::StepView;
+use afl_runtime::view::StepStatus;
 
 use crate::color::{self, paint};
 use crate::shown::{self, Moment};
-use crate::states::Glance;
 
 /// How much of a step's values stands in its line.
 const VALUES_CHARS: usize = 100;
@@ -27,7 +27,7 @@ pub(crate) fn text(views: &[StepView], color: Color) -> String {
 fn row(view: &StepView) -> Vec<String> {
     let indent = "  ".repeat(depth(&view.id));
     let took = view.step.ended.map(|ended| shown::span(ended.since(view.step.created))).unwrap_or_default();
-    vec![format!("{indent}{}", label(view)), Glance::of(view).word().into(), took, remark(view)]
+    vec![format!("{indent}{}", label(view)), StepStatus::of(view).word().into(), took, remark(view)]
 }
 
 /// How many shown steps are above it.
@@ -69,13 +69,20 @@ fn statement(path: &str) -> &str {
 /// What a person wants to know of the step: why it failed, what it waits for, or what came of it.
 fn remark(view: &StepView) -> String {
     let began_here = view.step.error.as_ref().filter(|failure| failure.step == view.id);
-    let text = match (Glance::of(view), began_here, &view.task) {
-        (Glance::Failed, Some(failure), _) => failure.message.clone(),
-        (Glance::Failed | Glance::Canceled, ..) => String::new(),
-        (Glance::Waiting, _, Some(task)) => format!("for an agent that does `{}`", task.name),
-        (Glance::Working, _, Some(task)) => holder(task),
-        (Glance::Retrying, _, Some(task)) => retry(task),
-        (Glance::Done | Glance::Open | Glance::Waiting | Glance::Working | Glance::Retrying, ..) => {
+    let text = match (StepStatus::of(view), began_here, &view.task) {
+        (StepStatus::Failed, Some(failure), _) => failure.message.clone(),
+        (StepStatus::Failed | StepStatus::Canceled, ..) => String::new(),
+        (StepStatus::Waiting, _, Some(task)) => format!("for an agent that does `{}`", task.name),
+        (StepStatus::Working, _, Some(task)) => holder(task),
+        (StepStatus::Retrying, _, Some(task)) => retry(task),
+        (
+            StepStatus::Done
+            | StepStatus::Open
+            | StepStatus::Waiting
+            | StepStatus::Working
+            | StepStatus::Retrying,
+            ..,
+        ) => {
             let attributes = &view.step.attributes;
             let is_empty = attributes.returns.is_empty();
             values(if is_empty { &attributes.params } else { &attributes.returns })
@@ -108,15 +115,17 @@ fn painted(table: &str, views: &[StepView]) -> String {
     let header = lines.next().map(|line| format!("{line}\n")).unwrap_or_default();
     let shown = views.iter().filter(|view| is_shown(&view.id));
     lines.zip(shown).fold(header, |text, (line, view)| {
-        let glance = Glance::of(view);
-        let style = match glance {
-            Glance::Done => color::ADDED,
-            Glance::Failed | Glance::Canceled => color::REMOVED,
-            Glance::Open | Glance::Waiting | Glance::Working | Glance::Retrying => color::HELP,
+        let status = StepStatus::of(view);
+        let style = match status {
+            StepStatus::Done => color::ADDED,
+            StepStatus::Failed | StepStatus::Canceled => color::REMOVED,
+            StepStatus::Open | StepStatus::Waiting | StepStatus::Working | StepStatus::Retrying => {
+                color::HELP
+            }
         };
-        let word = format!("  {} ", glance.word());
+        let word = format!("  {} ", status.word());
         let line = format!("{line} ");
-        let line = line.replacen(&word, &format!("  {} ", paint(glance.word(), style, Color::Ansi)), 1);
+        let line = line.replacen(&word, &format!("  {} ", paint(status.word(), style, Color::Ansi)), 1);
         text + line.trim_end() + "\n"
     })
 }

@@ -77,8 +77,8 @@ mod start;
 mod stats;
 mod subscribe;
 mod system;
-mod task_view;
 mod tasks;
+pub mod view;
 mod why;
 
 pub use afl_engine::id::{RunId, StepId};
@@ -105,6 +105,5 @@ pub use start::{MAX_KEY_BYTES, Origin, StartRequest, Started};
 pub use stats::{BACKLOG_COUNTED, Backlog, COUNTED, Stats};
 pub use subscribe::{TraceRecord, TraceSubscription};
 pub use system::SystemTask;
-pub use task_view::TaskView;
 pub use tasks::{TaskList, TaskQuery};
 pub use why::{LeftTo, Link, On, Reason, Wait, Why};

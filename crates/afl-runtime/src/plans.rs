@@ -87,6 +87,11 @@ impl Service {
         Ok(loaded.map_err(|source| Corruption::Program { version: version.to_owned(), source })?)
     }
 
+    /// The program of a run.
+    pub(crate) async fn program_of(&self, run: &Run) -> Result<Program, Error> {
+        self.program(&run.workflow_version).await.map_err(|error| lost_program(run, error))
+    }
+
     /// The plan of a published program.
     pub async fn plan(&self, version: &str) -> Result<Arc<Plan>, Error> {
         if let Some(plan) = self.plans.get(version) {
@@ -108,18 +113,23 @@ impl Service {
 
     /// The plan of a run's program, in which its workflow is.
     pub async fn plan_of(&self, run: &Run) -> Result<Arc<Plan>, Error> {
-        let plan = match self.plan(&run.workflow_version).await {
-            Err(Error::NotFound(NotFound::Program { version })) => {
-                return Err(Corruption::MissingProgram { run: run.id.clone(), version }.into());
-            }
-            plan => plan?,
-        };
+        let plan = self.plan(&run.workflow_version).await.map_err(|error| lost_program(run, error))?;
         if plan.returns(&run.workflow).is_none() {
             let problem = format!("its program {} has no workflow `{}`", run.workflow_version, run.workflow);
             let (run, record) = (run.id.clone(), "run".to_owned());
             return Err(store::Error::Unreadable { run, record, defect: store::Defect::Body(problem) }.into());
         }
         Ok(plan)
+    }
+}
+
+/// A program may be unknown to a caller; to a run that was started with it, it is lost.
+fn lost_program(run: &Run, error: Error) -> Error {
+    match error {
+        Error::NotFound(NotFound::Program { version }) => {
+            Corruption::MissingProgram { run: run.id.clone(), version }.into()
+        }
+        error => error,
     }
 }
 

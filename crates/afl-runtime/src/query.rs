@@ -45,8 +45,8 @@ pub struct RunList {
     pub next: Option<BucketCursor>,
 }
 
-/// A step with what belongs to it.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+/// A step with its event and its task, lease included. [`StepEntry`](crate::view::StepEntry) is its JSON.
+#[derive(Clone, PartialEq, Debug)]
 pub struct StepView {
     pub id: StepId,
     /// For people: `Checkout.payment[3].charge`.
@@ -54,12 +54,9 @@ pub struct StepView {
     /// How many levels it is below the workflow.
     pub depth: usize,
     pub step: Step,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<Event>,
-    /// Where the event stands, which its task tells.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The state of the event, derived from its task.
     pub event_state: Option<EventState>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<Task>,
 }
 

@@ -2,6 +2,7 @@
 
 use afl_engine::run::{Run, RunStatus};
 use afl_runtime::RunQuery;
+use afl_runtime::view::RunEntry;
 use afl_store::store::RunState;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -68,7 +69,7 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
         output::say(&format!("{trouble}\n"));
     }
     if options.json {
-        let runs: Vec<_> = list.runs.iter().map(entry).collect();
+        let runs: Vec<RunEntry> = list.runs.iter().map(RunEntry::from).collect();
         output::json(&json!({"runs": runs, "more": is_cut}))?;
     } else if list.runs.is_empty() {
         output::say(&match &options.workflow {
@@ -120,22 +121,4 @@ fn row(run: &Run) -> Vec<String> {
 /// What it does or waits for, as `--state` takes it.
 pub(crate) fn state(run: &Run) -> &'static str {
     RunState::of(run).name()
-}
-
-pub(crate) fn entry(run: &Run) -> serde_json::Value {
-    json!({
-        "run": run.id,
-        "workflow": run.workflow,
-        "version": run.workflow_version,
-        "status": run.status,
-        "control": run.control,
-        "created": run.created,
-        "ended": run.ended,
-        "labels": run.labels,
-        "key": run.idempotency_key,
-        "counts": run.counts,
-        "iterations": run.iterations,
-        "iterationsPerRun": run.iterations_per_run,
-        "error": run.error,
-    })
 }

@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use afl_engine::id::{RunId, StepId};
+use afl_engine::id::RunId;
 use afl_engine::run::Run;
 use afl_lang::render::Color;
-use afl_runtime::{Service, StepView};
+use afl_runtime::Service;
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::commands::runs;
 use crate::decide::Undecided;
@@ -28,7 +28,6 @@ Examples:
 
 /// How many steps are shown unless all are asked for.
 const SHOWN: usize = 1_000;
-const PAGE: usize = 1_000;
 
 /// Show a run: its steps as a tree, with their states, times and values
 #[derive(Args)]
@@ -72,49 +71,26 @@ async fn show_run(options: &Options, service: &Service, id: &RunId, color: Color
     };
     let run = service.run(id).await?;
     let limit = if options.all { usize::MAX } else { SHOWN };
-    let (views, more) = steps(service, id, within.as_ref(), limit).await?;
+    let list = service.first_steps(id, within.as_ref(), limit).await?;
     if options.json {
-        return output::json(&object(service, &run, &views, more).await?);
+        return output::view(&service.run_detail(&run, &list).await?);
     }
     let color = if output::is_terminal() { color } else { Color::Plain };
     let mut text = heading(&run);
-    text.push_str(&tree::text(&views, color));
+    text.push_str(&tree::text(&list.steps, color));
     output::data(&text)?;
-    for undecided in Undecided::among(service, views.iter().filter_map(|view| view.task.as_ref())).await? {
+    for undecided in
+        Undecided::among(service, list.steps.iter().filter_map(|view| view.task.as_ref())).await?
+    {
         output::say(&format!("help: {}\n", undecided.advice(&options.store.flag())));
     }
-    if more == More::Yes {
+    if list.next.is_some() {
         output::say(&format!(
             "the first {} are shown; `--all` shows every step\n",
-            count(views.len(), "step")
+            count(list.steps.len(), "step")
         ));
     }
     Ok(())
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum More {
-    Yes,
-    No,
-}
-
-async fn steps(
-    service: &Service,
-    id: &RunId,
-    within: Option<&StepId>,
-    limit: usize,
-) -> Result<(Vec<StepView>, More), Failure> {
-    let mut views: Vec<StepView> = Vec::new();
-    let mut after: Option<StepId> = None;
-    loop {
-        let page = service.steps(id, within, after.as_ref(), PAGE.min(limit - views.len())).await?;
-        views.extend(page.steps);
-        match page.next {
-            Some(_) if views.len() >= limit => return Ok((views, More::Yes)),
-            Some(next) => after = Some(next),
-            None => return Ok((views, More::No)),
-        }
-    }
 }
 
 fn heading(run: &Run) -> String {
@@ -143,45 +119,6 @@ fn heading(run: &Run) -> String {
 }
 
 const ANY_TEXT: &str = "a string takes any text";
-
-async fn object(service: &Service, run: &Run, views: &[StepView], more: More) -> Result<Value, Failure> {
-    let mut object = runs::entry(run);
-    let steps: Vec<Value> = views.iter().map(step).collect();
-    object["inputs"] = Value::Object(service.inputs(&run.id).await?);
-    object["outputs"] = Value::Object(service.outputs(&run.id).await?);
-    object["steps"] = Value::Array(steps);
-    object["more"] = Value::Bool(more == More::Yes);
-    Ok(object)
-}
-
-/// All but the secret of a lease.
-fn step(view: &StepView) -> Value {
-    let task = view.task.as_ref().map(|task| {
-        json!({
-            "name": task.name,
-            "list": task.task_list_name,
-            "state": task.state,
-            "attempts": task.attempts,
-            "notBefore": task.not_before,
-            "owner": task.lease.as_ref().map(|lease| &lease.owner),
-            "error": task.error,
-        })
-    });
-    json!({
-        "id": view.id,
-        "path": view.path,
-        "objectType": view.step.object_type,
-        "facet": view.step.facet_name,
-        "state": view.step.state,
-        "params": view.step.attributes.params,
-        "returns": view.step.attributes.returns,
-        "error": view.step.error,
-        "created": view.step.created,
-        "ended": view.step.ended,
-        "event": view.event_state,
-        "task": task,
-    })
-}
 
 async fn show_iteration(service: &Service, id: &RunId, iteration: u64, as_json: bool) -> Result<(), Failure> {
     let run = service.run(id).await?;

@@ -10,7 +10,6 @@ use serde_json::json;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::launch::{self, Shown};
-use crate::online::Online;
 use crate::output;
 use crate::progress::{Progress, Talk};
 use crate::store::{self, Lifetime, Missing};
@@ -64,7 +63,8 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
     if options.json {
         output::json(&json!({"run": started.run, "status": started.status, "new": is_new}))?;
     } else if (options.enqueue && is_new) || is_waiting(&service, &started).await? {
-        let served = Online::of(&service).await?.can_do(SystemTask::Execute.name(), DEFAULT_TASK_LIST, &[]);
+        let served =
+            service.online_servers().await?.can_do(SystemTask::Execute.name(), DEFAULT_TASK_LIST, &[]);
         let before = if is_new { "handed over" } else { "was handed over before with this key" };
         let who = if served {
             "a runner starts it".to_owned()

@@ -3,13 +3,13 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use afl_engine::id::{RunId, StepId};
+use afl_engine::id::StepId;
 use afl_engine::task::{DESIRED_FOR, Task, TaskKind};
 use afl_engine::value::{Map, Value};
-use afl_runtime::agent::{LogPage, LogStream, TaskEvent};
+use afl_runtime::agent::{LogStream, TaskEvent};
+use afl_runtime::view::TaskDetail;
 use afl_runtime::{Again, Answered, Service, Verdict};
 use clap::{Args, Subcommand};
-use serde_json::json;
 
 use crate::commands::tasks;
 use crate::decide::Undecided;
@@ -218,21 +218,11 @@ async fn went_on(service: &Service, task: &Task, how: &str) -> Result<(), Failur
 
 async fn show(options: &Show) -> Result<(), Failure> {
     let Found { service, task } = options.one.find().await?;
-    let log = log(&service, &task.workflow_id, &task.step_id).await?;
-    let view = service.view_tasks(std::slice::from_ref(&task)).await?.remove(0);
-    let mut object = serde_json::to_value(&view).expect("a task has a JSON form");
-    let undeclared = match service.undeclared(&task).await {
-        // The doctor tells of it; what else is known of the task is shown.
-        Err(error) if error.is_damage() => Vec::new(),
-        undeclared => undeclared?,
-    };
+    let detail = service.task_detail(&task).await?;
     if options.json {
-        object["undeclared"] = json!(undeclared);
-        object["events"] = json!(task.events());
-        object["dropped_events"] = task.history.dropped().into();
-        object["log"] = log.iter().map(page).collect();
-        return output::json(&object);
+        return output::view(&detail);
     }
+    let object = serde_json::to_value(&detail.task).expect("a task has a JSON form");
     let flag = options.one.store.flag();
     let advice = Undecided::among(&service, [&task]).await?;
     let is_told = |value: &Value| !value.is_null() && value.as_str() != Some("");
@@ -242,15 +232,15 @@ async fn show(options: &Show) -> Result<(), Failure> {
         let value = shown::field(name, value, &TIMES);
         writeln!(text, "{name:<14} {value}").expect(ANY_TEXT);
     }
-    text.push_str(&history(&task));
-    for key in undeclared {
-        let key = shown::inert(&key);
+    text.push_str(&history(&detail));
+    for key in &detail.undeclared {
+        let key = shown::inert(key);
         writeln!(text, "the result has `{key}`, which its facet does not declare").expect(ANY_TEXT);
     }
-    if !log.is_empty() {
+    if !detail.log.is_empty() {
         text.push('\n');
     }
-    for page in &log {
+    for page in &detail.log {
         for line in &page.lines {
             let stream = match line.stream {
                 LogStream::Stdout | LogStream::System => "",
@@ -268,13 +258,13 @@ async fn show(options: &Show) -> Result<(), Failure> {
 }
 
 /// A line for each thing that happened to the task.
-fn history(task: &Task) -> String {
+fn history(detail: &TaskDetail) -> String {
     let mut text = "\n".to_owned();
-    for TaskEvent { event_type, created, actor, message, .. } in task.events() {
-        let line = format!("{} {:<9} {actor}  {message}", Moment(created).local(), event_type.name());
+    for TaskEvent { event_type, created, actor, message, .. } in &detail.events {
+        let line = format!("{} {:<9} {actor}  {message}", Moment(*created).local(), event_type.name());
         writeln!(text, "{}", shown::inert(&line.replace('\n', " ")).trim_end()).expect(ANY_TEXT);
     }
-    match task.history.dropped() {
+    match detail.dropped_events {
         0 => {}
         dropped => writeln!(text, "{dropped} older moves are not kept").expect(ANY_TEXT),
     }
@@ -283,18 +273,3 @@ fn history(task: &Task) -> String {
 
 const ANY_TEXT: &str = "a string takes any text";
 const TIMES: [&str; 6] = ["created", "updated", "started", "ended", "not_before", "expires"];
-
-async fn log(service: &Service, run: &RunId, step: &StepId) -> Result<Vec<LogPage>, Failure> {
-    let mut log: Vec<LogPage> = Vec::new();
-    loop {
-        let more = service.task_log(run, step, log.last()).await?;
-        if more.is_empty() {
-            return Ok(log);
-        }
-        log.extend(more);
-    }
-}
-
-fn page(page: &LogPage) -> Value {
-    json!({"claim": page.token, "at": page.at, "lines": page.lines})
-}

@@ -3,23 +3,24 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use afl_engine::id::{RunId, StepId};
+use afl_engine::evaluation::SCRIPT_EVENT;
+use afl_engine::id::StepId;
+use afl_engine::task::DEFAULT_TASK_LIST;
 use afl_lang::render::Color;
-use afl_runtime::{Error, Link, NotFound, On, Reason, Service, Wait, Why};
+use afl_runtime::view::{Blocked, BlockedStep, WhyReport};
+use afl_runtime::{Error, Link, NotFound, On, Reason, Wait, Why};
 use clap::Args;
-use serde_json::json;
 
 use crate::color::{self, paint};
 use crate::decide::{self, Undecided};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::online::{self, Online};
 use crate::outcome::sentence;
 use crate::output;
+use crate::shell::word;
 use crate::shown::{self, Moment};
 use crate::states;
 use crate::store::{self, Missing};
-use crate::unbegun::{self, Chain, Unbegun};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,42 +48,30 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
     let within = match &options.step {
         Some(step) => match service.find_step(&id, step).await {
             Err(error @ Error::NotFound(NotFound::Step { .. })) => {
-                let chain = unbegun::chain(&service, &id, step).await?.ok_or(error)?;
-                return tell_unbegun(options, &service, &id, &chain).await;
+                let blocked = service.blocked(&id, step).await?.ok_or(error)?;
+                return tell_blocked(options, &blocked);
             }
             found => found?,
         },
         None => StepId::root(),
     };
-    let why = service.why_within(&id, &within).await?;
-    let unserved = Online::of(&service).await?.unserved(&why);
+    let report = service.why_report(&id, &within).await?;
     if options.json {
-        let mut object = serde_json::to_value(&why).expect("a reason has a JSON form");
-        object["unserved"] = json!(unserved);
-        output::json(&object)?;
+        output::view(&report)?;
     } else {
-        output::data(&text(&why, &unserved, &options.store, color))?;
+        output::data(&text(&report, &options.store, color))?;
     }
     Ok(Exit::Fine)
 }
 
 /// A step that has not begun, then what keeps it from beginning.
-async fn tell_unbegun(
-    options: &Options,
-    service: &Service,
-    id: &RunId,
-    chain: &Chain,
-) -> Result<Exit, Failure> {
-    let mut open = Vec::new();
-    for step in &chain.open {
-        open.push(service.why_within(id, step).await?);
-    }
+fn tell_blocked(options: &Options, blocked: &Blocked) -> Result<Exit, Failure> {
     if options.json {
-        output::json(&json!({"run": id, "unbegun": chain.unbegun, "open": open}))?;
+        output::view(blocked)?;
         return Ok(Exit::Fine);
     }
     let mut text = String::new();
-    for Unbegun { path, reads } in &chain.unbegun {
+    for BlockedStep { path, reads } in &blocked.steps {
         match &reads[..] {
             [] => writeln!(text, "{path} has not begun: its block has not come to it"),
             reads => writeln!(text, "{path} has not begun: it reads {}", reads.join(", ")),
@@ -90,14 +79,15 @@ async fn tell_unbegun(
         .expect(ANY_TEXT);
     }
     let mut above = Vec::new();
-    for wait in open.iter().flat_map(|why| &why.waits) {
+    for wait in blocked.open.iter().flat_map(|why| &why.waits) {
         text.push_str(&open_end(wait, &mut above));
     }
     output::data(&text)?;
     Ok(Exit::Fine)
 }
 
-fn text(why: &Why, unserved: &[String], store: &store::Options, color: Color) -> String {
+fn text(report: &WhyReport, store: &store::Options, color: Color) -> String {
+    let why = &report.why;
     let mut text = format!("run {} of {} {}\n", why.run, why.workflow, because(&why.reason));
     let waits = match why.reason {
         Reason::Completed | Reason::Canceled => &[][..],
@@ -119,7 +109,7 @@ fn text(why: &Why, unserved: &[String], store: &store::Options, color: Color) ->
     if let Some(next) = why.next {
         writeln!(text, "something happens by itself {}", Moment(next).from(Moment::now())).expect(ANY_TEXT);
     }
-    for advice in advice(why, unserved, store) {
+    for advice in advice(report, store) {
         writeln!(text, "{} {advice}", paint("help:", color::HELP, color)).expect(ANY_TEXT);
     }
     text
@@ -169,7 +159,8 @@ fn open_end(wait: &Wait, above: &mut Vec<String>) -> String {
     text
 }
 
-fn advice(why: &Why, unserved: &[String], store: &store::Options) -> Vec<String> {
+fn advice(report: &WhyReport, store: &store::Options) -> Vec<String> {
+    let WhyReport { why, unserved } = report;
     let command = |verb: &str| store.command(&format!("{verb} {}", why.run));
     let mut advice: Vec<String> = Vec::new();
     match &why.reason {
@@ -189,7 +180,7 @@ fn advice(why: &Why, unserved: &[String], store: &store::Options) -> Vec<String>
             for wait in others {
                 let one = match &wait.on {
                     On::Agent { name, list, needs, .. } if unserved.contains(name) => {
-                        online::advice(name, list, needs, store)
+                        serve(name, list, needs, store)
                     }
                     On::Agent { needs, .. } if !needs.is_empty() => {
                         format!("{} (`--capability {}`)", wait.on.advice(), needs.join(" --capability "))
@@ -231,4 +222,26 @@ fn decisions(why: &Why, flag: &str) -> Vec<String> {
         On::Agent { .. } | On::Holder { .. } | On::Retry { .. } | On::Driver | On::Failure(_) => None,
     });
     undecided.take(decide::TOLD).map(|undecided| undecided.advice(flag)).collect()
+}
+
+/// How to get an agent for work that none online takes.
+fn serve(facet: &str, list: &str, needs: &[String], store: &store::Options) -> String {
+    let mut agent = "agent".to_owned();
+    let mut who = "no agent that is online".to_owned();
+    if list != DEFAULT_TASK_LIST {
+        write!(agent, " --task-list {}", word(list)).expect(ANY_TEXT);
+        write!(who, " for the task list `{list}`").expect(ANY_TEXT);
+    }
+    for need in needs {
+        write!(agent, " --capability {need}").expect(ANY_TEXT);
+        write!(who, " with `{need}`").expect(ANY_TEXT);
+    }
+    if facet == SCRIPT_EVENT {
+        return format!("{who} runs scripts: start {}", store.command(&agent));
+    }
+    format!(
+        "{who} has a handler for `{facet}`: register one with {} and start {}",
+        store.command(&format!("handlers register {facet} MODULE")),
+        store.command(&agent)
+    )
 }

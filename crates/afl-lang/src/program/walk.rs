@@ -1,6 +1,9 @@
 //! Walks over the declarations of a program, and finds them by name.
 
-use super::{Decl, FacetDecl, FacetKind, Program, SchemaDecl};
+use super::{
+    AndThenBlock, BlockContent, CatchClause, CatchContent, Decl, FacetDecl, FacetKind, Program, SchemaDecl,
+    Statement, Statements, StepStmt,
+};
 
 impl Program {
     /// Every declaration in source order; a namespace comes before its members.
@@ -49,5 +52,43 @@ impl Program {
         let mut named = self.facets().filter(|facet| facet.name == name);
         let first = named.next()?;
         named.next().is_none().then_some(first)
+    }
+}
+
+impl FacetDecl {
+    /// Every step of its blocks and its `catch`, those of nested blocks included.
+    pub fn steps(&self) -> Vec<&StepStmt> {
+        let mut steps = Vec::new();
+        collect_steps(&self.body, self.catch.as_ref(), &mut steps);
+        steps
+    }
+}
+
+fn collect_steps<'p>(
+    blocks: &'p [AndThenBlock],
+    catch: Option<&'p CatchClause>,
+    steps: &mut Vec<&'p StepStmt>,
+) {
+    let mut bodies: Vec<&Statements> = Vec::new();
+    for block in blocks {
+        match &block.content {
+            BlockContent::Steps(statements) | BlockContent::Foreach(_, statements) => bodies.push(statements),
+            BlockContent::When(when) => bodies.extend(when.cases.iter().map(|case| &case.statements)),
+            BlockContent::Script(_) => {}
+        }
+    }
+    match catch.map(|catch| &catch.content) {
+        Some(CatchContent::Steps(statements)) => bodies.push(statements),
+        Some(CatchContent::When(when)) => bodies.extend(when.cases.iter().map(|case| &case.statements)),
+        None => {}
+    }
+    for statement in bodies.into_iter().flat_map(|body| &body.steps) {
+        match statement {
+            Statement::Step(step) => {
+                steps.push(step);
+                collect_steps(&step.body, step.catch.as_ref(), steps);
+            }
+            Statement::Log(_) | Statement::Assert(_) => {}
+        }
     }
 }

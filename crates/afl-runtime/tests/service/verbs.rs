@@ -68,6 +68,7 @@ asks! {
 /// They write nothing, or, as `serve`, only by the verbs above.
 const OTHERS: &[&str] = &[
     "backlog",
+    "blocked",
     "canonical",
     "channel",
     "channels",
@@ -76,6 +77,7 @@ const OTHERS: &[&str] = &[
     "ended",
     "find",
     "find_step",
+    "first_steps",
     "has_begun",
     "has_records",
     "inputs",
@@ -84,11 +86,13 @@ const OTHERS: &[&str] = &[
     "must_return",
     "notifications",
     "now",
+    "online_servers",
     "outputs",
     "plan",
     "plan_of",
     "program",
     "run",
+    "run_detail",
     "runs",
     "serve",
     "start_task",
@@ -96,6 +100,7 @@ const OTHERS: &[&str] = &[
     "step_state",
     "steps",
     "task",
+    "task_detail",
     "task_log",
     "task_views",
     "tasks",
@@ -105,6 +110,7 @@ const OTHERS: &[&str] = &[
     "values",
     "view_tasks",
     "why",
+    "why_report",
     "why_within",
 ];
 

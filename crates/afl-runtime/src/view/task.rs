@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use afl_engine::attribute::Held;
 use afl_engine::evaluation::Wants;
 use afl_engine::event::Payload;
+use afl_engine::history::TaskEvent;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::task::{Task, TaskKind, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
+use afl_store::queue::{LogLine, LogPage};
 use serde::Serialize;
 
 use crate::error::Error;
@@ -54,6 +56,28 @@ pub struct TaskView {
     pub ended: Option<Millis>,
 }
 
+/// A task with its history and its log.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct TaskDetail {
+    #[serde(flatten)]
+    pub task: TaskView,
+    /// The keys of its result that its facet does not declare.
+    pub undeclared: Vec<String>,
+    pub events: Vec<TaskEvent>,
+    /// How many older events are not kept.
+    pub dropped_events: u32,
+    pub log: Vec<TaskLogPage>,
+}
+
+/// Lines that one attempt sent together.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct TaskLogPage {
+    /// The token of the claim.
+    pub claim: u64,
+    pub at: Millis,
+    pub lines: Vec<LogLine>,
+}
+
 impl Service {
     /// What [`Service::tasks`] finds, with their data.
     pub async fn task_views(&self, query: &TaskQuery) -> Result<Vec<TaskView>, Error> {
@@ -83,6 +107,31 @@ impl Service {
             views.push(TaskView::new(task, flow_id, data));
         }
         Ok(views)
+    }
+
+    /// A task with its whole history and log.
+    pub async fn task_detail(&self, task: &Task) -> Result<TaskDetail, Error> {
+        let mut log: Vec<LogPage> = Vec::new();
+        loop {
+            let more = self.task_log(&task.workflow_id, &task.step_id, log.last()).await?;
+            if more.is_empty() {
+                break;
+            }
+            log.extend(more);
+        }
+        let undeclared = match self.undeclared(task).await {
+            // The doctor reports the damage; the rest of the task is shown.
+            Err(error) if error.is_damage() => Vec::new(),
+            undeclared => undeclared?,
+        };
+        let page = |LogPage { token, at, lines, .. }| TaskLogPage { claim: token, at, lines };
+        Ok(TaskDetail {
+            task: self.view_tasks(std::slice::from_ref(task)).await?.remove(0),
+            undeclared,
+            events: task.events(),
+            dropped_events: task.history.dropped(),
+            log: log.into_iter().map(page).collect(),
+        })
     }
 
     /// What the result of a task has beside what its facet declares; the run goes on without it.

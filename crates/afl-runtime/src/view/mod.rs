@@ -1,0 +1,18 @@
+//! What surfaces show of runs, steps and tasks: JSON shapes, and answers about programs and agents.
+//!
+//! The command line, the servers and the dashboard show the same facts. Each fact is computed here once and each JSON
+//! object is a type here, so that a surface only prints. The names of the fields are a contract with scripts.
+
+mod blocked;
+mod needs;
+mod online;
+mod run;
+mod step;
+mod task;
+
+pub use blocked::{Blocked, BlockedStep};
+pub use needs::ProgramNeeds;
+pub use online::{OnlineServers, WhyReport};
+pub use run::{RunDetail, RunEntry};
+pub use step::{StepEntry, StepStatus, StepTask};
+pub use task::{TaskDetail, TaskLogPage, TaskView};
