@@ -15,6 +15,8 @@ use afl_store::outbox::BadChannel;
 use afl_store::queue::Refusal;
 use afl_store::store;
 
+use crate::cursor::NotACursor;
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The caller names another thing, or creates it first.
@@ -69,6 +71,8 @@ pub enum InvalidRequest {
     WhichWorkflow(Vec<String>),
     #[error(transparent)]
     Inputs(#[from] InputError),
+    #[error(transparent)]
+    Cursor(#[from] NotACursor),
     #[error("an idempotency key has 1 to {limit} bytes, not {bytes}")]
     Key { bytes: usize, limit: usize },
     #[error(transparent)]
@@ -231,6 +235,12 @@ impl From<StoreError> for Error {
 
 impl From<InputError> for Error {
     fn from(error: InputError) -> Self {
+        InvalidRequest::from(error).into()
+    }
+}
+
+impl From<NotACursor> for Error {
+    fn from(error: NotACursor) -> Self {
         InvalidRequest::from(error).into()
     }
 }

@@ -16,6 +16,7 @@ use afl_store::backend::BucketCursor;
 use afl_store::store::RunState;
 use serde::Serialize;
 
+use crate::cursor::PageCursor;
 use crate::error::Error;
 use crate::service::Service;
 
@@ -32,7 +33,7 @@ pub struct RunQuery {
     pub since: Option<Millis>,
     /// All of these.
     pub labels: Vec<(String, String)>,
-    pub after: Option<BucketCursor>,
+    pub after: Option<PageCursor>,
     pub limit: usize,
 }
 
@@ -42,7 +43,7 @@ pub struct RunList {
     /// Why some runs cannot be shown; each text names its run.
     pub unreadable: Vec<String>,
     /// To be given as `after` for the next page.
-    pub next: Option<BucketCursor>,
+    pub next: Option<PageCursor>,
 }
 
 /// A step with its event and its task, lease included. [`StepEntry`](crate::view::StepEntry) is its JSON.
@@ -97,10 +98,11 @@ impl Service {
         let mut list = RunList { next: query.after.clone(), ..RunList::default() };
         let mut looked_at = 0;
         while list.runs.len() < query.limit && looked_at < LOOKED_AT {
-            let page = self.store.runs(shelves, list.next.as_ref(), query.limit.min(PAGE)).await?;
+            let after = list.next.as_ref().map(|PageCursor(after)| after);
+            let page = self.store.runs(shelves, after, query.limit.min(PAGE)).await?;
             looked_at += page.runs.len();
             list.unreadable.extend(page.unreadable.iter().map(ToString::to_string));
-            list.next = page.next;
+            list.next = page.next.map(PageCursor);
             for run in page.runs.into_iter().map(|run| run.item) {
                 if query.since.is_some_and(|since| run.created < since) {
                     list.next = None;
@@ -117,8 +119,8 @@ impl Service {
         if list.runs.len() == query.limit
             && let Some(last) = list.runs.last()
         {
-            list.next =
-                Some(BucketCursor { rank: last.created.0, scope: last.id.0.clone(), id: "run".to_owned() });
+            let (rank, scope) = (last.created.0, last.id.0.clone());
+            list.next = Some(PageCursor(BucketCursor { rank, scope, id: "run".to_owned() }));
         }
         Ok(list)
     }

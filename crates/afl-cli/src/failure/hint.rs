@@ -65,6 +65,7 @@ fn invalid(request: &InvalidRequest, store: &store::Options) -> Option<String> {
         }
         InvalidRequest::AmbiguousRun { .. }
         | InvalidRequest::Inputs(_)
+        | InvalidRequest::Cursor(_)
         | InvalidRequest::Key { .. }
         | InvalidRequest::Channel(_)
         | InvalidRequest::Misfit { .. }
