@@ -55,8 +55,7 @@ fn parse(bytes: &[u8]) -> Option<PageCursor> {
     let scope_length = usize::try_from(u64::from_be_bytes(*scope_length)).ok()?;
     let (scope, id) = rest.split_at_checked(scope_length)?;
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
-    let cursor =
-        BucketCursor { rank: i64::from_be_bytes(*rank), scope: text(scope)?.into(), id: text(id)? };
+    let cursor = BucketCursor { rank: i64::from_be_bytes(*rank), scope: text(scope)?.into(), id: text(id)? };
     (*version == VERSION).then_some(PageCursor(cursor))
 }
 

@@ -14,12 +14,13 @@ pub struct ProgramNeeds {
 impl ProgramNeeds {
     /// The needs of one workflow of the program.
     pub fn of(program: &Program, workflow: &str) -> Self {
+        let facets: Vec<&FacetDecl> = program.facets().collect();
         let mut needs = Self::default();
         let mut seen: BTreeSet<Qualified> = BTreeSet::new();
         let mut open: Vec<Qualified> = vec![workflow.into()];
         while let Some(name) = open.pop() {
             if seen.insert(name.clone())
-                && let Some(facet) = program.facets().find(|facet| facet.id == name)
+                && let Some(facet) = facets.iter().find(|facet| facet.id == name)
             {
                 needs.add(facet, &mut open);
             }
