@@ -11,6 +11,7 @@ use afl_backends::postgres::{CONNECTIONS, Postgres};
 use afl_store::backend::{
     AlsoRead, Backend, Batch, Change, Decision, Durability, Expect, Ranks, Take, Write,
 };
+use afl_store::conformance::unread;
 use afl_store::record::{Content, Key, QueuePosition, Seal, Tenant};
 use afl_testbed::postgres::{PostgresServer, URL_VARIABLE};
 use tokio::task::JoinSet;
@@ -105,7 +106,7 @@ async fn ours(store: &Arc<Postgres>, load: Load) -> Outcome<(usize, Duration)> {
         tasks.spawn(async move {
             let mut commits = 0;
             while start.elapsed() < SPAN {
-                let expect = if commits % 2 == 0 { Expect::Absent } else { Expect::Version(1) };
+                let expect = if commits % 2 == 0 { Expect::Absent } else { Expect::Version(unread(1)) };
                 let key = key(format!("{load:?}/{caller}/{}", commits / 2))?;
                 let write = Write { key, expect, change: Change::Put(content(load.bucket)) };
                 store.commit(Batch::new(vec![write], load.durability)).await?;

@@ -10,6 +10,7 @@ use afl_engine::plan::Plan;
 use afl_engine::time::Millis;
 use afl_engine::trace::Tracing;
 use afl_engine::value::{Map, Value};
+use afl_engine::version::Epoch;
 use afl_lang::Validation;
 use afl_lang::program::Program;
 use afl_lang::render::Color;
@@ -151,6 +152,7 @@ fn check(
         inputs,
         labels: BTreeMap::new(),
         idempotency_key: None,
+        epoch: Epoch::default(),
     };
     let options = Evaluating { budget: Budget { writes: 1, bytes: 1 }, tracing: Tracing::LogsOnly };
     match Evaluation::start(Arc::clone(plan), start, Millis::default(), options) {

@@ -7,6 +7,7 @@ use crate::event::Event;
 use crate::run::{Active, Run};
 use crate::step::Step;
 use crate::task::Task;
+use crate::version::Version;
 
 /// `IterationChanges` of document 002, for one iteration or several in a row. Only the evaluator makes one.
 #[derive(Clone, Debug)]
@@ -24,7 +25,7 @@ pub struct Changes {
 pub struct Put<T> {
     pub item: Arc<T>,
     /// The version it was read with; `None` for a new one.
-    pub version: Option<u64>,
+    pub version: Option<Version>,
 }
 
 impl Changes {

@@ -23,6 +23,7 @@ pub mod time;
 pub mod trace;
 pub mod types;
 pub mod value;
+pub mod version;
 pub mod wire;
 
 pub use eval::{EvalError, Scope, eval};

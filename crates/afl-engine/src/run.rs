@@ -68,6 +68,13 @@ pub struct Counts {
     pub waiting: u64,
 }
 
+impl Counts {
+    /// Steps and blocks that have not ended.
+    pub fn open(&self) -> u64 {
+        self.steps.saturating_sub(self.complete + self.failed)
+    }
+}
+
 wire_enum! {
     pub enum RunStatus ("status of a run") {
         Running = "running",

@@ -13,7 +13,6 @@ use afl_store::queue::{ContinueResult, Refusal};
 
 use crate::drive::{Arrival, Work, guarded};
 use crate::error::{Contention, Error, InvalidRequest, StateRefusal};
-use crate::evaluator::Evaluator;
 use crate::serve::Wake;
 use crate::service::Service;
 
@@ -133,12 +132,11 @@ impl Service {
 
     /// Also tells why a step cannot be answered.
     async fn answer_failed(&self, id: &RunId, step: &StepId, told: &Told) -> Result<Try, Error> {
-        let epoch = self.store.epoch();
         let suspended = self.suspended(id).await?;
         let now = self.store.now().await?;
         let is_held = suspended.run.item.control == Control::Hold;
         let plan = self.plan_of(&suspended.run.item).await?;
-        let mut evaluator = Evaluator::new(Evaluation::resume(plan, suspended, now, self.options), epoch);
+        let mut evaluator = Evaluation::resume(plan, suspended, now, self.options);
         loop {
             match guarded(&mut evaluator, |evaluation| evaluation.answer(step, told, &self.actor))? {
                 evaluation::Answer::Taken => break,
@@ -154,7 +152,7 @@ impl Service {
         if is_held {
             // The outcome waits until the run goes on.
             let changes = evaluator.take_changes().expect("an answer changes a step");
-            self.store.commit(&changes, epoch, Durability::Durable).await?;
+            self.store.commit(&changes, Durability::Durable).await?;
         } else {
             self.evaluate(&mut evaluator, now, Durability::Durable).await?;
             self.wake(Wake::Evaluated(Box::new(evaluator)));

@@ -6,14 +6,13 @@ use afl_engine::history::Actor;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::{Active, Control, Run, RunStatus};
 use afl_engine::step::{Step, Transmission};
-use afl_store::backend::Durability;
+use afl_store::backend::{Durability, StoreError};
 use afl_store::memory::LIMITS;
 use afl_store::outbox::MAX_CHANNELS;
-use afl_store::store::step_record;
+use afl_store::store::{self, step_record};
 
 use crate::drive::damaged;
 use crate::error::{Contention, Error, StateRefusal};
-use crate::evaluator::Evaluator;
 use crate::serve::Wake;
 use crate::service::Service;
 
@@ -68,7 +67,6 @@ impl Service {
 
     async fn set_control(&self, id: &RunId, control: Control, verb: &'static str) -> Result<(), Error> {
         for _ in 0..TRIES {
-            let epoch = self.store.epoch();
             let run = self.existing(id).await?;
             if run.item.status.is_terminal() {
                 return Err(StateRefusal::Ended { run: id.clone(), status: run.item.status, verb }.into());
@@ -81,7 +79,7 @@ impl Service {
             let now = self.store.now().await?;
             let version = run.version;
             let item = Run { control, updated: now, ..run.item };
-            match self.store.save_run(&Stored { item, version }, epoch, Durability::Durable).await {
+            match self.store.save_run(&Stored { item, version }, Durability::Durable).await {
                 Ok(()) => return Ok(()),
                 Err(error) if error.is_conflict() => {}
                 Err(error) => return Err(error.into()),
@@ -103,7 +101,6 @@ impl Service {
     }
 
     async fn try_end_canceled(&self, id: &RunId, by: &Actor) -> Result<(), Error> {
-        let epoch = self.store.epoch();
         let Suspended { run, active } = self.suspended(id).await?;
         if run.item.status.is_terminal() {
             return Ok(());
@@ -113,7 +110,7 @@ impl Service {
         // Nothing is evaluated any more, so nothing is active.
         let active = active.map(|active| Stored { item: Active::default(), ..active });
         let suspended = Suspended { run, active };
-        let mut evaluator = Evaluator::new(Evaluation::resume(plan, suspended, now, self.options), epoch);
+        let mut evaluator = Evaluation::resume(plan, suspended, now, self.options);
         let mut after: Option<StepId> = None;
         loop {
             let page = self.store.steps_page(id, after.as_ref(), ENDED_AT_ONCE).await?;
@@ -128,6 +125,10 @@ impl Service {
                 Some(next) => after = Some(next),
                 None => break,
             }
+        }
+        // A scan may be older than the run: the run ends when its own counters say that nothing is open.
+        if evaluator.run().counts.open() > 0 {
+            return Err(store::Error::from(StoreError::Restarted).into());
         }
         evaluator.finish_canceled();
         self.evaluate(&mut evaluator, now, Durability::Durable).await

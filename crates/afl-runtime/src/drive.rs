@@ -14,11 +14,11 @@ use afl_engine::id::{RunId, StepId};
 use afl_engine::run::{Control, Run, RunStatus};
 use afl_engine::step::Step;
 use afl_engine::time::Millis;
-use afl_store::backend::{Durability, Epoch};
+use afl_engine::version::Epoch;
+use afl_store::backend::Durability;
 use afl_store::store::{self, ByStep, Defect, blob_record, run_record, step_record};
 
 use crate::error::{Contention, Error};
-use crate::evaluator::Evaluator;
 use crate::service::Service;
 
 /// How often an evaluation is redone because others wrote meanwhile, before it is left for later.
@@ -51,7 +51,7 @@ pub struct Arrival {
 pub struct Driven {
     pub standing: Standing,
     /// To go on with next time, if nobody else writes the run until then.
-    pub(crate) hot: Option<Box<Evaluator>>,
+    pub(crate) hot: Option<Box<Evaluation>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,7 +84,7 @@ impl Service {
     pub(crate) async fn drive(
         &self,
         work: &Work,
-        hot: Option<Box<Evaluator>>,
+        hot: Option<Box<Evaluation>>,
         others: Others,
     ) -> Result<Driven, Error> {
         let mut hot = hot;
@@ -105,13 +105,13 @@ impl Service {
     async fn attempt(
         &self,
         work: &Work,
-        hot: Option<Box<Evaluator>>,
+        hot: Option<Box<Evaluation>>,
         others: Others,
         redo: usize,
     ) -> Result<Driven, Error> {
         let now = self.store.now().await?;
         let mut evaluator = match hot {
-            Some(evaluator) if evaluator.epoch == self.store.epoch() => evaluator,
+            Some(evaluator) if evaluator.epoch() == self.store.epoch() => evaluator,
             Some(_) | None => match self.cold(&work.run, others, now).await? {
                 Cold::Ready(evaluator) => evaluator,
                 Cold::Stands(standing) => return Ok(Driven { standing, hot: None }),
@@ -140,7 +140,6 @@ impl Service {
 
     /// Begins with what is stored.
     async fn cold(&self, id: &RunId, others: Others, now: Millis) -> Result<Cold, Error> {
-        let epoch = self.store.epoch();
         let Some(suspended) = self.store.suspended(id).await? else {
             return Ok(Cold::Stands(Standing::Gone));
         };
@@ -160,7 +159,7 @@ impl Service {
             Control::Go => {
                 let plan = self.plan_of(&run.item).await?;
                 let evaluation = Evaluation::resume(plan, suspended, now, self.options);
-                Ok(Cold::Ready(Box::new(Evaluator::new(evaluation, epoch))))
+                Ok(Cold::Ready(Box::new(evaluation)))
             }
         }
     }
@@ -193,7 +192,7 @@ impl Service {
     /// Advances to the fixed point; `first` is the durability of the first commit, later ones are relaxed.
     pub(crate) async fn evaluate(
         &self,
-        evaluator: &mut Evaluator,
+        evaluator: &mut Evaluation,
         now: Millis,
         first: Durability,
     ) -> Result<(), Error> {
@@ -208,7 +207,7 @@ impl Service {
                 Advance::Commit | Advance::Rest => {}
             }
             if let Some(changes) = evaluator.take_changes() {
-                self.store.commit(&changes, evaluator.epoch, durability).await?;
+                self.store.commit(&changes, durability).await?;
                 evaluator.committed();
                 durability = Durability::Relaxed;
             }
@@ -225,10 +224,10 @@ impl Service {
     }
 
     /// Whether what the evaluator has read is not of one time. Every evaluator writes the run, so another version of it
-    /// tells of another writer. A crash of the database may spend the same version again; the epoch tells of that.
-    pub(crate) async fn is_outdated(&self, evaluator: &Evaluator) -> Result<bool, Error> {
+    /// shows another writer, or a crash of the database.
+    pub(crate) async fn is_outdated(&self, evaluator: &Evaluation) -> Result<bool, Error> {
         let version = self.existing(&evaluator.run().id).await?.version;
-        Ok(Some(version) != evaluator.run_version() || evaluator.epoch != self.store.epoch())
+        Ok(Some(version) != evaluator.run_version())
     }
 
     pub(crate) async fn supply(&self, evaluation: &mut Evaluation, wants: &Wants) -> Result<(), Error> {
@@ -295,6 +294,6 @@ fn is_under_way(run: &Run, now: Millis) -> bool {
 }
 
 enum Cold {
-    Ready(Box<Evaluator>),
+    Ready(Box<Evaluation>),
     Stands(Standing),
 }

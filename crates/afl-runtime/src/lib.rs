@@ -59,7 +59,6 @@ mod cursor;
 pub mod doctor;
 mod drive;
 mod error;
-mod evaluator;
 mod find;
 mod janitor;
 mod look;

@@ -12,7 +12,6 @@ use afl_store::backend::Durability;
 use afl_store::server::{Server, ServerStatus};
 
 use crate::error::{Contention, Error, NotFound, StateRefusal};
-use crate::evaluator::Evaluator;
 use crate::serve::Wake;
 use crate::service::Service;
 
@@ -83,7 +82,6 @@ impl Service {
 
     /// Adds what it opened, some of it also when others write the run meanwhile.
     async fn try_retry(&self, id: &RunId, again: &Again, opened: &mut Vec<StepId>) -> Result<Try, Error> {
-        let epoch = self.store.epoch();
         let suspended = self.suspended(id).await?;
         let run = &suspended.run;
         if run.item.control == Control::Cancel || run.item.status == RunStatus::Canceled {
@@ -110,7 +108,7 @@ impl Service {
             None => return Err(StateRefusal::NothingFailed { run: id.clone(), path: path(&within) }.into()),
         }
         let now = self.store.now().await?;
-        let mut evaluator = Evaluator::new(Evaluation::resume(plan, suspended, now, self.options), epoch);
+        let mut evaluator = Evaluation::resume(plan, suspended, now, self.options);
         for some in failed.steps.chunks(OPENED_AT_ONCE) {
             self.supply(&mut evaluator, &wants_of(some)).await?;
             if self.is_outdated(&evaluator).await? {

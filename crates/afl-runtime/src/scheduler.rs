@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
+use afl_engine::evaluation::Evaluation;
 use afl_engine::id::RunId;
 use afl_engine::run::Control;
 
 use crate::drive::{Arrival, Driven, Work};
-use crate::evaluator::Evaluator;
 
 /// How many runs are evaluated at once.
 const AT_ONCE: usize = 64;
@@ -35,7 +35,7 @@ pub(crate) enum InHand {
 struct Slot {
     state: State,
     arrivals: Vec<Arrival>,
-    hot: Option<Box<Evaluator>>,
+    hot: Option<Box<Evaluation>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,7 +88,7 @@ impl RunScheduler {
 
     /// Keeps an evaluation that was made elsewhere in this process, unless a newer one is here. Should it be old all the
     /// same, its next commit tells.
-    pub(crate) fn adopt(&mut self, evaluator: Box<Evaluator>) {
+    pub(crate) fn adopt(&mut self, evaluator: Box<Evaluation>) {
         let run = evaluator.run().id.clone();
         // A held run is evaluated by nobody, and one that goes on again begins with what is stored.
         if evaluator.run().status.is_terminal() || evaluator.run().control != Control::Go {
@@ -97,21 +97,21 @@ impl RunScheduler {
         match self.slots.get_mut(&run) {
             Some(slot) => {
                 let both = [Some(evaluator), slot.hot.take()].into_iter().flatten();
-                slot.hot = both.max_by_key(|hot| hot.newness());
+                slot.hot = both.max_by_key(|hot| hot.run_version());
             }
             None => self.rest(run, evaluator),
         }
     }
 
     /// Goes on with an evaluation that was begun elsewhere in this process.
-    pub(crate) fn take_over(&mut self, evaluator: Box<Evaluator>) {
+    pub(crate) fn take_over(&mut self, evaluator: Box<Evaluation>) {
         let run = evaluator.run().id.clone();
         self.adopt(evaluator);
         self.note(Work { run, arrivals: Vec::new() });
     }
 
     /// The next run to drive, if one more may be driven now.
-    pub(crate) fn next(&mut self) -> Option<(Work, Option<Box<Evaluator>>)> {
+    pub(crate) fn next(&mut self) -> Option<(Work, Option<Box<Evaluation>>)> {
         if self.busy >= AT_ONCE {
             return None;
         }
@@ -131,7 +131,7 @@ impl RunScheduler {
         self.busy -= 1;
         let slot = self.slots.get_mut(run).expect("a driven run has a slot");
         // Of what was adopted meanwhile and what was driven, the newer knows more.
-        let hot = [slot.hot.take(), driven.hot].into_iter().flatten().max_by_key(|hot| hot.newness());
+        let hot = [slot.hot.take(), driven.hot].into_iter().flatten().max_by_key(|hot| hot.run_version());
         match (slot.state, hot) {
             (State::BusyAgain, hot) => {
                 slot.hot = hot;
@@ -165,7 +165,7 @@ impl RunScheduler {
         &self.quarantined
     }
 
-    fn rest(&mut self, run: RunId, hot: Box<Evaluator>) {
+    fn rest(&mut self, run: RunId, hot: Box<Evaluation>) {
         self.uses += 1;
         let state = State::Idle { used: self.uses };
         self.idle.insert(self.uses, run.clone());
@@ -188,7 +188,7 @@ mod tests {
     use afl_engine::time::Millis;
     use afl_engine::trace::Tracing;
     use afl_engine::value::Map;
-    use afl_store::backend::Epoch;
+    use afl_engine::version::Epoch;
 
     use super::*;
     use crate::drive::Standing;
@@ -233,7 +233,7 @@ mod tests {
     }
 
     /// An evaluation of one run that waits, after so many commits.
-    fn evaluator(epoch: u64, commits: u64) -> Box<Evaluator> {
+    fn evaluator(epoch: u64, commits: u64) -> Box<Evaluation> {
         let text = "event facet E()\nworkflow W() andThen { e = E() }";
         let plan = Arc::new(Plan::new(&crate::compile("w.afl", text).expect("it compiles")));
         let start = Start {
@@ -242,6 +242,7 @@ mod tests {
             inputs: Map::new(),
             labels: BTreeMap::new(),
             idempotency_key: None,
+            epoch: Epoch(epoch),
         };
         let budget = Budget { writes: 1_000, bytes: 1 << 20 };
         let options = Options { budget, tracing: Tracing::LogsOnly };
@@ -250,7 +251,7 @@ mod tests {
         for _ in 0..commits {
             evaluation.committed();
         }
-        Box::new(Evaluator::new(evaluation, Epoch(epoch)))
+        Box::new(evaluation)
     }
 
     #[test]
@@ -260,18 +261,18 @@ mod tests {
             [((0, 1), (0, 3), (0, 3)), ((0, 3), (0, 1), (0, 3)), ((0, 3), (1, 1), (1, 1))]
         {
             let of = |(epoch, commits)| evaluator(epoch, commits);
-            let newer = of(newer).newness();
+            let newer = of(newer).run_version();
             let mut scheduler = RunScheduler::default();
             scheduler.adopt(of(here));
             scheduler.adopt(of(adopted));
             scheduler.note(work("a"));
             let (work, hot) = scheduler.next().expect("a run is ready");
-            assert_eq!(hot.expect("it is hot").newness(), newer);
+            assert_eq!(hot.expect("it is hot").run_version(), newer);
             scheduler.adopt(of(adopted));
             scheduler.done(&work.run, Driven { standing: Standing::Held, hot: Some(of(here)) });
             scheduler.note(work);
             let (_, hot) = scheduler.next().expect("it goes on");
-            assert_eq!(hot.expect("it is hot").newness(), newer);
+            assert_eq!(hot.expect("it is hot").run_version(), newer);
         }
     }
 

@@ -3,12 +3,14 @@
 //! A wake-up comes by channel from this process, by watch from others, and, should both fail, by looking every now
 //! and then. At its start the driver looks at everything, so it goes on where a crashed one stopped.
 
+use afl_engine::evaluation::Evaluation;
+use afl_engine::version::Epoch;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use afl_engine::id::RunId;
-use afl_store::backend::{BucketCursor, Epoch};
+use afl_store::backend::BucketCursor;
 use afl_store::store::bucket;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{self, JoinSet};
@@ -16,7 +18,6 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::drive::{Driven, Others, Standing, Work};
 use crate::error::{Error, StateRefusal};
-use crate::evaluator::Evaluator;
 use crate::janitor::Janitor;
 use crate::look::{Found, FoundWork, Where};
 use crate::scheduler::{InHand, RunScheduler};
@@ -49,9 +50,9 @@ const BACKOFF: Duration = Duration::from_millis(500);
 pub(crate) enum Wake {
     Arrived(Work),
     /// A run was evaluated outside the driver; it goes on from there when something arrives.
-    Evaluated(Box<Evaluator>),
+    Evaluated(Box<Evaluation>),
     /// As before, but there is more to do at once.
-    Unfinished(Box<Evaluator>),
+    Unfinished(Box<Evaluation>),
     Look,
     /// Tasks were handed out, so that a lease may end soon.
     Claimed,

@@ -15,7 +15,6 @@ use afl_store::backend::Durability;
 use afl_store::store::{Reservation, Terms};
 
 use crate::error::{Contention, Error, InvalidRequest, StateRefusal};
-use crate::evaluator::Evaluator;
 use crate::plans;
 use crate::run_id;
 use crate::serve::Wake;
@@ -139,16 +138,16 @@ impl Service {
         terms: Terms<'_>,
         now: Millis,
     ) -> Result<Started, Error> {
-        let epoch = self.store.epoch();
         let start = Start {
             id: id.clone(),
             workflow: Arc::clone(&prepared.workflow),
             inputs: request.inputs.clone(),
             labels: request.labels.clone(),
             idempotency_key: request.idempotency_key.clone(),
+            epoch: self.store.epoch(),
         };
         let evaluation = Evaluation::start(Arc::clone(&prepared.plan), start, now, self.options)?;
-        match self.first_evaluation(Evaluator::new(evaluation, epoch), terms).await {
+        match self.first_evaluation(evaluation, terms).await {
             Ok(status) => Ok(Started { run: id.clone(), status, origin: Origin::New }),
             Err(error) if error.is_uncertain() => self.started_after_all(id, error).await,
             Err(error) => Err(error),
@@ -157,7 +156,11 @@ impl Service {
 
     /// Up to the fixed point. The first commit makes the run durable; what does not fit into it follows, and whoever
     /// finds the run after a crash goes on with it.
-    async fn first_evaluation(&self, mut evaluator: Evaluator, terms: Terms<'_>) -> Result<RunStatus, Error> {
+    async fn first_evaluation(
+        &self,
+        mut evaluator: Evaluation,
+        terms: Terms<'_>,
+    ) -> Result<RunStatus, Error> {
         let now = evaluator.run().created;
         let advance = loop {
             match evaluator.advance(now) {
@@ -166,7 +169,7 @@ impl Service {
             }
         };
         let changes = evaluator.take_changes().expect("a new run is a change");
-        self.store.commit_start(&changes, evaluator.epoch, terms).await?;
+        self.store.commit_start(&changes, terms).await?;
         evaluator.committed();
         self.tell(&mut evaluator);
         if advance == Advance::Commit && self.is_gone_on_with() {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use afl_engine::time::Millis;
+use afl_engine::version::{Epoch, Version};
 use async_trait::async_trait;
 
 use crate::record::{Content, Key, Record, Tenant};
@@ -15,7 +16,7 @@ use crate::watch::Watch;
 pub trait Backend: Send + Sync + fmt::Debug {
     fn limits(&self) -> Limits;
 
-    /// The epoch that goes on now. Whoever will rely on what it reads asks before it reads.
+    /// The current epoch. Reads stamp the versions of their records with the epoch in which they began.
     fn epoch(&self) -> Epoch;
 
     /// The store's clock, by which leases and timers are judged.
@@ -49,11 +50,6 @@ pub trait Backend: Send + Sync + fmt::Debug {
         Ok(Vec::new())
     }
 }
-
-/// Between two moments at which commits of this process that were not durable may have been lost, though it lives on: as
-/// when a server crashes and comes back. Versions are spent again then, with other contents.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct Epoch(pub u64);
 
 /// How much a batch may hold. A caller keeps to it; a backend refuses more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -157,7 +153,7 @@ pub struct Batch {
     /// At most one for each key.
     pub writes: Vec<Write>,
     pub durability: Durability,
-    /// The epoch in which all that it relies on was read; in a later one it is refused.
+    /// The epoch in which it relies on more than the versions that it expects; in a later one it is refused.
     pub since: Option<Epoch>,
 }
 
@@ -169,7 +165,9 @@ impl Batch {
 
     /// Whether it relies on what was read before this epoch.
     pub fn is_outdated(&self, epoch: Epoch) -> bool {
-        self.since.is_some_and(|since| since < epoch)
+        let is_before = |since: Epoch| since < epoch;
+        self.since.is_some_and(is_before)
+            || self.writes.iter().any(|write| write.expect.epoch().is_some_and(is_before))
     }
 
     /// What counts against [`Limits::batch_bytes`].
@@ -200,7 +198,25 @@ impl Write {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expect {
     Absent,
-    Version(u64),
+    /// With the same number, in the epoch in which it was read.
+    Version(Version),
+}
+
+impl Expect {
+    fn epoch(self) -> Option<Epoch> {
+        match self {
+            Self::Absent => None,
+            Self::Version(version) => Some(version.epoch),
+        }
+    }
+
+    /// The number that a write finds, `None` where there must be no record.
+    pub fn number(self) -> Option<u64> {
+        match self {
+            Self::Absent => None,
+            Self::Version(version) => Some(version.number),
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

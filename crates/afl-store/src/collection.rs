@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
 use afl_engine::time::Millis;
+use afl_engine::version::Version;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -143,15 +144,16 @@ impl<T: CollectionItem> Collection<T> {
         &self,
         name: &str,
         item: &T,
-        version: Option<u64>,
+        version: Option<Version>,
         durability: Durability,
-    ) -> Result<u64, Error> {
+    ) -> Result<Version, Error> {
+        let epoch = self.store.epoch();
         let write = self.write(name, item, version.map_or(Expect::Absent, Expect::Version));
         self.store.write(vec![write], durability).await?;
-        Ok(version.unwrap_or(0) + 1)
+        Ok(version.map_or(Version::first(epoch), Version::next))
     }
 
-    pub async fn remove(&self, name: &str, version: u64) -> Result<(), Error> {
+    pub async fn remove(&self, name: &str, version: Version) -> Result<(), Error> {
         let mark = self.key(REMOVED);
         for _ in 0..CONFLICT_TRIES {
             let found = self.store.backend().get(std::slice::from_ref(&mark)).await?.pop().flatten();
@@ -170,7 +172,7 @@ impl<T: CollectionItem> Collection<T> {
     }
 
     /// As [`remove`](Self::remove), but those who watch do not hear of it, and a power cut may bring it back.
-    pub async fn forget(&self, name: &str, version: u64) -> Result<(), Error> {
+    pub async fn forget(&self, name: &str, version: Version) -> Result<(), Error> {
         let write = Write { key: self.key(name), expect: Expect::Version(version), change: Change::Delete };
         Ok(self.store.write(vec![write], Durability::Relaxed).await?)
     }
@@ -224,6 +226,7 @@ fn decode<T: CollectionItem>(record: &Record) -> Result<Stored<T>, Error> {
 
 #[cfg(test)]
 mod tests {
+    use crate::conformance::unread;
     use std::sync::Arc;
 
     use super::*;
@@ -260,9 +263,9 @@ mod tests {
         servers.put("s001", &server("s001", 900), Some(read.version), Durability::Relaxed).await.unwrap();
         let late = servers.put("s001", &read.item, Some(read.version), Durability::Relaxed).await;
         assert!(late.unwrap_err().is_conflict());
-        servers.remove("s002", 1).await.unwrap();
-        servers.remove("s003", 1).await.unwrap();
-        assert!(servers.remove("s004", 7).await.unwrap_err().is_conflict());
+        servers.remove("s002", unread(1)).await.unwrap();
+        servers.remove("s003", unread(1)).await.unwrap();
+        assert!(servers.remove("s004", unread(7)).await.unwrap_err().is_conflict());
         assert_eq!(servers.all().await.unwrap().len(), 598);
     }
 
@@ -271,7 +274,7 @@ mod tests {
         let servers = servers();
         servers.put("a", &server("a", 1), None, Durability::Durable).await.unwrap();
         let mut watch = servers.watch();
-        servers.remove("a", 1).await.unwrap();
+        servers.remove("a", unread(1)).await.unwrap();
         watch.changed().await;
         assert_eq!(servers.all().await.unwrap().len(), 0);
     }

@@ -8,9 +8,10 @@ use std::sync::Mutex;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use afl_engine::time::Millis;
+use afl_engine::version::Epoch;
 use async_trait::async_trait;
 
-use crate::backend::{Backend, Batch, Durability, Epoch, Head, Limits, Scan, StoreError, Take, TakeResult};
+use crate::backend::{Backend, Batch, Durability, Head, Limits, Scan, StoreError, Take, TakeResult};
 use crate::record::{Key, Record, Tenant};
 use crate::seed::SeededRng;
 use crate::watch::Watch;

@@ -24,3 +24,4 @@ pub mod store;
 pub mod watch;
 
 pub use afl_engine::time::Millis;
+pub use afl_engine::version::{Epoch, Version};

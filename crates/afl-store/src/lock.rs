@@ -1,6 +1,7 @@
 //! Named locks (document 000 §7.4): one owner at a time, until it lets go or its time is over.
 
 use afl_engine::time::Millis;
+use afl_engine::version::Version;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -119,7 +120,7 @@ impl Locks {
     }
 
     /// `false` when another owner was faster and has the lock, or had it.
-    async fn write(&self, key: &str, lock: &Lock, version: Option<u64>) -> Result<bool, Error> {
+    async fn write(&self, key: &str, lock: &Lock, version: Option<Version>) -> Result<bool, Error> {
         unless_overtaken(self.0.put(key, lock, version, Durability::Relaxed).await)
     }
 }

@@ -7,11 +7,12 @@ use std::sync::Mutex;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use afl_engine::time::Millis;
+use afl_engine::version::{Epoch, Version};
 use async_trait::async_trait;
 
 use crate::backend::{
-    Backend, Batch, BucketCursor, Change, Decision, Durability, Epoch, Expect, Head, Limits, Ranks, Scan,
-    ScanOrder, StoreError, TAKE_LOOKS, Take, TakeResult,
+    Backend, Batch, BucketCursor, Change, Decision, Durability, Expect, Head, Limits, Ranks, Scan, ScanOrder,
+    StoreError, TAKE_LOOKS, Take, TakeResult,
 };
 use crate::clock::Clock;
 use crate::record::{Content, Key, QueuePosition, Record, Tenant};
@@ -164,10 +165,9 @@ impl Backend for Memory {
         for record in &moved {
             self.limits.check_body(&record.content)?;
         }
-        let writes = moved
-            .iter()
-            .cloned()
-            .map(|Record { key, version, content }| (key, Some(MemoryRecord { version, content })));
+        let writes = moved.iter().cloned().map(|Record { key, version, content }| {
+            (key, Some(MemoryRecord { version: version.number, content }))
+        });
         self.write(&mut state, writes.collect(), take.durability);
         let also_read = take.also_read.keys(&moved).iter().map(|key| state.record(key)).collect();
         Ok(TakeResult { moved, also_read, gave_up_at })
@@ -201,6 +201,10 @@ struct MemoryRecord {
 }
 
 impl MemoryState {
+    fn stamped(&self, number: u64) -> Version {
+        Version { epoch: self.epoch, number }
+    }
+
     fn scope(&self, tenant: &Tenant, scope: &str) -> Option<&BTreeMap<String, MemoryRecord>> {
         self.records.get(tenant)?.get(scope)
     }
@@ -211,7 +215,7 @@ impl MemoryState {
 
     fn record(&self, key: &Key) -> Option<Record> {
         let MemoryRecord { version, content } = self.stored(key)?.clone();
-        Some(Record { key: key.clone(), version, content })
+        Some(Record { key: key.clone(), version: self.stamped(version), content })
     }
 
     /// The version that a write finds there, zero when nothing is there.
@@ -219,7 +223,7 @@ impl MemoryState {
         let found = self.stored(key).map(|stored| stored.version);
         match (expect, found) {
             (Expect::Absent, None) => Ok(0),
-            (Expect::Version(version), Some(found)) if found == version => Ok(version),
+            (Expect::Version(version), Some(found)) if found == version.number => Ok(found),
             (Expect::Absent | Expect::Version(_), _) => Err(StoreError::Conflict { key: key.clone() }),
         }
     }
@@ -266,7 +270,7 @@ impl MemoryState {
                 let page = range.take_while(|(id, _)| id.starts_with(prefix.as_str())).take(*limit);
                 page.map(|(id, MemoryRecord { version, content })| Record {
                     key: Key { tenant: tenant.clone(), scope: scope.clone(), id: id.clone() },
-                    version: *version,
+                    version: self.stamped(*version),
                     content: content.clone(),
                 })
                 .collect()
@@ -309,7 +313,7 @@ impl MemoryState {
             let record = self.marked(&take.tenant, mark);
             match (take.decide)(&record, now) {
                 Decision::Move(content) => {
-                    moved.push(Record { version: record.version + 1, content, ..record });
+                    moved.push(Record { version: record.version.next(), content, ..record });
                 }
                 Decision::Leave => {}
                 Decision::Stop => break,

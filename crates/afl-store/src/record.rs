@@ -1,5 +1,6 @@
 //! What a backend keeps: versioned records under keys, some of them queued in buckets.
 
+use afl_engine::version::Version;
 use std::sync::Arc;
 
 /// Whose data it is; part of every key. Letters, digits, `-`, `_` and `.` only, so that it can stand in any name.
@@ -45,8 +46,7 @@ pub struct QueuePosition {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
     pub key: Key,
-    /// One for a new record, one more with each write.
-    pub version: u64,
+    pub version: Version,
     pub content: Content,
 }
 

@@ -7,7 +7,8 @@ use std::sync::{Arc, MutexGuard};
 
 use afl_runtime::Millis;
 use afl_runtime::server::ServerState;
-use afl_store::backend::{Backend, Batch, Change, Epoch, Head, Limits, Scan, StoreError, Take, TakeResult};
+use afl_store::Epoch;
+use afl_store::backend::{Backend, Batch, Change, Head, Limits, Scan, StoreError, Take, TakeResult};
 use afl_store::record::{Key, Record, Tenant};
 use afl_store::watch::Watch;
 use async_trait::async_trait;

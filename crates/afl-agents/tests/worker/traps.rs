@@ -10,6 +10,7 @@ use afl_runtime::agent::{ClaimRequest, FacetFilter};
 use afl_runtime::server::{Server, ServerStatus};
 use afl_runtime::{Durability, Millis};
 use afl_store::clock::{Clock, SimClock};
+use afl_store::conformance::unread;
 use afl_store::fault::{Fault, FaultMoment, Faulty};
 use afl_store::memory::Memory;
 use serde_json::json;
@@ -140,7 +141,7 @@ async fn t21_the_lease_decides_who_has_a_task_and_the_status_of_its_server_is_fo
     assert_eq!(status().await, ServerStatus::Offline);
 
     clock.advance(lease);
-    heartbeat(Some(1)).await;
+    heartbeat(Some(unread(1))).await;
     assert_eq!(status().await, ServerStatus::Online);
     service.sweep_once().await.unwrap();
     assert_eq!(other.poll_once().await.unwrap(), 1, "its lease is over");

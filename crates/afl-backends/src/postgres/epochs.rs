@@ -12,7 +12,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use afl_store::backend::Epoch;
+use afl_store::Epoch;
 
 /// Shared by all connections of this process that write.
 #[derive(Clone, Debug, Default)]

@@ -14,7 +14,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use afl_store::backend::{Batch, Durability, Epoch, StoreError};
+use afl_store::Epoch;
+use afl_store::backend::{Batch, Durability, StoreError};
 use afl_store::watch::Watchers;
 use deadpool_postgres::ClientWrapper;
 use tokio::time::timeout;

@@ -19,8 +19,9 @@ mod write;
 
 use std::sync::{Arc, OnceLock};
 
+use afl_store::Epoch;
 use afl_store::Millis;
-use afl_store::backend::{Backend, Batch, Epoch, Head, Limits, Scan, StoreError, Take, TakeResult};
+use afl_store::backend::{Backend, Batch, Head, Limits, Scan, StoreError, Take, TakeResult};
 use afl_store::record::{Key, Record, Tenant};
 use afl_store::watch::{Watch, Watchers};
 use async_trait::async_trait;
@@ -75,7 +76,6 @@ pub struct Postgres {
     watchers: Arc<Watchers>,
     counters: Arc<PostgresCounters>,
     origin: NoticeOrigin,
-    epochs: Epochs,
     runtime: Handle,
     /// Started with the first watch: a process that never waits needs no connection for it.
     listener: OnceLock<JoinHandle<()>>,
@@ -104,7 +104,7 @@ impl Postgres {
         };
         tokio::spawn(CommitQueues::new(writer().await?, writer().await?).run(received));
         let pool = server.pool(connections);
-        let connections = Arc::new(Connections { server, pool });
+        let connections = Arc::new(Connections { server, pool, epochs });
         Ok(Self {
             gets: Gets::new(connections.clone()),
             connections,
@@ -113,7 +113,6 @@ impl Postgres {
             watchers,
             counters,
             origin,
-            epochs,
             runtime: Handle::current(),
             listener: OnceLock::new(),
         })
@@ -126,7 +125,7 @@ impl Postgres {
     fn listen(&self) -> JoinHandle<()> {
         let listener = NotifyListener {
             server: self.connections.server.clone(),
-            epochs: self.epochs.clone(),
+            epochs: self.connections.epochs.clone(),
             origin: self.origin.clone(),
             watchers: self.watchers.clone(),
         };
@@ -149,7 +148,7 @@ impl Backend for Postgres {
     }
 
     fn epoch(&self) -> Epoch {
-        self.epochs.now()
+        self.connections.epochs.now()
     }
 
     async fn now(&self) -> Result<Millis, StoreError> {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use afl_store::backend::{Batch, Change, Epoch, Expect, StoreError};
+use afl_store::Epoch;
+use afl_store::backend::{Batch, Change, StoreError};
 use afl_store::record::{Content, Key, QueuePosition, Tenant};
 
 /// The versions of records that are known when a plan is made.
@@ -84,7 +85,7 @@ impl<'a> GroupPlan<'a> {
                 (None, KnownVersions::Nothing) => continue,
                 (None, KnownVersions::Versions(versions)) => versions.get(&write.key).copied(),
             };
-            if found != version(write.expect) {
+            if found != write.expect.number() {
                 return Err(Refused::Unexpected(write.key.clone()));
             }
         }
@@ -93,7 +94,7 @@ impl<'a> GroupPlan<'a> {
 
     fn apply(&mut self, batch: &'a Batch) {
         for write in &batch.writes {
-            let expected = version(write.expect);
+            let expected = write.expect.number();
             let slot = match self.slots.entry(&write.key) {
                 Entry::Occupied(entry) => entry.into_mut(),
                 Entry::Vacant(entry) => entry.insert(KeySlot { found: expected, after: SlotAfter::Kept }),
@@ -128,12 +129,5 @@ impl KeySlot<'_> {
             SlotAfter::Put { version, .. } => Some(version),
             SlotAfter::Gone => None,
         }
-    }
-}
-
-fn version(expect: Expect) -> Option<u64> {
-    match expect {
-        Expect::Absent => None,
-        Expect::Version(version) => Some(version),
     }
 }

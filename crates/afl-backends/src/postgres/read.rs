@@ -1,5 +1,6 @@
 //! Reads: each is one statement, and so sees one snapshot.
 
+use afl_store::Epoch;
 use afl_store::backend::{BucketCursor, Head, Scan, ScanOrder};
 use afl_store::range::end_of_prefix;
 use afl_store::record::{Key, Record, Tenant};
@@ -17,8 +18,9 @@ pub(super) async fn get(
     if keys.is_empty() {
         return Ok(Vec::new());
     }
+    let epoch = connections.epochs.now();
     let rows = connections.query(&by_key(), &keys.iter().collect::<Keys<'_>>().params()).await?;
-    found(&rows, keys.len()).map_err(|error| PostgresFailure::of(&connections.server, &error))
+    found(&rows, keys.len(), epoch).map_err(|error| PostgresFailure::of(&connections.server, &error))
 }
 
 /// The statement for the records of some keys; [`found`] reads its answer.
@@ -30,12 +32,12 @@ pub(super) fn by_key() -> String {
     )
 }
 
-pub(super) fn found(rows: &[Row], keys: usize) -> Result<Vec<Option<Record>>, Error> {
+pub(super) fn found(rows: &[Row], keys: usize, epoch: Epoch) -> Result<Vec<Option<Record>>, Error> {
     let mut found = vec![None; keys];
     for row in rows {
         let nth: i64 = row.try_get(0)?;
         let nth = usize::try_from(nth).expect("rows are counted from one");
-        found[nth - 1] = Some(record(row, 1)?);
+        found[nth - 1] = Some(record(row, 1, epoch)?);
     }
     Ok(found)
 }
@@ -57,8 +59,13 @@ pub(super) async fn scan(connections: &Connections, scan: &Scan) -> Result<Vec<R
     let nth = query.add(limit);
     let filter = query.filters.join(" AND ");
     let sql = format!("SELECT {COLUMNS} FROM afl.records r WHERE {filter} ORDER BY {order} LIMIT ${nth}");
+    let epoch = connections.epochs.now();
     let rows = connections.query(&sql, &query.params()).await?;
-    rows.iter().map(|row| read(connections, row, 0)).collect()
+    let read = |row| record(row, 0, epoch);
+    rows.iter()
+        .map(read)
+        .collect::<Result<_, _>>()
+        .map_err(|error| PostgresFailure::of(&connections.server, &error))
 }
 
 /// Goes from bucket to bucket by the index, so that one of many records costs no more than one of few.
@@ -109,10 +116,6 @@ pub(super) async fn scopes(
     let (tenant, limit) = (tenant.as_str(), i64::try_from(limit).unwrap_or(i64::MAX));
     let rows = connections.query(SQL, &[&tenant, &after, &limit]).await?;
     Ok(rows.iter().map(|row| row.get(0)).collect())
-}
-
-fn read(connections: &Connections, row: &Row, first: usize) -> Result<Record, PostgresFailure> {
-    record(row, first).map_err(|error| PostgresFailure::of(&connections.server, &error))
 }
 
 /// The conditions of a scan and their values. Only conditions that hold are written, so that each plan is an index range.

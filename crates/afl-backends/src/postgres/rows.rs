@@ -1,6 +1,7 @@
 //! Records as rows of the table, and as the arrays that one statement writes many of them with.
 
 use afl_store::record::{Content, Key, QueuePosition, Record, Seal, Tenant};
+use afl_store::{Epoch, Version};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
@@ -10,8 +11,8 @@ pub(super) type SqlParams<'a, const N: usize> = [&'a (dyn ToSql + Sync); N];
 pub(super) const COLUMNS: &str =
     "r.tenant, r.scope, r.id, r.version, r.bucket, r.rank, r.schema, r.runtime, r.checksum, r.body";
 
-/// The record in the columns from `first` on.
-pub(super) fn record(row: &Row, first: usize) -> Result<Record, Error> {
+/// The record in the columns from `first` on, of a read that began in this epoch.
+pub(super) fn record(row: &Row, first: usize, epoch: Epoch) -> Result<Record, Error> {
     let place = match (row.try_get(first + 4)?, row.try_get(first + 5)?) {
         (Some(bucket), Some(rank)) => Some(QueuePosition { bucket, rank }),
         (Some(_) | None, _) => None,
@@ -22,7 +23,7 @@ pub(super) fn record(row: &Row, first: usize) -> Result<Record, Error> {
     let version: i64 = row.try_get(first + 3)?;
     Ok(Record {
         key: key(row, first)?,
-        version: version.cast_unsigned(),
+        version: Version { epoch, number: version.cast_unsigned() },
         content: Content { place, body: row.try_get(first + 9)?, seal },
     })
 }

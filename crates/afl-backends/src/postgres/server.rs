@@ -11,6 +11,7 @@ use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Connection, Error, Row, Socket};
 
+use super::epochs::Epochs;
 use super::failure::{Outlook, PostgresFailure, outlook};
 use super::tls::{self, Tls, TlsStream};
 
@@ -173,6 +174,7 @@ impl Tries {
 pub(super) struct Connections {
     pub(super) server: ServerAddress,
     pub(super) pool: Pool,
+    pub(super) epochs: Epochs,
 }
 
 impl Connections {

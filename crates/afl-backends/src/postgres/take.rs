@@ -9,6 +9,7 @@
 //!
 //! A connection leaves the pool for good when its transaction did not end: a cancelled caller must not leave locks behind.
 
+use afl_store::Epoch;
 use afl_store::Millis;
 use afl_store::backend::{BucketCursor, Decision, Limits, StoreError, TAKE_LOOKS, Take, TakeResult};
 use afl_store::record::{Key, Record};
@@ -112,15 +113,15 @@ impl Taker<'_> {
         }
         let mut rows = Rows::default();
         for moved in sorted(&moves) {
-            let after = SlotAfter::Put { version: moved.version, content: &moved.content };
-            rows.push(&moved.key, KeySlot { found: Some(moved.version - 1), after });
+            let after = SlotAfter::Put { version: moved.version.number, content: &moved.content };
+            rows.push(&moved.key, KeySlot { found: Some(moved.version.number - 1), after });
         }
         let keys = take.also_read.keys(&moves);
         prepare(client).await?;
         let wanted = client.prepare_cached(&read::by_key()).await?;
         let write = join3(
             rows.write(client, take.durability),
-            read_also(client, &wanted, &keys),
+            read_also(client, &wanted, &keys, self.connections.epochs.now()),
             client.batch_execute(COMMIT),
         );
         let (written, also_read, committed) = and_tell(write, rows.tell(client, self.origin)).await;
@@ -151,7 +152,8 @@ impl Taker<'_> {
             let lacking = room - moves.len();
             let page = if looked == 0 { lacking } else { lacking.max(NEXT_PAGE) };
             let page = page.min(TAKE_LOOKS - looked);
-            let records = lock(client, take, after.as_ref(), page).await?;
+            let epoch = self.connections.epochs.now();
+            let records = lock(client, take, after.as_ref(), page, epoch).await?;
             looked += page;
             after = records.last().map(BucketCursor::of);
             let is_last = records.len() < page;
@@ -170,7 +172,7 @@ impl Taker<'_> {
             }
             match (take.decide)(&record, self.now) {
                 Decision::Move(content) => {
-                    moves.push(Record { version: record.version + 1, content, ..record });
+                    moves.push(Record { version: record.version.next(), content, ..record });
                 }
                 Decision::Leave => {}
                 Decision::Stop => return false,
@@ -216,6 +218,7 @@ async fn lock(
     take: &Take,
     after: Option<&BucketCursor>,
     page: usize,
+    epoch: Epoch,
 ) -> Result<Vec<Record>, Error> {
     let beyond = if after.is_some() { "AND (r.rank, r.scope, r.id) > ($5, $6, $7)" } else { "" };
     let sql = format!(
@@ -235,7 +238,7 @@ async fn lock(
             client.query(&statement, &params).await?
         }
     };
-    rows.iter().map(|row| record(row, 0)).collect()
+    rows.iter().map(|row| record(row, 0, epoch)).collect()
 }
 
 /// Reads the further records that a take wants; without keys it sends no statement.
@@ -243,12 +246,13 @@ async fn read_also(
     client: &ClientWrapper,
     wanted: &Statement,
     keys: &[Key],
+    epoch: Epoch,
 ) -> Result<Vec<Option<Record>>, Error> {
     if keys.is_empty() {
         return Ok(Vec::new());
     }
     let rows = client.query(wanted, &keys.iter().collect::<Keys<'_>>().params()).await?;
-    read::found(&rows, keys.len())
+    read::found(&rows, keys.len(), epoch)
 }
 
 /// In the order of keys, in which all transactions write.

@@ -45,7 +45,7 @@ pub(super) fn commit(connection: &Connection, batch: &Batch) -> Result<(), Apply
         let found = version(connection, &write.key)?;
         let is_expected = match write.expect {
             Expect::Absent => found.is_none(),
-            Expect::Version(version) => found == Some(version),
+            Expect::Version(version) => found == Some(version.number),
         };
         if !is_expected {
             return Err(ApplyError::Refused(StoreError::Conflict { key: write.key.clone() }));
@@ -55,7 +55,7 @@ pub(super) fn commit(connection: &Connection, batch: &Batch) -> Result<(), Apply
         match (&write.change, write.expect) {
             (Change::Put(content), Expect::Absent) => put(connection, INSERT, &write.key, 1, content)?,
             (Change::Put(content), Expect::Version(version)) => {
-                put(connection, UPDATE, &write.key, version + 1, content)?;
+                put(connection, UPDATE, &write.key, version.number + 1, content)?;
             }
             (Change::Delete, Expect::Version(_)) => delete(connection, &write.key)?,
             (Change::Delete, Expect::Absent) | (Change::Keep, _) => {}
@@ -82,7 +82,7 @@ pub(super) fn take(connection: &Connection, take: &Take, now: Millis) -> Result<
     let keys =
         catch_unwind(AssertUnwindSafe(|| take.also_read.keys(&moved))).map_err(ApplyError::Panicked)?;
     for record in &moved {
-        put(connection, UPDATE, &record.key, record.version, &record.content)?;
+        put(connection, UPDATE, &record.key, record.version.number, &record.content)?;
     }
     let also_read = keys.iter().map(|key| get(connection, key)).collect::<Result<_, _>>()?;
     Ok(TakeResult { also_read, moved, gave_up_at })
@@ -112,7 +112,9 @@ fn choose(
         let record = record(row, &take.tenant)?;
         let choice = catch_unwind(AssertUnwindSafe(|| (take.decide)(&record, now)));
         match choice.map_err(ApplyError::Panicked)? {
-            Decision::Move(content) => moved.push(Record { version: record.version + 1, content, ..record }),
+            Decision::Move(content) => {
+                moved.push(Record { version: record.version.next(), content, ..record });
+            }
             Decision::Leave => {}
             Decision::Stop => break,
         }

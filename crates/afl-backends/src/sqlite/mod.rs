@@ -22,8 +22,9 @@ mod writer;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use afl_store::Epoch;
 use afl_store::Millis;
-use afl_store::backend::{Backend, Batch, Epoch, Head, Limits, Scan, StoreError, Take, TakeResult};
+use afl_store::backend::{Backend, Batch, Head, Limits, Scan, StoreError, Take, TakeResult};
 use afl_store::clock::Clock;
 use afl_store::record::{Key, Record, Tenant};
 use afl_store::watch::{Watch, Watchers};
@@ -118,7 +119,7 @@ impl Backend for Sqlite {
 
     /// Only the end of the whole machine can take commits back, and with it this process ends.
     fn epoch(&self) -> Epoch {
-        Epoch::default()
+        row::EPOCH
     }
 
     async fn now(&self) -> Result<Millis, StoreError> {

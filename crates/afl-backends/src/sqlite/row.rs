@@ -4,8 +4,12 @@ use std::borrow::Cow;
 
 use afl_store::backend::BucketCursor;
 use afl_store::record::{Content, Key, QueuePosition, Record, Seal, Tenant};
+use afl_store::{Epoch, Version};
 use rusqlite::Row;
 use rusqlite::types::{ToSqlOutput, ValueRef};
+
+/// A crash of the machine ends this process too, so there is one epoch.
+pub(super) const EPOCH: Epoch = Epoch(0);
 
 /// The columns that [`record`] reads, for `SELECT`.
 macro_rules! columns {
@@ -26,7 +30,11 @@ pub(super) fn record(row: &Row<'_>, tenant: &Tenant) -> rusqlite::Result<Record>
     };
     // An empty body fits no seal.
     let (body, seal) = sealed(row).unwrap_or_default();
-    Ok(Record { key, version: version(row, 2), content: Content { place, body, seal } })
+    Ok(Record {
+        key,
+        version: Version { epoch: EPOCH, number: version(row, 2) },
+        content: Content { place, body, seal },
+    })
 }
 
 /// Where the record of a row stands.

@@ -133,6 +133,6 @@ async fn f9_serialization_failures_and_deadlocks_are_tried_again() {
         let store = database.connect().await;
         fail_inserts(&database, code, 2).await;
         store.commit(relaxed([put("a", Expect::Absent, content("1"))])).await.unwrap();
-        assert_eq!(read(&store, "a").await.unwrap().version, 1);
+        assert_eq!(read(&store, "a").await.unwrap().version.number, 1);
     }
 }

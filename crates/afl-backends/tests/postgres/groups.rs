@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use afl_backends::postgres::Postgres;
 use afl_store::backend::{Backend, Change, Expect, StoreError, Write};
+use afl_store::conformance::unread;
 use afl_store::record::{Key, Record};
 use afl_testbed::postgres::PostgresServer;
 use futures_util::future::join_all;
@@ -40,9 +41,12 @@ async fn a_conflict_fails_only_its_own_batch() {
         vec![
             vec![put("a", Expect::Absent, content("1"))],
             vec![put("b", Expect::Absent, content("1")), put("taken", Expect::Absent, content("2"))],
-            vec![put("a", Expect::Version(7), content("2"))],
-            vec![put("c", Expect::Absent, content("1")), put("taken", Expect::Version(1), content("3"))],
-            vec![put("taken", Expect::Version(2), content("4"))],
+            vec![put("a", Expect::Version(unread(7)), content("2"))],
+            vec![
+                put("c", Expect::Absent, content("1")),
+                put("taken", Expect::Version(unread(1)), content("3")),
+            ],
+            vec![put("taken", Expect::Version(unread(2)), content("4"))],
         ],
     )
     .await;
@@ -52,31 +56,32 @@ async fn a_conflict_fails_only_its_own_batch() {
     assert!(matches!(&answers[1], Err(StoreError::Conflict { key: found }) if *found == key("taken")));
     assert!(read(&store, "b").await.is_none());
     let taken = read(&store, "taken").await.unwrap();
-    assert_eq!((taken.version, taken.content), (3, content("4")));
+    assert_eq!((taken.version.number, taken.content), (3, content("4")));
 }
 
 #[tokio::test]
 async fn batches_of_one_group_may_follow_each_other_on_one_record() {
     let database = Database::new().await;
     let store = database.connect().await;
-    let delete =
-        |version| vec![Write { key: key("a"), expect: Expect::Version(version), change: Change::Delete }];
+    let delete = |version| {
+        vec![Write { key: key("a"), expect: Expect::Version(unread(version)), change: Change::Delete }]
+    };
     let answers = commit_all(
         &store,
         vec![
             vec![put("a", Expect::Absent, content("1"))],
-            vec![put("a", Expect::Version(1), content("2"))],
+            vec![put("a", Expect::Version(unread(1)), content("2"))],
             delete(2),
             vec![Write { key: key("a"), expect: Expect::Absent, change: Change::Keep }],
             vec![put("a", Expect::Absent, content("3"))],
             vec![put("b", Expect::Absent, content("1"))],
-            vec![Write { key: key("b"), expect: Expect::Version(1), change: Change::Delete }],
+            vec![Write { key: key("b"), expect: Expect::Version(unread(1)), change: Change::Delete }],
         ],
     )
     .await;
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
     let found = read(&store, "a").await.unwrap();
-    assert_eq!((found.version, found.content), (1, content("3")));
+    assert_eq!((found.version.number, found.content), (1, content("3")));
     assert!(read(&store, "b").await.is_none());
 }
 
@@ -84,7 +89,7 @@ async fn batches_of_one_group_may_follow_each_other_on_one_record() {
 async fn commits_of_a_record_keep_their_order_whatever_their_durability() {
     let database = Database::new().await;
     let store = database.connect().await;
-    let expect = |version| if version == 0 { Expect::Absent } else { Expect::Version(version) };
+    let expect = |version| if version == 0 { Expect::Absent } else { Expect::Version(unread(version)) };
     let batches = (0..30).flat_map(|version| {
         let [a, b] = ["a", "b"].map(|id| put(id, expect(version), content(&version.to_string())));
         // Now and then a batch has to do with both.
@@ -97,7 +102,7 @@ async fn commits_of_a_record_keep_their_order_whatever_their_durability() {
     let answers = join_all(batches.map(|batch| store.commit(batch))).await;
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
     for id in ["a", "b"] {
-        assert_eq!(read(&store, id).await.unwrap().version, 30);
+        assert_eq!(read(&store, id).await.unwrap().version.number, 30);
     }
 }
 
@@ -143,14 +148,14 @@ async fn a_record_that_another_session_holds_stops_only_its_own_batch() {
     let writes = |expect| ["a", "held", "b"].map(|id| vec![put(id, expect, content("1"))]).to_vec();
     commit_all(&store, writes(Expect::Absent)).await;
     client.batch_execute("BEGIN; SELECT FROM afl.records WHERE id = 'held' FOR UPDATE").await.unwrap();
-    let answers = commit_all(&store, writes(Expect::Version(1))).await;
+    let answers = commit_all(&store, writes(Expect::Version(unread(1)))).await;
     assert!(answers[0].is_ok() && answers[2].is_ok(), "{answers:?}");
     assert!(
         matches!(&answers[1], Err(error) if error.to_string().contains("pg_stat_activity")),
         "{answers:?}"
     );
     client.batch_execute("COMMIT").await.unwrap();
-    store.commit(durable(writes(Expect::Version(1)).remove(1))).await.unwrap();
+    store.commit(durable(writes(Expect::Version(unread(1))).remove(1))).await.unwrap();
 }
 
 /// Processes that write the same records in all ways at once meet conflicts, never a deadlock.
@@ -259,8 +264,8 @@ async fn calls(store: &Postgres, id: &str) {
     use afl_store::record::Record;
 
     store.commit(relaxed([put(id, Expect::Absent, placed("q1"))])).await.unwrap();
-    store.commit(relaxed([put(id, Expect::Version(1), placed("q2"))])).await.unwrap();
-    store.commit(relaxed([put(id, Expect::Version(9), placed("q2"))])).await.unwrap_err();
+    store.commit(relaxed([put(id, Expect::Version(unread(1)), placed("q2"))])).await.unwrap();
+    store.commit(relaxed([put(id, Expect::Version(unread(9)), placed("q2"))])).await.unwrap_err();
     store.get(&[key(id), key("none")]).await.unwrap();
     store.heads(&tenant(), "q").await.unwrap();
     let scope =
@@ -297,7 +302,7 @@ async fn calls(store: &Postgres, id: &str) {
             .unwrap();
     }
     store
-        .commit(relaxed([Write { key: key(id), expect: Expect::Version(2), change: Change::Delete }]))
+        .commit(relaxed([Write { key: key(id), expect: Expect::Version(unread(2)), change: Change::Delete }]))
         .await
         .unwrap();
 }

@@ -2,6 +2,7 @@
 
 use afl_store::backend::{Backend, Batch, Change, Expect, StoreError, Write};
 use afl_store::clock::Clock;
+use afl_store::conformance::unread;
 use afl_store::memory::Memory;
 use afl_store::seed::SeededRng;
 use futures_util::future::join_all;
@@ -47,7 +48,7 @@ async fn batch(seeded: &mut SeededRng, seed: u64, memory: &Memory) -> Batch {
         let key = key(&format!("{seed}/{}", seeded.below(IDS)));
         let found = memory.get(std::slice::from_ref(&key)).await.unwrap().remove(0);
         let expect = match (found, seeded.below(8)) {
-            (_, 0) => Expect::Version(1 + seeded.number() % 4),
+            (_, 0) => Expect::Version(unread(1 + seeded.number() % 4)),
             (None, _) | (_, 1) => Expect::Absent,
             (Some(found), _) => Expect::Version(found.version),
         };

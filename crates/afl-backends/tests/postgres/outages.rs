@@ -79,6 +79,8 @@ async fn f9_what_relies_on_reads_before_a_crash_is_refused_after_it() {
         let write = |id: &str| batch([put(&format!("{nth}{id}"), Expect::Absent, content("{}"))]);
         let since = Some(store.epoch());
         store.commit(Batch { since, ..write("a") }).await.unwrap();
+        store.commit(durable([put(&format!("{nth}v"), Expect::Absent, content("{}"))])).await.unwrap();
+        let before = read(&store, &format!("{nth}v")).await.expect("it was written").version;
         server.crash().unwrap();
         server.resume().unwrap();
         let refused = loop {
@@ -90,6 +92,13 @@ async fn f9_what_relies_on_reads_before_a_crash_is_refused_after_it() {
         };
         assert!(matches!(refused, StoreError::Restarted), "{refused:?}");
         assert!(read(&store, &format!("{nth}b")).await.is_none());
+        // The record is as it was, but the version was read before the crash.
+        let over = |version| batch([put(&format!("{nth}v"), Expect::Version(version), content("{}"))]);
+        let refused = store.commit(over(before)).await.unwrap_err();
+        assert!(matches!(refused, StoreError::Restarted), "{refused:?}");
+        let after = read(&store, &format!("{nth}v")).await.expect("it was durable").version;
+        assert_eq!((after.number, after.epoch > before.epoch), (before.number, true));
+        store.commit(over(after)).await.unwrap();
         store.commit(Batch { since: Some(store.epoch()), ..write("c") }).await.unwrap();
         store.commit(write("d")).await.unwrap();
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 
 use super::*;
+use afl_store::conformance::unread;
 
 #[tokio::test]
 async fn what_was_written_is_there_after_opening_again() {
@@ -94,7 +95,7 @@ async fn a_full_disk_loses_nothing_and_the_store_goes_on_with_space() {
     assert_eq!(all(&store).await.unwrap().len(), kept + 1);
 
     let delete = |id: usize| Write {
-        expect: Expect::Version(1),
+        expect: Expect::Version(unread(1)),
         change: Change::Delete,
         ..insert(&id.to_string(), "")
     };

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use afl_store::Epoch;
 use afl_store::Millis;
 use afl_store::backend::{
-    Backend, Batch, Change, Durability, Epoch, Head, Limits, Scan, StoreError, Take, TakeResult,
+    Backend, Batch, Change, Durability, Head, Limits, Scan, StoreError, Take, TakeResult,
 };
 use afl_store::record::{Key, Record, Tenant};
 use afl_store::store::RunState;

@@ -12,6 +12,7 @@ use crate::plan::Node;
 use crate::step::Step;
 use crate::task::Task;
 use crate::value::Value;
+use crate::version::{Epoch, Version};
 
 /// Records by their steps. A record that is not here is not known; one that is `None` is not stored.
 #[derive(Debug, Default)]
@@ -100,7 +101,7 @@ pub(super) struct Shelf<T> {
 struct Slot<T> {
     item: T,
     /// The stored version; `None` before the first commit.
-    version: Option<u64>,
+    version: Option<Version>,
     is_dirty: bool,
 }
 
@@ -124,7 +125,7 @@ impl<T: Clone> Shelf<T> {
     }
 
     /// As read from the store. What this evaluation has written meanwhile stands.
-    pub(super) fn supply(&mut self, id: StepId, stored: Option<(T, u64)>) {
+    pub(super) fn supply(&mut self, id: StepId, stored: Option<(T, Version)>) {
         let slot = stored.map(|(item, version)| Slot { item, version: Some(version), is_dirty: false });
         self.entries.entry(id).or_insert(slot);
     }
@@ -169,10 +170,10 @@ impl<T: Clone> Shelf<T> {
         puts
     }
 
-    pub(super) fn committed(&mut self) {
+    pub(super) fn committed(&mut self, epoch: Epoch) {
         for id in self.taken.drain(..) {
             let slot = self.entries.get_mut(&id).and_then(Option::as_mut).expect("what was written is known");
-            slot.version = Some(slot.version.unwrap_or(0) + 1);
+            slot.version = Some(slot.version.map_or(Version::first(epoch), Version::next));
         }
     }
 

@@ -41,6 +41,7 @@ use crate::task::Task;
 use crate::time::Millis;
 use crate::trace::{Trace, Tracing};
 use crate::value::Value;
+use crate::version::{Epoch, Version};
 
 pub use answer::{Answer, Told, Unanswerable};
 pub use event::SCRIPT_EVENT;
@@ -81,7 +82,7 @@ pub struct Budget {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Stored<T> {
     pub item: T,
-    pub version: u64,
+    pub version: Version,
 }
 
 /// A run as it was left.
@@ -121,10 +122,12 @@ pub struct Evaluation {
     plan: Arc<Plan>,
     workflow: FacetAt,
     run: Run,
-    run_version: Option<u64>,
+    /// When it began to read, or before.
+    epoch: Epoch,
+    run_version: Option<Version>,
     run_is_dirty: bool,
     /// The stored version of the list of active steps, when there is one.
-    active_version: Option<u64>,
+    active_version: Option<Version>,
     known: Known,
     options: Options,
     now: Millis,
@@ -159,7 +162,7 @@ impl Evaluation {
     pub fn resume(plan: Arc<Plan>, suspended: Suspended, now: Millis, options: Options) -> Self {
         let Suspended { run, active } = suspended;
         let workflow = plan.facet_at(&run.item.workflow).expect("a run's program has its workflow");
-        let mut evaluation = Self::new(plan, workflow, run.item, now, options);
+        let mut evaluation = Self::new(plan, workflow, run.item, run.version.epoch, now, options);
         evaluation.run_version = Some(run.version);
         if let Some(Stored { item: Active(steps), version }) = active {
             evaluation.active_version = Some(version);
@@ -170,11 +173,19 @@ impl Evaluation {
         evaluation
     }
 
-    fn new(plan: Arc<Plan>, workflow: FacetAt, run: Run, now: Millis, options: Options) -> Self {
+    fn new(
+        plan: Arc<Plan>,
+        workflow: FacetAt,
+        run: Run,
+        epoch: Epoch,
+        now: Millis,
+        options: Options,
+    ) -> Self {
         Self {
             plan,
             workflow,
             run,
+            epoch,
             run_version: None,
             run_is_dirty: false,
             active_version: None,
@@ -206,8 +217,13 @@ impl Evaluation {
     }
 
     /// The version of the run's record that the next commit expects.
-    pub fn run_version(&self) -> Option<u64> {
+    pub fn run_version(&self) -> Option<Version> {
         self.run_version
+    }
+
+    /// The epoch of the store that all it knows was read in.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
     }
 
     /// The outcome of this step's event has arrived, or the step is to be looked at for another reason.
@@ -355,11 +371,12 @@ impl Evaluation {
 
     /// The changes taken last are stored.
     pub fn committed(&mut self) {
-        self.run_version = Some(self.run_version.unwrap_or(0) + 1);
-        self.active_version = (self.run.active > 0).then(|| self.active_version.unwrap_or(0) + 1);
-        self.known.steps.committed();
-        self.known.events.committed();
-        self.known.tasks.committed();
+        let next = |version: Option<Version>| version.map_or(Version::first(self.epoch), Version::next);
+        self.run_version = Some(next(self.run_version));
+        self.active_version = (self.run.active > 0).then(|| next(self.active_version));
+        self.known.steps.committed(self.epoch);
+        self.known.events.committed(self.epoch);
+        self.known.tasks.committed(self.epoch);
         self.known.shrink(KEPT_RECORDS, KEPT_BLOB_BYTES);
     }
 

@@ -20,6 +20,7 @@ use crate::step::Step;
 use crate::time::Millis;
 use crate::types::{Misfit, Schemas, as_declared, fits};
 use crate::value::{self, Map, Oversize, Value};
+use crate::version::Epoch;
 
 /// What a run is started with.
 #[derive(Clone, PartialEq, Debug)]
@@ -30,6 +31,8 @@ pub struct Start {
     pub inputs: Map<String, Value>,
     pub labels: BTreeMap<String, String>,
     pub idempotency_key: Option<String>,
+    /// That of the store, before anything was read for the start.
+    pub epoch: Epoch,
 }
 
 /// All that is wrong with the inputs of a run.
@@ -111,7 +114,7 @@ impl Evaluation {
             turn: None,
             error: None,
         };
-        let mut evaluation = Self::new(plan, workflow, run, now, options);
+        let mut evaluation = Self::new(plan, workflow, run, start.epoch, now, options);
         let mut root = Step {
             object_type: ObjectType::Workflow,
             statement_id: evaluation.run.workflow.clone(),

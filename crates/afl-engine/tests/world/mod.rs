@@ -24,6 +24,7 @@ use afl_engine::step::Step;
 use afl_engine::task::{Task, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::trace::{Trace, Tracing};
+use afl_engine::version::{Epoch, Version};
 use afl_lang::source::Sources;
 use afl_lang::{Validation, compile};
 use serde::Serialize;
@@ -66,6 +67,7 @@ pub(crate) fn start(
         inputs,
         labels: BTreeMap::new(),
         idempotency_key: None,
+        epoch: Epoch::default(),
     };
     Evaluation::start(plan.clone(), start, Millis(1), options)
 }
@@ -73,10 +75,11 @@ pub(crate) fn start(
 impl World {
     pub(crate) fn get<T: DeserializeOwned>(&self, key: &str) -> Option<Stored<T>> {
         let (text, version) = self.records.get(key)?;
-        Some(Stored { item: serde_json::from_str(text).expect("records are JSON"), version: *version })
+        Some(Stored { item: serde_json::from_str(text).expect("records are JSON"), version: at(*version) })
     }
 
-    pub(crate) fn put<T: Serialize>(&mut self, key: String, item: &T, version: Option<u64>) {
+    pub(crate) fn put<T: Serialize>(&mut self, key: String, item: &T, version: Option<Version>) {
+        let version = number(version);
         let stored = self.records.get(&key).map(|(_, version)| *version);
         assert_eq!(stored, version, "{key} is written over");
         let text = serde_json::to_string(item).expect("records are JSON");
@@ -161,7 +164,7 @@ impl World {
         let run = std::iter::once(("run".to_owned(), changes.run().version));
         let stored = |key: &String| self.records.get(key).map(|(_, version)| *version);
         let expected = run.chain(steps).chain(events).chain(tasks);
-        expected.filter(|(key, version)| stored(key) != *version).map(|(key, _)| key).collect()
+        expected.filter(|(key, version)| stored(key) != number(*version)).map(|(key, _)| key).collect()
     }
 
     fn write(&mut self, changes: &Changes) {
@@ -335,4 +338,13 @@ pub(crate) fn answer(
         return Ok(table["rows"][&key].as_object().expect("a row").clone());
     }
     Ok(handler["returns"].as_object().expect("a handler answers").clone())
+}
+
+/// This store loses nothing, so it has one epoch.
+fn at(number: u64) -> Version {
+    Version { epoch: Epoch::default(), number }
+}
+
+fn number(version: Option<Version>) -> Option<u64> {
+    version.map(|version| version.number)
 }

@@ -48,7 +48,7 @@ async fn an_agent_that_goes_offline_is_told_of_once_for_each_time() {
         assert_eq!(told(&world).await, [(NotificationType::AgentOffline, false)]);
     }
     let back: Server = serde_json::from_value(fields("gone", ServerState::Running)).unwrap();
-    servers.put("gone", &back, Some(1), Durability::Durable).await.unwrap();
+    servers.put("gone", &back, Some(afl_store::conformance::unread(1)), Durability::Durable).await.unwrap();
     world.clock.advance(OFFLINE_AFTER);
     world.service.watch_over(world.clock.now()).await.unwrap();
     assert_eq!(told(&world).await.len(), 2);

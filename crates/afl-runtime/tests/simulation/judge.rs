@@ -8,6 +8,7 @@ use afl_engine::time::Millis;
 use afl_engine::value::Value;
 use afl_runtime::TaskQuery;
 use afl_runtime::doctor::{Finding, Promise, Remedy};
+use afl_store::Version;
 use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Scan, Write};
 use afl_store::record::{Content, Key};
 use afl_store::seed::SeededRng;
@@ -64,10 +65,10 @@ impl World {
         let report = alone(self.bare.examine(run, Remedy::Tell)).expect("memory does not fail");
         let is_named = |finding: &Finding| finding.promise == Promise::FailStop && finding.run == *run;
         assert!(report.findings.iter().any(is_named), "seed {}: {:?} is damaged", self.seed, record.key);
-        self.rewrite(&record.key, record.version + 1, record.content);
+        self.rewrite(&record.key, record.version.next(), record.content);
     }
 
-    fn rewrite(&self, key: &Key, version: u64, content: Content) {
+    fn rewrite(&self, key: &Key, version: Version, content: Content) {
         let expect = Expect::Version(version);
         let write = Write { key: key.clone(), expect, change: Change::Put(content) };
         alone(self.memory.commit(Batch::new(vec![write], Durability::Durable))).expect("nobody else writes");

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use super::Fixture;
-use super::given::{ALL, moved, tenant};
+use super::given::{ALL, moved, tenant, unread};
 use crate::backend::{
     AlsoRead, Backend, Batch, BucketCursor, Change, Decision, Durability, Expect, MaxInBucket, Ranks, Scan,
     ScanOrder, StoreError, Take, Write,
@@ -115,7 +115,7 @@ impl WriteHistory {
             }
             let found = memory.get(std::slice::from_ref(&key)).await.expect("memory answers").remove(0);
             let expect = match (found, self.seeded.below(8)) {
-                (_, 0) => Expect::Version(self.seeded.number() % 4),
+                (_, 0) => Expect::Version(unread(self.seeded.number() % 4)),
                 (None, _) | (_, 1) => Expect::Absent,
                 (Some(found), _) => Expect::Version(found.version),
             };

@@ -7,6 +7,7 @@ use crate::backend::{
     Write,
 };
 use crate::record::{Content, Key, QueuePosition, Record, Seal, Tenant};
+use crate::{Epoch, Version};
 
 pub(super) fn tenant(name: &str) -> Tenant {
     Tenant::new(name).expect("the checks use good names")
@@ -32,12 +33,17 @@ pub(super) fn insert(key: Key, content: Content) -> Write {
     Write { key, expect: Expect::Absent, change: Change::Put(content) }
 }
 
+/// A version that no read gave; it is of every epoch.
+pub fn unread(number: u64) -> Version {
+    Version { epoch: Epoch(u64::MAX), number }
+}
+
 pub(super) fn update(key: Key, version: u64, content: Content) -> Write {
-    Write { key, expect: Expect::Version(version), change: Change::Put(content) }
+    Write { key, expect: Expect::Version(unread(version)), change: Change::Put(content) }
 }
 
 pub(super) fn delete(key: Key, version: u64) -> Write {
-    Write { key, expect: Expect::Version(version), change: Change::Delete }
+    Write { key, expect: Expect::Version(unread(version)), change: Change::Delete }
 }
 
 pub(super) fn keep(key: Key, expect: Expect) -> Write {

@@ -10,6 +10,8 @@ pub mod scans;
 pub mod takes;
 pub mod watches;
 
+pub use given::unread;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;

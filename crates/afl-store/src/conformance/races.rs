@@ -24,7 +24,7 @@ pub async fn one_of_fifty_writers_wins(fixture: &dyn Fixture) {
         });
         let winner = only_winner(race.await);
         let found = read(&handles[0], &key("run", "a")).await.expect("it was written");
-        assert_eq!((found.version, found.content), (version + 1, content(&winner.to_string())));
+        assert_eq!((found.version.number, found.content), (version + 1, content(&winner.to_string())));
     }
 }
 
@@ -50,7 +50,7 @@ pub async fn batches_of_many_writers_are_whole(fixture: &dyn Fixture) {
         let mut done = 0;
         while done < EACH {
             let found = store.get(&[key("run", "a"), key("run", "b")]).await?;
-            let versions: Vec<u64> = found.iter().flatten().map(|found| found.version).collect();
+            let versions: Vec<u64> = found.iter().flatten().map(|found| found.version.number).collect();
             assert_eq!(versions[0], versions[1], "a batch was seen in part");
             let count = content(&versions[0].to_string());
             let writes = ["a", "b"].map(|id| update(key("run", id), versions[0], count.clone()));
@@ -64,7 +64,7 @@ pub async fn batches_of_many_writers_are_whole(fixture: &dyn Fixture) {
     });
     assert!(race.await.into_iter().all(|(_, answer)| answer.is_ok()));
     let found = read(&handles[0], &key("run", "b")).await.expect("it was written");
-    assert_eq!(found.version, 1 + TAKERS as u64 * EACH);
+    assert_eq!(found.version.number, 1 + TAKERS as u64 * EACH);
 }
 
 pub async fn each_record_is_taken_once(fixture: &dyn Fixture) {
@@ -108,7 +108,9 @@ pub async fn a_ceiling_holds_with_many_takers(fixture: &dyn Fixture) {
             if found.is_empty() && page(&store, &bucket("ready")).await.is_empty() {
                 return Ok(done);
             }
-            store.commit(batch(found.into_iter().map(|found| delete(found.key, found.version)))).await?;
+            store
+                .commit(batch(found.into_iter().map(|found| delete(found.key, found.version.number))))
+                .await?;
             tokio::task::yield_now().await;
         }
     });
@@ -131,8 +133,9 @@ pub async fn readers_see_a_batch_whole(fixture: &dyn Fixture) {
                     store.commit(batch(writes)).await?;
                     continue;
                 }
-                let got = store.get(&keys).await?.into_iter().flatten().map(|record| record.version);
-                let scanned = page(&store, &bucket("queue")).await.into_iter().map(|record| record.version);
+                let got = store.get(&keys).await?.into_iter().flatten().map(|record| record.version.number);
+                let scanned =
+                    page(&store, &bucket("queue")).await.into_iter().map(|record| record.version.number);
                 for versions in [got.collect::<Vec<_>>(), scanned.collect()] {
                     assert_eq!(versions, vec![versions[0]; keys.len()], "a batch was seen in part");
                 }

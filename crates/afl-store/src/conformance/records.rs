@@ -3,7 +3,7 @@
 use super::Fixture;
 use super::given::{
     ALL, acme, batch, bucket, buckets, conflict, content, delete, ids, insert, keep, key, page, placed, read,
-    scope, tenant, too_large, update, write,
+    scope, tenant, too_large, unread, update, write,
 };
 use crate::backend::{Batch, Durability, Expect, Scan};
 use crate::record::{Content, Key, QueuePosition, Seal};
@@ -12,7 +12,7 @@ pub async fn what_was_written_is_read(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     write(&store, [insert(key("run", "a"), content(r#"{"n":1}"#))]).await;
     let found = read(&store, &key("run", "a")).await.expect("it was written");
-    assert_eq!((found.key, found.version), (key("run", "a"), 1));
+    assert_eq!((found.key, found.version.number), (key("run", "a"), 1));
     assert_eq!(found.content, content(r#"{"n":1}"#));
 }
 
@@ -92,7 +92,10 @@ pub async fn each_write_counts_the_version_up(fixture: &dyn Fixture) {
     for version in 1..=5_u64 {
         write(&store, [update(key("run", "a"), version, content(&version.to_string()))]).await;
         let found = read(&store, &key("run", "a")).await.expect("it was written");
-        assert_eq!((found.version, found.content.body), (version + 1, version.to_string().into_bytes()));
+        assert_eq!(
+            (found.version.number, found.content.body),
+            (version + 1, version.to_string().into_bytes())
+        );
     }
 }
 
@@ -110,11 +113,11 @@ pub async fn a_write_must_name_the_version(fixture: &dyn Fixture) {
     for version in [0, 1, 3, u64::from(u32::MAX)] {
         conflict(store.commit(batch([update(key("run", "a"), version, content("3"))])).await);
         conflict(store.commit(batch([delete(key("run", "a"), version)])).await);
-        conflict(store.commit(batch([keep(key("run", "a"), Expect::Version(version))])).await);
+        conflict(store.commit(batch([keep(key("run", "a"), Expect::Version(unread(version)))])).await);
     }
     conflict(store.commit(batch([update(key("run", "missing"), 1, content("3"))])).await);
     let found = read(&store, &key("run", "a")).await.expect("it was written");
-    assert_eq!((found.version, found.content), (2, content("2")));
+    assert_eq!((found.version.number, found.content), (2, content("2")));
 }
 
 pub async fn a_conflict_writes_nothing(fixture: &dyn Fixture) {
@@ -126,7 +129,7 @@ pub async fn a_conflict_writes_nothing(fixture: &dyn Fixture) {
             update(key("run", "a"), 1, placed("other", 0)),
             delete(key("run", "b"), 1),
             insert(key("run", "c"), content("{}")),
-            keep(key("run", "missing"), Expect::Version(1)),
+            keep(key("run", "missing"), Expect::Version(unread(1))),
         ];
         conflict(store.commit(Batch { durability, ..batch(writes) }).await);
         assert_eq!(ids(&page(&store, &scope("run", "")).await), ["a", "b"]);
@@ -151,18 +154,18 @@ pub async fn a_deleted_record_is_gone_and_starts_anew(fixture: &dyn Fixture) {
     assert!(page(&store, &bucket("queue")).await.is_empty());
     conflict(store.commit(batch([update(key("run", "a"), 2, content("late"))])).await);
     write(&store, [insert(key("run", "a"), content("anew"))]).await;
-    assert_eq!(read(&store, &key("run", "a")).await.expect("it was written").version, 1);
+    assert_eq!(read(&store, &key("run", "a")).await.expect("it was written").version.number, 1);
 }
 
 pub async fn keeping_only_checks(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     write(&store, [insert(key("run", "a"), placed("queue", 0))]).await;
-    let keeps = [keep(key("run", "a"), Expect::Version(1)), keep(key("run", "none"), Expect::Absent)];
+    let keeps = [keep(key("run", "a"), Expect::Version(unread(1))), keep(key("run", "none"), Expect::Absent)];
     write(&store, keeps.clone()).await;
     write(&store, keeps.into_iter().chain([insert(key("run", "b"), content("{}"))])).await;
     conflict(store.commit(batch([keep(key("run", "a"), Expect::Absent)])).await);
     let found = read(&store, &key("run", "a")).await.expect("it was written");
-    assert_eq!((found.version, found.content), (1, placed("queue", 0)));
+    assert_eq!((found.version.number, found.content), (1, placed("queue", 0)));
     assert_eq!(read(&store, &key("run", "none")).await, None);
 }
 

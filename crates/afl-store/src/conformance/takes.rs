@@ -36,7 +36,7 @@ pub async fn a_taken_record_is_written(fixture: &dyn Fixture) {
     fill(&store, 2).await;
     for durability in [Durability::Relaxed, Durability::Durable] {
         let found = taken(&store, Take { durability, ..take("ready", "running", 1) }).await;
-        assert_eq!(found[0].version, 2);
+        assert_eq!(found[0].version.number, 2);
         assert_eq!(found[0].content, placed("running", 0));
         assert_eq!(read(&store, &found[0].key).await.as_ref(), found.first());
     }
@@ -53,7 +53,7 @@ pub async fn what_the_mover_leaves_is_skipped(fixture: &dyn Fixture) {
     assert_eq!(ids(&found), ["0000", "0002"]);
     let left = page(&store, &bucket("ready")).await;
     assert_eq!(ids(&left), ["0001", "0003", "0004", "0005"]);
-    assert!(left.iter().all(|record| record.version == 1));
+    assert!(left.iter().all(|record| record.version.number == 1));
 }
 
 pub async fn a_mover_may_stop(fixture: &dyn Fixture) {
@@ -214,7 +214,7 @@ pub async fn a_taken_record_is_the_takers(fixture: &dyn Fixture) {
     let found = taken(&store, take("ready", "running", 1)).await;
     // Whoever read it before the take must lose.
     conflict(store.commit(batch([delete(key("run", "0000"), 1)])).await);
-    write(&store, [update(found[0].key.clone(), found[0].version, placed("done", 0))]).await;
+    write(&store, [update(found[0].key.clone(), found[0].version.number, placed("done", 0))]).await;
     assert_eq!(buckets(&store, &acme(), "").await, ["done"]);
 }
 

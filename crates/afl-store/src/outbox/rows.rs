@@ -4,6 +4,7 @@ use afl_engine::event::Payload;
 use afl_engine::id::RunId;
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
+use afl_engine::version::Version;
 
 use super::channel::Channel;
 use super::message::{Delivery, Envelope, Message, MessageData};
@@ -37,7 +38,7 @@ pub struct OutboxRow {
     pub channel: String,
     pub message: Message,
     key: Key,
-    version: u64,
+    version: Version,
 }
 
 /// Messages of a channel in order of time, and where the next page begins.
@@ -311,7 +312,7 @@ impl Outbox {
         let writes: Vec<Write> = records.iter().map(delete).collect();
         match self.0.write(writes.clone(), Durability::Durable).await {
             Ok(()) => return Ok(writes.len()),
-            Err(StoreError::Conflict { .. }) => {}
+            Err(StoreError::Conflict { .. } | StoreError::Restarted) => {}
             Err(error) => return Err(error.into()),
         }
         // Others deliver some of them meanwhile, so each goes alone.

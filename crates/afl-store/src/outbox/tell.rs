@@ -8,6 +8,7 @@ use afl_engine::id::{RunId, StepId};
 use afl_engine::run::RunStatus;
 use afl_engine::task::Task;
 use afl_engine::time::Millis;
+use afl_engine::version::Version;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -53,7 +54,7 @@ impl Store {
             let workflow = self.workflow_of(&task.item.workflow_id).await?;
             let result = event.and_then(|event| event.result.as_ref());
             let message = Message { workflow, ..message };
-            self.tell(&mut outbox, &filters, &message, result, task.version);
+            self.tell(&mut outbox, &filters, &message, result, task.version.number);
         }
         Ok(outbox)
     }
@@ -86,11 +87,11 @@ impl Store {
             if let Some(message) = Message::of_end(&task.item, event, now) {
                 let message = Message { workflow: Some(run.item.workflow.clone()), ..message };
                 let result = event.and_then(|event| event.result.as_ref());
-                self.tell(&mut outbox, filters, &message, result, task.version.unwrap_or(0));
+                self.tell(&mut outbox, filters, &message, result, number(task.version));
             }
         }
         if let Some(message) = Message::of_run(&run.item, now) {
-            self.tell(&mut outbox, filters, &message, outputs(changes).as_ref(), run.version.unwrap_or(0));
+            self.tell(&mut outbox, filters, &message, outputs(changes).as_ref(), number(run.version));
         }
         outbox
     }
@@ -144,14 +145,23 @@ impl Outbox {
         let workflow = work.run.map(|run| run.item.workflow);
         let message = Message::of_dispatch(&task.item, self.0.now().await?);
         let message = Message { workflow, opened, data: Some(data), ..message };
-        let write = row_write(&self.0, channel, &message.id(version), &message);
+        let write = row_write(&self.0, channel, &message.id(version.number), &message);
         let blobs: Vec<_> = blob.into_iter().collect();
-        match self.0.write_with_blobs(run, vec![write], &blobs, work.epoch, Durability::Durable).await {
+        match self
+            .0
+            .write_with_blobs_since(version.epoch, run, vec![write], &blobs, Durability::Durable)
+            .await
+        {
             // It is on its way already.
             Err(Error::Backend(StoreError::Conflict { .. })) => Ok(true),
             outcome => outcome.map(|()| true),
         }
     }
+}
+
+/// That of the record before this change; zero for a new one.
+fn number(version: Option<Version>) -> u64 {
+    version.map_or(0, |version| version.number)
 }
 
 /// What the workflow yielded: its step ends in the iteration that ends the run.

@@ -138,7 +138,7 @@ impl Queue {
                 return Err(not_open(&task.item, SKIPPED));
             }
             let now = self.store.now().await?;
-            let basis = Basis { task: task.version, event: event.version, epoch: work.epoch };
+            let basis = Basis { task: task.version, event: event.version };
             // Whoever holds the task has lost it now.
             let task = Task { lease: None, ..task.item };
             let outcome = match told {

@@ -57,7 +57,7 @@ impl Queue {
     /// A part of the result, seen at once; the whole result comes over it.
     pub async fn update(&self, ticket: &Ticket, partial: &Map<String, Value>) -> Result<(), Refusal> {
         retry_on_conflict(|| async {
-            let TicketWork { task, event, epoch, .. } = match self.holding(ticket).await? {
+            let TicketWork { task, event, .. } = match self.holding(ticket).await? {
                 TicketCheck::Now(holding) => *holding,
                 TicketCheck::Settled { path } => return Err(Refusal::LeaseLost { path }),
             };
@@ -75,7 +75,7 @@ impl Queue {
                 change: Change::Keep,
             };
             let writes = vec![keep, self.store.update(&ticket.run, &event, now)];
-            self.store.write_with_blobs(&ticket.run, writes, &blobs, epoch, Durability::Durable).await?;
+            self.store.write_with_blobs(&ticket.run, writes, &blobs, Durability::Durable).await?;
             Ok(())
         })
         .await

@@ -7,10 +7,11 @@ use afl_engine::run::{Control, Run};
 use afl_engine::task::{Lease, Task, TaskKind, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
+use afl_engine::version::Version;
 
 use super::outcome::{self, TaskOutcome};
 use super::{Queue, Refusal, Ticket};
-use crate::backend::{Durability, Epoch};
+use crate::backend::Durability;
 use crate::collection::Collection;
 use crate::conflict::retry_on_conflict;
 use crate::notification::{NOTIFY, Notification, NotifyOn};
@@ -27,12 +28,11 @@ pub enum SettleResult {
     Repeated,
 }
 
-/// What an outcome was decided on: the versions of the task and its event, and when they were read.
+/// What an outcome was decided on: the versions of the task and its event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Basis {
-    pub(super) task: u64,
-    pub(super) event: u64,
-    pub(super) epoch: Epoch,
+    pub(super) task: Version,
+    pub(super) event: Version,
 }
 
 impl Queue {
@@ -83,7 +83,7 @@ impl Queue {
     /// The holder is alive; it keeps the task until the returned time.
     pub async fn extend(&self, ticket: &Ticket, by: Millis) -> Result<Millis, Refusal> {
         retry_on_conflict(|| async {
-            let TicketWork { task, epoch, .. } = match self.holding(ticket).await? {
+            let TicketWork { task, .. } = match self.holding(ticket).await? {
                 TicketCheck::Now(holding) => *holding,
                 TicketCheck::Settled { path } => return Err(Refusal::LeaseLost { path }),
             };
@@ -96,7 +96,7 @@ impl Queue {
             let extended = extended.moved(Move::Progress, &by, "", now);
             let write =
                 self.store.update(&ticket.run, &Stored { item: extended, version: task.version }, now);
-            self.store.write_since(epoch, vec![write], Durability::Relaxed).await?;
+            self.store.write(vec![write], Durability::Relaxed).await?;
             Ok(expires)
         })
         .await
@@ -108,12 +108,12 @@ impl Queue {
         decide: impl Fn(Task, Event, Millis) -> Result<TaskOutcome, Refusal>,
     ) -> Result<SettleResult, Refusal> {
         retry_on_conflict(|| async {
-            let TicketWork { task, event, asked, epoch } = match self.holding(ticket).await? {
+            let TicketWork { task, event, asked } = match self.holding(ticket).await? {
                 TicketCheck::Now(holding) => *holding,
                 TicketCheck::Settled { .. } => return Ok(SettleResult::Repeated),
             };
             let now = self.store.now().await?;
-            let basis = Basis { task: task.version, event: event.version, epoch };
+            let basis = Basis { task: task.version, event: event.version };
             let outcome = decide(task.item, event.item, now)?;
             Ok(self.write_outcome(outcome, basis, asked, now).await?)
         })
@@ -132,21 +132,21 @@ impl Queue {
         let task = Stored { item: outcome.task, version: basis.task };
         let mut writes = vec![self.store.update(&run, &task, now)];
         let Some(event) = outcome.event else {
-            self.store.write_since(basis.epoch, writes, Durability::Durable).await?;
+            self.store.write(writes, Durability::Durable).await?;
             return Ok(SettleResult::Again { not_before });
         };
         let event = Stored { item: event, version: basis.event };
         writes.push(self.store.update(&run, &event, now));
         if let Some(notification) = Notification::of_end(&task.item, asked, now) {
             // The version that this write spends makes the name its own.
-            let id = format!("{run}-{}-{}", task.item.step_id, basis.task);
+            let id = format!("{run}-{}-{}", task.item.step_id, basis.task.number);
             writes.push(Collection::new(self.store.clone()).create(&id, &notification));
         }
         let messages = self.store.messages_of_end(&task, Some(&event.item), now).await?;
         writes.extend(messages.writes);
         let blobs: Vec<_> = outcome.blobs.into_iter().chain(messages.blobs).collect();
-        self.store.write_with_blobs(&run, writes, &blobs, basis.epoch, Durability::Durable).await?;
-        Ok(SettleResult::Arrived(Box::new(Stored { item: event.item, version: basis.event + 1 })))
+        self.store.write_with_blobs(&run, writes, &blobs, Durability::Durable).await?;
+        Ok(SettleResult::Arrived(Box::new(Stored { item: event.item, version: basis.event.next() })))
     }
 
     /// The task and the event, if the ticket is that of the holder.
@@ -179,9 +179,7 @@ impl Queue {
         }
         match control {
             Control::Cancel => Err(Refusal::Canceled { run: ticket.run.clone(), path: path() }),
-            Control::Go | Control::Hold => {
-                Ok(TicketCheck::Now(Box::new(TicketWork { task, event, asked, epoch: work.epoch })))
-            }
+            Control::Go | Control::Hold => Ok(TicketCheck::Now(Box::new(TicketWork { task, event, asked }))),
         }
     }
 }
@@ -191,8 +189,6 @@ pub(super) struct TicketWork {
     pub(super) event: Stored<Event>,
     /// Which notifications the run asks for.
     pub(super) asked: NotifyOn,
-    /// In which it was read.
-    pub(super) epoch: Epoch,
 }
 
 pub(super) enum TicketCheck {

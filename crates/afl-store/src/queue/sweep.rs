@@ -10,9 +10,7 @@ use std::sync::Arc;
 use super::outcome;
 use super::settle::Basis;
 use super::{Queue, SettleResult};
-use crate::backend::{
-    AlsoRead, BucketCursor, Decision, Durability, Epoch, Head, Ranks, Scan, ScanOrder, Take,
-};
+use crate::backend::{AlsoRead, BucketCursor, Decision, Durability, Head, Ranks, Scan, ScanOrder, Take};
 use crate::notification::NotifyOn;
 use crate::paging::{Pages, last_if_full};
 use crate::record::Record;
@@ -86,11 +84,10 @@ impl Queue {
             }
             let mut pages = Pages::first();
             while !pages.is_over() {
-                let epoch = self.store.epoch();
                 let page =
                     self.store.backend().scan(&self.due(&head.bucket, now, pages.after().cloned())).await?;
                 for record in &page {
-                    self.sweep_one(record, epoch, now, swept).await?;
+                    self.sweep_one(record, now, swept).await?;
                 }
                 // Unreadable records stay where they are, and the records behind them are swept too.
                 pages.follow(last_if_full(&page, PAGE).map(BucketCursor::of));
@@ -100,15 +97,8 @@ impl Queue {
         Ok(())
     }
 
-    /// Of a record that was read in this epoch.
-    async fn sweep_one(
-        &self,
-        record: &Record,
-        epoch: Epoch,
-        now: Millis,
-        swept: &mut SweepReport,
-    ) -> Result<(), Error> {
-        match self.end_silent(record, epoch, now).await {
+    async fn sweep_one(&self, record: &Record, now: Millis, swept: &mut SweepReport) -> Result<(), Error> {
+        match self.end_silent(record, now).await {
             Ok(Some(SettleResult::Arrived(event))) => {
                 swept.arrived.extend(crate::store::run_of(&record.key).map(|run| (run, event.item.step_id)));
             }
@@ -124,18 +114,13 @@ impl Queue {
         Ok(())
     }
 
-    async fn end_silent(
-        &self,
-        record: &Record,
-        epoch: Epoch,
-        now: Millis,
-    ) -> Result<Option<SettleResult>, Error> {
+    async fn end_silent(&self, record: &Record, now: Millis) -> Result<Option<SettleResult>, Error> {
         let task = decode::<Task>(record)?;
         let event = self.store.event(&task.item.workflow_id, &task.item.step_id).await?;
         let Some(Stored::<Event> { item: event, version }) = event else {
             return Err(Error::unreadable(&record.key, crate::store::Defect::Missing));
         };
-        let basis = Basis { task: task.version, event: version, epoch };
+        let basis = Basis { task: task.version, event: version };
         let Some(outcome) = outcome::silent(task.item, event, now) else { return Ok(None) };
         self.write_outcome(outcome, basis, NotifyOn::OnErrors, now).await.map(Some)
     }

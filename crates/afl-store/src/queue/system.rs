@@ -70,7 +70,7 @@ impl Queue {
             self.store.put(&order.id, &event, Expect::Absent, now),
         ];
         writes.extend(reservation.map(|reservation| self.store.put_reservation(reservation)));
-        self.store.write_with_blobs(&order.id, writes, &blobs, self.store.epoch(), Durability::Durable).await
+        self.store.write_with_blobs(&order.id, writes, &blobs, Durability::Durable).await
     }
 
     /// A system task that ended badly is to be done after all, by the server `on` if it is there in time.
@@ -127,7 +127,7 @@ impl Queue {
             let messages = self.store.messages_of_end(&changed, Some(&event.item), now).await?;
             let mut writes = vec![self.store.update(id, &changed, now), self.store.update(id, &event, now)];
             writes.extend(messages.writes);
-            self.store.write_with_blobs(id, writes, &messages.blobs, work.epoch, Durability::Durable).await?;
+            self.store.write_with_blobs(id, writes, &messages.blobs, Durability::Durable).await?;
             Ok(changed.item)
         })
         .await

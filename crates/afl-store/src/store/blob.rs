@@ -5,30 +5,43 @@ use std::collections::BTreeSet;
 use afl_engine::attribute::{Blob, BlobHash, Held};
 use afl_engine::id::RunId;
 use afl_engine::value::Value;
+use afl_engine::version::Epoch;
 
 use super::Store;
 use super::entity::{BLOBS, PIECES};
 use super::error::{Defect, Error};
 use super::piece::put_text;
-use crate::backend::{Durability, Epoch, StoreError, Write};
+use crate::backend::{Batch, Durability, StoreError, Write};
 use crate::record::{Key, Record};
 
 /// What a commit may carry besides its records; more is written before it, in commits of its own.
 const ALONG_BYTES: usize = 8 << 20;
 
 impl Store {
-    /// Commits writes and the large values they refer to, all of it in the epoch in which it was decided. A value that is
-    /// there already is not written again.
+    /// Commits writes and the large values they refer to. A value that is there already is not written again.
     pub(crate) async fn write_with_blobs(
         &self,
         run: &RunId,
         writes: Vec<Write>,
         blobs: &[Blob],
-        since: Epoch,
         durability: Durability,
     ) -> Result<(), Error> {
+        self.write_with_blobs_since(self.epoch(), run, writes, blobs, durability).await
+    }
+
+    /// The same for writes that rely on more than they expect: on all that was read in this epoch. The values must still
+    /// be there when the commit is made, so after a crash of the database it is refused.
+    pub(crate) async fn write_with_blobs_since(
+        &self,
+        since: Epoch,
+        run: &RunId,
+        writes: Vec<Write>,
+        blobs: &[Blob],
+        durability: Durability,
+    ) -> Result<(), Error> {
+        let batch = |writes| Batch { since: Some(since), ..Batch::new(writes, durability) };
         if blobs.is_empty() {
-            return Ok(self.write_since(since, writes, durability).await?);
+            return Ok(self.backend.commit(batch(writes)).await?);
         }
         loop {
             let mut all = writes.clone();
@@ -43,7 +56,7 @@ impl Store {
                     self.write_pieces(key, piece, &blob.text, Durability::Relaxed).await?;
                 }
             }
-            match self.write_since(since, all, durability).await {
+            match self.backend.commit(batch(all)).await {
                 // Somebody stored the same value meanwhile. Blobs are never deleted alone, so this ends.
                 Err(StoreError::Conflict { key }) if key.id.starts_with(BLOBS) => {}
                 outcome => return Ok(outcome?),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::entity::{Entity, task_record};
 use super::error::{Defect, Error};
 use super::{Store, seal};
-use crate::backend::{Change, Durability, Epoch, Expect, Scan, Write};
+use crate::backend::{Change, Durability, Expect, Scan, Write};
 use crate::record::{Key, Record};
 
 /// What an idempotency key stands for: the run it started, and what it was started with.
@@ -34,28 +34,21 @@ pub struct Terms<'a> {
 }
 
 impl Store {
-    /// Commits an evaluation that relies on what was read since then. A conflict means that it was made on old data: read
-    /// again and evaluate anew.
-    pub async fn commit(&self, changes: &Changes, since: Epoch, durability: Durability) -> Result<(), Error> {
-        self.commit_writes(changes, since, Terms::default(), durability).await
+    /// Commits an evaluation. A conflict means that it was made on old data: read again and evaluate anew.
+    pub async fn commit(&self, changes: &Changes, durability: Durability) -> Result<(), Error> {
+        self.commit_writes(changes, Terms::default(), durability).await
     }
 
     /// Commits the first evaluation of a run; a conflict means that its terms do not hold.
-    pub async fn commit_start(&self, changes: &Changes, since: Epoch, terms: Terms<'_>) -> Result<(), Error> {
-        self.commit_writes(changes, since, terms, Durability::Durable).await
+    pub async fn commit_start(&self, changes: &Changes, terms: Terms<'_>) -> Result<(), Error> {
+        self.commit_writes(changes, terms, Durability::Durable).await
     }
 
-    /// Writes a run back over the version that was read in this epoch, for what an operator asks of it. An evaluation
-    /// that began before loses. Without the epoch, a crash of the database could spend the same version again, and the
-    /// counters of the lost version would replace those of the run.
-    pub async fn save_run(
-        &self,
-        run: &Stored<Run>,
-        since: Epoch,
-        durability: Durability,
-    ) -> Result<(), Error> {
+    /// Writes a run back over the version that was read, for what an operator asks of it. An evaluation that began before
+    /// loses.
+    pub async fn save_run(&self, run: &Stored<Run>, durability: Durability) -> Result<(), Error> {
         let write = self.update(&run.item.id, run, run.item.updated);
-        Ok(self.write_since(since, vec![write], durability).await?)
+        Ok(self.write(vec![write], durability).await?)
     }
 
     pub async fn reservation(&self, key: &str) -> Result<Option<Reservation>, Error> {
@@ -95,7 +88,6 @@ impl Store {
     async fn commit_writes(
         &self,
         changes: &Changes,
-        since: Epoch,
         terms: Terms<'_>,
         durability: Durability,
     ) -> Result<(), Error> {
@@ -111,12 +103,12 @@ impl Store {
         writes.extend(terms.task.map(|task| self.keep_task(task)));
         let messages = self.messages_of_changes(changes, now).await?;
         if messages.is_empty() {
-            return self.write_with_blobs(run, writes, changes.blobs(), since, durability).await;
+            return self.write_with_blobs(run, writes, changes.blobs(), durability).await;
         }
         writes.extend(messages.writes);
         let blobs: Vec<_> = changes.blobs().iter().cloned().chain(messages.blobs).collect();
         // Nobody outside may hear of what a power cut could take back.
-        self.write_with_blobs(run, writes, &blobs, since, Durability::Durable).await
+        self.write_with_blobs(run, writes, &blobs, Durability::Durable).await
     }
 
     fn put_active(&self, run: &RunId, active: &Put<Active>, now: Millis) -> Write {

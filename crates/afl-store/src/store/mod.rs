@@ -13,11 +13,12 @@ mod read;
 mod scope;
 mod seal;
 
+use afl_engine::version::Epoch;
 use std::sync::Arc;
 
 use afl_engine::time::Millis;
 
-use crate::backend::{Backend, Batch, Durability, Epoch, Limits, StoreError, Write};
+use crate::backend::{Backend, Batch, Durability, Limits, StoreError, Write};
 use crate::outbox::ChannelCache;
 use crate::record::Tenant;
 use crate::watch::Watch;
@@ -77,23 +78,13 @@ impl Store {
         self.backend.watch(&self.tenant, prefix)
     }
 
-    /// Whoever will rely on what it reads asks before it reads.
+    /// The current epoch.
     pub fn epoch(&self) -> Epoch {
         self.backend.epoch()
     }
 
     pub(crate) async fn write(&self, writes: Vec<Write>, durability: Durability) -> Result<(), StoreError> {
         self.backend.commit(Batch::new(writes, durability)).await
-    }
-
-    /// Writes what relies on more than it expects: on all that was read in this epoch.
-    pub(crate) async fn write_since(
-        &self,
-        epoch: Epoch,
-        writes: Vec<Write>,
-        durability: Durability,
-    ) -> Result<(), StoreError> {
-        self.backend.commit(Batch { since: Some(epoch), ..Batch::new(writes, durability) }).await
     }
 }
 

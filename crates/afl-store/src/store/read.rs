@@ -11,7 +11,6 @@ use afl_engine::task::Task;
 use super::blob::blob_record;
 use super::entity::{self, Entity, decode};
 use super::{Defect, Error, Store};
-use crate::backend::Epoch;
 use crate::record::{Key, Record};
 
 /// What was wanted, by name; `None` for what is not there.
@@ -86,10 +85,8 @@ impl Store {
     pub(crate) async fn work(&self, run: &RunId, step: &StepId) -> Result<TaskRecords, Error> {
         let ids = [entity::RUN.to_owned(), entity::task_record(step), entity::event_record(step)];
         let keys = ids.map(|id| self.run_key(run, id));
-        let epoch = self.epoch();
         let mut records = self.records(&keys).await?.into_iter();
         Ok(TaskRecords {
-            epoch,
             run: records.next().flatten().as_ref().map(decode).transpose()?,
             task: records.next().flatten().as_ref().map(decode).transpose()?,
             event: records.next().flatten().as_ref().map(decode).transpose()?,
@@ -120,8 +117,6 @@ impl Store {
 /// What settling a task touches.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskRecords {
-    /// In which it was read.
-    pub(crate) epoch: Epoch,
     pub(crate) run: Option<Stored<Run>>,
     pub(crate) task: Option<Stored<Task>>,
     pub(crate) event: Option<Stored<Event>>,

@@ -2,6 +2,7 @@
 
 mod delete;
 
+use crate::conformance::unread;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -86,7 +87,8 @@ async fn f12_a_flipped_byte_or_a_newer_version_names_its_run_and_stops_no_other(
     for (id, defect) in [("flipped", Defect::Checksum), ("newer form", newer.clone()), ("newer rules", newer)]
     {
         let run_id = RunId(id.into());
-        let mut write = store.put(&run_id, &run(id, RunStatus::Paused, 1), Expect::Version(1), Millis(0));
+        let mut write =
+            store.put(&run_id, &run(id, RunStatus::Paused, 1), Expect::Version(unread(1)), Millis(0));
         let Change::Put(content) = &mut write.change else { unreachable!("a put is a put") };
         match id {
             "flipped" => content.body[10] ^= 1,
@@ -122,7 +124,7 @@ async fn f12_a_lost_or_cut_list_of_active_steps_is_named() {
         store.write(vec![write], Durability::Durable).await.unwrap();
         assert_eq!(store.suspended(&midway.id).await.is_ok(), is_whole);
         let key = store.run_key(&midway.id, "active".to_owned());
-        let delete = Write { key, expect: Expect::Version(1), change: Change::Delete };
+        let delete = Write { key, expect: Expect::Version(unread(1)), change: Change::Delete };
         store.write(vec![delete], Durability::Durable).await.unwrap();
     }
 }
@@ -136,7 +138,7 @@ async fn f14_a_value_larger_than_a_record_or_a_batch_is_kept_in_pieces() {
         .map(|text| Blob { hash: BlobHash::of(&text), text })
         .into();
     for _ in 0..2 {
-        store.write_with_blobs(&run, Vec::new(), &blobs, store.epoch(), Durability::Durable).await.unwrap();
+        store.write_with_blobs(&run, Vec::new(), &blobs, Durability::Durable).await.unwrap();
     }
     let wants = Wants { blobs: blobs.iter().map(|blob| blob.hash.clone()).collect(), ..Wants::default() };
     for (hash, text) in store.load(&run, &wants).await.unwrap().blobs {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task;
 
-use super::module::{Located, ModuleKind, PythonModule, Version};
+use super::module::{Located, ModuleKind, ModuleVersion, PythonModule};
 use super::pool::Pool;
 use super::worker::{Done, Worker};
 use super::{PYTHON, PythonHost};
@@ -69,7 +69,7 @@ struct CallFacts<'a> {
 struct Seat {
     pool: Arc<Pool>,
     worker: Worker,
-    version: Version,
+    version: ModuleVersion,
     /// If it has yet to load the module.
     source: Option<Source>,
     permit: OwnedSemaphorePermit,
@@ -129,10 +129,10 @@ impl PythonHandler {
         let pool = self.host.pool(self.python.as_deref()).await?;
         let permit = pool.enter().await;
         let (located, version) = if let Some(checksum) = self.checksum {
-            (None, Version::Verified(checksum))
+            (None, ModuleVersion::Verified(checksum))
         } else {
             let located = self.locate(&pool).await?;
-            let version = Version::AsOnDisk(located.file.stamp());
+            let version = ModuleVersion::AsOnDisk(located.file.stamp());
             (Some(located), version)
         };
         let worker = pool.worker(uri, version, context).await?;

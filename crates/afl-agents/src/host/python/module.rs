@@ -36,7 +36,7 @@ pub(super) enum ModuleKind {
 
 /// Two calls may share a loaded module if these are the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Version {
+pub(super) enum ModuleVersion {
     Verified(Checksum),
     /// Without a checksum a changed file is a new version.
     AsOnDisk(Stamp),

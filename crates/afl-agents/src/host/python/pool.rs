@@ -16,7 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{self, Instant};
 
 use super::interpreter::Interpreter;
-use super::module::Version;
+use super::module::ModuleVersion;
 use super::texts::Program;
 use super::worker::Worker;
 use crate::handler::{Context, Failure, Object};
@@ -85,7 +85,7 @@ impl Pool {
     pub(super) async fn worker(
         &self,
         uri: &str,
-        version: Version,
+        version: ModuleVersion,
         context: &Context,
     ) -> Result<Worker, Failure> {
         match self.take_idle(uri, version) {
@@ -120,7 +120,7 @@ impl Pool {
         join_all(idle.into_iter().map(Worker::retire)).await;
     }
 
-    fn take_idle(&self, uri: &str, version: Version) -> Option<Worker> {
+    fn take_idle(&self, uri: &str, version: ModuleVersion) -> Option<Worker> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let loaded = |worker: &Worker| worker.loaded.get(uri).copied();

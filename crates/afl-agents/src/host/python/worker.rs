@@ -16,7 +16,7 @@ use tokio::process::Command;
 use tokio::time::{self, Instant};
 
 use super::frame::{Frame, Link, LinkError, Order};
-use super::module::Version;
+use super::module::ModuleVersion;
 use super::tell::{self, Answer};
 use super::texts::BOOT;
 use crate::handler::{Context, Failure, FailureKind, Outcome, Stop, Stream};
@@ -29,7 +29,7 @@ pub(super) struct Worker {
     stdout: Output,
     stderr: Output,
     /// By URI.
-    pub(super) loaded: BTreeMap<String, Version>,
+    pub(super) loaded: BTreeMap<String, ModuleVersion>,
     pub(super) calls: u32,
     pub(super) idle_since: Instant,
 }

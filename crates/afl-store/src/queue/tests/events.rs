@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::backend::StoreError;
+use crate::conformance::unread;
 
 /// Where the event of a step stands.
 async fn state(world: &World, step: &StepId) -> EventState {
@@ -47,7 +48,7 @@ async fn a_second_task_of_a_step_cannot_be_stored_whatever_the_state_of_either()
             let step = world.ask(1, "a.F", Policy::default()).await;
             let now = world.clock.now();
             let stored = Task { state: *first, ..world.task(&step).await };
-            let write = world.store().put(&world.run, &stored, Expect::Version(1), now);
+            let write = world.store().put(&world.run, &stored, Expect::Version(unread(1)), now);
             world.store().write(vec![write], Durability::Durable).await.unwrap();
             let another = Task { state: *second, token: 7, ..stored.clone() };
             let write = world.store().put(&world.run, &another, Expect::Absent, now);

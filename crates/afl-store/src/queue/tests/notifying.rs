@@ -67,7 +67,7 @@ async fn uncertain_work_asks_a_person_and_good_work_says_nothing_unless_asked() 
     let (label, completed) = NOTIFY;
     let labels = BTreeMap::from([(label.to_owned(), completed.to_owned())]);
     let asking = Stored { item: Run { labels, ..run.item }, version: run.version };
-    world.store().save_run(&asking, world.store().epoch(), Durability::Durable).await.unwrap();
+    world.store().save_run(&asking, Durability::Durable).await.unwrap();
     world.ask(3, "a.F", Policy::default()).await;
     world.clock.advance(Millis(1));
     world.queue.complete(&world.one().await.ticket, &result()).await.unwrap();
