@@ -104,8 +104,11 @@ fn judge(groups: BTreeMap<String, ProseGroup>) -> (Vec<RatchetCount>, TidyReport
     let mut report = TidyReport::default();
     let mut measures = Vec::new();
     let mut all = (0, 0);
-    for (name, group) in groups {
+    for (name, mut group) in groups {
         let words = group.words;
+        if !UNFINISHED.contains(&name.as_str()) {
+            group.cases.append(&mut group.listed);
+        }
         report.notes.push(format!("{name}: {}", rate(group.count(), words)));
         all = (all.0 + group.count(), all.1 + words);
         for (key, cases, limit) in
@@ -162,6 +165,10 @@ impl ProseGroup {
 
 /// Words that were added when the prose had many of them.
 const UNREFUSED: &[&str] = &["tell", "telling"];
+
+/// Crates whose prose still has many of the phrases that were added: they are listed, but not refused there.
+const UNFINISHED: &[&str] =
+    &["crates/afl-agents", "crates/afl-cli", "crates/afl-engine", "crates/afl-runtime", "crates/afl-store"];
 
 fn case(path: &str, line: usize, phrase: &[&str]) -> Breach {
     Breach::at(path, line, format!("`{}` is private dialect: name the thing that acts", phrase.join(" ")))

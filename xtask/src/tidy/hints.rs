@@ -17,7 +17,7 @@ const LIBRARIES: &[&str] = &[
 const PROGRAM: &str = "afl ";
 const OPTION: &str = "`--";
 const INSTEAD: &str =
-    "say what is wrong, and give the command in `crates/afl-cli/src/failure/hint.rs` or beside it";
+    "name the mistake, and give the command in `crates/afl-cli/src/failure/hint.rs` or beside it";
 
 pub(super) fn check(source: &RustFile) -> Vec<Breach> {
     if !LIBRARIES.iter().any(|library| source.path.starts_with(library)) {
@@ -55,8 +55,8 @@ mod tests {
     fn a_library_advises_no_command_and_no_option() {
         let text = "// as `afl run` does\nlet a = \"try\n`afl retry` it\";\nlet b = \"with `--mock`\";\n";
         assert_snapshot!(check("crates/afl-runtime/src/why.rs", text), @"
-        crates/afl-runtime/src/why.rs:2: a library advises no command: say what is wrong, and give the command in `crates/afl-cli/src/failure/hint.rs` or beside it
-        crates/afl-runtime/src/why.rs:4: a library advises no command: say what is wrong, and give the command in `crates/afl-cli/src/failure/hint.rs` or beside it
+        crates/afl-runtime/src/why.rs:2: a library advises no command: name the mistake, and give the command in `crates/afl-cli/src/failure/hint.rs` or beside it
+        crates/afl-runtime/src/why.rs:4: a library advises no command: name the mistake, and give the command in `crates/afl-cli/src/failure/hint.rs` or beside it
         ");
         assert_eq!(check("crates/afl-cli/src/failure/hint.rs", text), "");
         assert_eq!(check("crates/afl-runtime/tests/service/runs.rs", text), "");

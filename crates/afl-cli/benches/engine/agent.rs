@@ -1,4 +1,4 @@
-//! An agent that does nothing but answer: what is measured is the way to it and back.
+//! An agent that does nothing but answer, so that the bench measures the way to it and back.
 
 use std::sync::Arc;
 use std::time::SystemTime;

@@ -33,12 +33,12 @@ pub(crate) struct Measured {
     pub(crate) case: Case,
     /// How often it was measured.
     rounds: usize,
-    /// What a step cost in the best round, in the database too.
+    /// The cost of a step in the best round, in the database too.
     pub(crate) least_cpu_ms_per_step: f64,
     pub(crate) wall: Duration,
     pub(crate) spent: Spent,
     pub(crate) server: ServerSpent,
-    /// What the disk and the database could do at that time.
+    /// The speed of the disk and of the bare database at that time.
     pub(crate) limits: Limits,
 }
 
@@ -147,8 +147,8 @@ impl Measured {
         self.spent.cpu.as_secs_f64() * 1e3
     }
 
-    /// How many processors it kept busy, those of the database too: where that is near what there is, or near one for
-    /// what goes step by step, a faster disk changes nothing.
+    /// How many processors it kept busy, those of the database too. A faster disk changes nothing where this is near the
+    /// number of processors, or near one for a sequential load.
     pub(crate) fn busy(&self) -> f64 {
         (self.spent.cpu + self.server.cpu).as_secs_f64() / self.wall.as_secs_f64()
     }

@@ -14,7 +14,7 @@ use crate::load::{self, Load};
 use crate::place::{Opened, Spent};
 use crate::usage;
 
-/// What the other process is.
+/// The part that the other process plays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
     /// Claims and answers tasks.
@@ -37,7 +37,7 @@ impl Role {
     }
 }
 
-/// What it says of itself when it is asked.
+/// Its report of itself, on request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Told {
     pub(crate) spent: Spent,

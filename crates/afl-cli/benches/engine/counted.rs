@@ -1,4 +1,4 @@
-//! A store as seen at its door: what is asked of it, and which runs end.
+//! Counts the calls of a store, and the runs that end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,7 +32,7 @@ struct Counters {
     takes: AtomicU64,
 }
 
-/// What was asked of a store so far.
+/// The calls of a store so far.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Calls {
     pub(crate) reads: u64,

@@ -1,7 +1,7 @@
 //! A disk like others have: the system lets this process and its children write only so often each second.
 //!
-//! Rates beside that of the raw store say something where the disk is what everybody waits for. Where it is fast, they
-//! say how many processors there are.
+//! A rate beside that of the raw store says something only where the disk limits both. On a fast disk it measures the
+//! number of processors.
 
 use std::fs;
 use std::io;

@@ -13,8 +13,8 @@ use crate::place::{Kind, KnownStore};
 use crate::raw::{self, Limits};
 use crate::usage;
 
-/// What the manual of PostgreSQL advises for a machine of 4 GB. The server of the tests has less than the large cases
-/// write, and would measure how pages are copied to and fro.
+/// As the manual of PostgreSQL advises for a machine of 4 GB. The server of the tests has less than the large cases write,
+/// so it would measure the eviction of pages.
 const SERVER_SETTINGS: &str = "shared_buffers = 1GB";
 
 pub(crate) struct Ground {
@@ -87,7 +87,7 @@ impl Ground {
         }
     }
 
-    /// Takes a database away with all that the server still has to do for it, so that nothing else pays for that.
+    /// Drops a database with the server's remaining work for it, so that no later case pays for that work.
     pub(crate) async fn forget(&self, url: &str) {
         if Kind::of(url).known() != Some(KnownStore::Postgres) {
             return;

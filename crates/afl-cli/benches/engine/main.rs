@@ -1,4 +1,4 @@
-//! What durable runs cost on each store, beside what the disk and the database can do at most.
+//! The cost of durable runs on each store, beside the limits of the disk and of the bare database.
 //!
 //! Prints tables; with `--json` one JSON object, and the tables to stderr. `--store=NAME` chooses a store, `--quick`
 //! makes everything smaller, `--disk-writes=N` slows the disk down to N writes a second, and a word chooses the cases
@@ -44,7 +44,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 #[derive(Debug)]
 struct Wanted {
     kinds: Vec<Kind>,
-    /// What sizes are divided by.
+    /// Divides all sizes.
     divisor: usize,
     filter: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What a store at rest costs, and how soon it wakes: pick-up, idling, getting ready, and one large run alone.
+//! A store at rest: the latency of a pick-up, idling, getting ready, and one large run alone.
 
 use std::collections::HashMap;
 use std::process::Command;

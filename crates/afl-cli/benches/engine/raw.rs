@@ -1,4 +1,4 @@
-//! What the disk, SQLite and PostgreSQL can do at most, by the simplest programs.
+//! The limits of the disk, SQLite and PostgreSQL, measured with the simplest programs.
 
 use std::fs::File;
 use std::io::Write;

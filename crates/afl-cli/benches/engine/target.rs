@@ -16,7 +16,7 @@ pub(crate) struct Target {
     kind: Kind,
     figure: f64,
     bound: Bound,
-    /// Beside what is compared with the disk's rate.
+    /// For a figure that is compared with the disk's rate.
     busy: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! What this process and others have used, as the system counts it.
+//! Resource usage of this process and of others, as the system counts it.
 
 use std::fs;
 use std::path::Path;

@@ -13,7 +13,7 @@ use afl_lang::program::Emit;
 use afl_lang::source::Sources;
 use afl_lang::{Validation, compile};
 
-/// What a process does with the text before it says how much memory it took.
+/// The work of a process on the text before it reports its memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Load {
     Nothing,

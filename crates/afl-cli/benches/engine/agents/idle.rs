@@ -9,7 +9,7 @@ use super::process::Agent;
 use crate::ground::Ground;
 use crate::place::{Kind, Opened};
 
-/// Until PostgreSQL has counted what the start took: an idle connection tells its figures after ten seconds.
+/// Until PostgreSQL has counted the work of the start: an idle connection reports its figures after ten seconds.
 const SETTLE: Duration = Duration::from_secs(12);
 /// Several heartbeats.
 const SPAN: Duration = Duration::from_secs(20);

@@ -1,4 +1,4 @@
-//! What agents cost and how they share: tasks a second, several processes at one store, an idle one, a long backlog.
+//! Agents: tasks a second, several processes at one store, an idle process, a long backlog.
 
 mod backlog;
 mod idle;

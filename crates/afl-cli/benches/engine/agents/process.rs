@@ -38,7 +38,7 @@ impl Agent {
                 break;
             }
         }
-        // What it says of each task must not stop it.
+        // Its output must not block it.
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         Self { child, pid }
     }

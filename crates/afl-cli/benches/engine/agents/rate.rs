@@ -14,7 +14,7 @@ use crate::ground::Ground;
 use crate::place::{Kind, Opened};
 use crate::usage;
 
-/// Who does the work.
+/// The processes that do the work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Crew {
     /// A worker of this process, with a function as its handler.
@@ -107,8 +107,7 @@ fn worker(opened: &Opened, slots: usize, stopped: oneshot::Receiver<()>) -> toki
     let worker = Worker::new(opened.service.clone(), config).expect("a good configuration");
     worker.register("bench.Echo", concurrent(|call| async move { Ok(call.payload) }));
     tokio::spawn(async move {
-        // That the sender is gone is the message.
-        // Who is gone wants it to stop as well.
+        // A dropped sender asks it to stop, as a message does.
         let until = async { stopped.await.unwrap_or_default() };
         worker.start(until).await.expect("the worker ends well");
     })

@@ -10,7 +10,7 @@ use super::rate::Rate;
 use super::work::Work;
 use crate::place::Kind;
 
-/// What took too long is there without figures.
+/// A measurement that took too long has no figures.
 #[derive(Default)]
 pub(crate) struct Report {
     pub(crate) load_before: String,
