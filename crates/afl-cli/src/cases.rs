@@ -18,11 +18,11 @@ use tokio::task::JoinSet;
 
 use crate::cli::{Cli, Command};
 use crate::commands::run;
-use crate::crew::Crew;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::foreground::{Followed, Foreground};
 use crate::handlers::Given;
+use crate::local_handlers::LocalHandlers;
 use crate::outcome::Outcome;
 
 /// It gives no inputs to a workflow that needs some: that the program compiles is all that is said of it.
@@ -108,11 +108,10 @@ async fn run_one(service: &Service, case: &Case) -> Option<Ran> {
             return Some(Ran { outcome, canonical: String::new() });
         }
     };
-    let crew =
-        Crew::new(mock.as_ref(), Given::default(), &[], &launch.program, &launch.workflow, Color::Plain)
-            .unwrap();
+    let (given, program, workflow) = (Given::default(), &launch.program, &launch.workflow);
+    let handlers = LocalHandlers::new(mock.as_ref(), given, &[], program, workflow, Color::Plain).unwrap();
     let foreground =
-        Foreground::new(service.clone(), crew, &options.foreground, &options.store, Color::Plain);
+        Foreground::new(service.clone(), handlers, &options.foreground, &options.store, Color::Plain);
     let started = launch.start(&foreground.service).await.unwrap();
     let Followed { service, run, .. } = foreground.follow(&started.run).await.unwrap();
     let outcome = Outcome::of(&service, &run).await.unwrap();

@@ -4,22 +4,23 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 
+use afl_agents::worker::StopReason;
 use afl_engine::id::RunId;
 use afl_engine::run::Run;
 use afl_lang::render::Color;
 use afl_runtime::Service;
 use clap::Args;
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::color::{self, paint};
-use crate::crew::{Crew, capability};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::follow::{Follower, Rest};
 use crate::handlers::Given;
+use crate::local_handlers::{LocalHandlers, capability};
 use crate::mock::Mock;
 use crate::outcome::{self, Outcome, Teller};
-use crate::progress::{self, Listener, Progress, Talk, Told};
+use crate::progress::{self, Listener, Progress, Talk, Told, Watcher};
 use crate::shell::word;
 use crate::stop::{Signal, Stop};
 use crate::store::{self, Lifetime, Missing};
@@ -80,7 +81,7 @@ pub(crate) struct Foreground {
     pub(crate) progress: Progress,
     told: Told,
     telemetry: Telemetry,
-    crew: Crew,
+    handlers: LocalHandlers,
     stop: Stop,
     store: store::Options,
     options: Options,
@@ -90,7 +91,7 @@ pub(crate) struct Foreground {
 impl Foreground {
     pub(crate) fn new(
         service: Service,
-        crew: Crew,
+        handlers: LocalHandlers,
         options: &Options,
         store: &store::Options,
         color: Color,
@@ -100,7 +101,7 @@ impl Foreground {
         let quiet = service.clone();
         let (service, told) = progress::listen(service.starting_only());
         let (stop, store, options) = (Stop::on_signals(), store.clone(), options.clone());
-        Self { service, quiet, progress, told, telemetry, crew, stop, store, options, color }
+        Self { service, quiet, progress, told, telemetry, handlers, stop, store, options, color }
     }
 
     /// For a run that is there already, by what the user calls it.
@@ -116,8 +117,9 @@ impl Foreground {
         let given = options.handlers().await?;
         let stored = service.run(&id).await?;
         let program = service.program(&stored.workflow_version).await?;
-        let crew = Crew::new(mock.as_ref(), given, &options.capabilities, &program, &stored.workflow, color)?;
-        Ok((Self::new(service, crew, options, store, color), id))
+        let (needs, workflow) = (&options.capabilities, &stored.workflow);
+        let handlers = LocalHandlers::new(mock.as_ref(), given, needs, &program, workflow, color)?;
+        Ok((Self::new(service, handlers, options, store, color), id))
     }
 
     /// What comes of a call, unless a signal comes and it takes long even then.
@@ -145,13 +147,13 @@ impl Foreground {
 
     async fn drive_to_rest(self, run: &RunId, resume: &str) -> Result<Exit, Failure> {
         let (json, store, color) = (self.options.json, self.store.clone(), self.color);
-        let Followed { service, rest, run } = self.follow(run).await?;
+        let Followed { service, reason, run } = self.follow(run).await?;
         if json {
             Outcome::of(&service, &run).await?.print()?;
         } else {
-            Teller { service: &service, store: &store, resume, color }.tell(rest, &run).await?;
+            Teller { service: &service, store: &store, resume, color }.tell(reason, &run).await?;
         }
-        Ok(outcome::exit(rest, run.status))
+        Ok(outcome::exit(reason, run.status))
     }
 
     /// Whoever stops this command is told at once how to go on, however impatient they are.
@@ -173,22 +175,31 @@ impl Foreground {
     }
 
     pub(crate) async fn follow(self, run: &RunId) -> Result<Followed, Failure> {
-        let Self { service, quiet, progress, told, crew, stop, .. } = self;
+        let Self { service, quiet, progress, told, handlers, stop, .. } = self;
         let listener = Listener::new(told, &progress);
-        let follower = Follower { service: &service, run, crew: &crew, progress: &progress, stop: &stop };
-        let rested = follower.to_rest().await;
-        // What the program logged comes before what became of it.
-        drop(service);
+        let watcher = Watcher::new(&quiet, run, &progress);
+        let (tell, events) = mpsc::channel(WORK_SHOWN);
+        let showing = tokio::spawn(progress::show_work(events, progress.clone()));
+        let stopped: Result<_, Failure> = async {
+            let worker = handlers.worker(service)?.telling(tell);
+            Ok(worker.finish(run, stop.asked()).await?)
+        }
+        .await;
+        // The worker is gone: what the program logged comes before the outcome.
+        showing.await.expect("showing lines does not panic");
         listener.finish().await;
+        drop(watcher);
         progress.clear();
-        let (rest, run) = rested?;
-        Ok(Followed { service: quiet, rest, run })
+        Ok(Followed { reason: stopped?, run: quiet.run(run).await?, service: quiet })
     }
 }
 
-/// A run that rests.
+/// What a worker may do before it is shown; more than that is not.
+const WORK_SHOWN: usize = 65_536;
+
+/// A run that this command can do no more for.
 pub(crate) struct Followed {
     pub(crate) service: Service,
-    pub(crate) rest: Rest,
+    pub(crate) reason: StopReason<Signal>,
     pub(crate) run: Run,
 }

@@ -1,26 +1,23 @@
 //! The binary `afl`.
 
-mod agent;
 #[cfg(test)]
 mod cases;
 mod cli;
 mod color;
 mod commands;
 mod complaint;
-mod crew;
 mod decide;
 mod diff;
 mod exit;
 mod failure;
-mod follow;
 mod foreground;
 mod handlers;
-mod hands;
 mod input;
 mod inputs;
 mod json_text;
 mod launch;
 mod limit;
+mod local_handlers;
 mod mock;
 mod one_run;
 mod outcome;

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use afl_agents::handler::{self, Call, Object};
+use afl_engine::failure::FailureKind;
 use afl_engine::value::{Map, Value};
 use afl_lang::program::{Decl, FacetKind, Program, Qualified};
 use afl_lang::suggest::closest;
@@ -16,7 +18,7 @@ use crate::json_text;
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Mock {
     file: String,
-    handlers: BTreeMap<String, Handler>,
+    handlers: BTreeMap<String, MockHandler>,
     pub(crate) workflow: Option<String>,
     pub(crate) inputs: Option<Map<String, Value>>,
 }
@@ -24,7 +26,7 @@ pub(crate) struct Mock {
 /// What stands in for one facet.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Handler {
+pub(crate) enum MockHandler {
     Returns(Map<String, Value>),
     Error(String),
     /// Copies parameters into returns.
@@ -35,11 +37,11 @@ pub(crate) enum Handler {
         rows: BTreeMap<String, Map<String, Value>>,
     },
     /// One for each attempt, the last one for all that follow.
-    Sequence(Vec<Handler>),
+    Sequence(Vec<MockHandler>),
 }
 
 /// The handlers of a program's event facets, by whole names.
-pub(crate) type Handlers = BTreeMap<Qualified, Handler>;
+pub(crate) type MockHandlers = BTreeMap<Qualified, MockHandler>;
 
 /// A whole case, of which the rest is its own business.
 #[derive(Deserialize)]
@@ -82,10 +84,10 @@ impl Mock {
     }
 
     /// Which facets of a program are answered. A short name stands for a facet that no other shares it with.
-    pub(crate) fn handlers_of(&self, program: &Program) -> Result<Handlers, Failure> {
+    pub(crate) fn handlers_of(&self, program: &Program) -> Result<MockHandlers, Failure> {
         let mut facets = Vec::new();
         collect(&program.declarations, &mut facets);
-        let mut handlers = Handlers::new();
+        let mut handlers = MockHandlers::new();
         for (name, handler) in &self.handlers {
             let fits = |facet: &&Qualified| ***facet == **name || facet.rsplit('.').next() == Some(name);
             let exact = facets.iter().find(|facet| ***facet == **name);
@@ -132,13 +134,17 @@ fn collect(declarations: &[Decl], facets: &mut Vec<Qualified>) {
     }
 }
 
-impl Handler {
+impl MockHandler {
+    pub(crate) fn handle(&self, call: &Call) -> Result<Object, handler::Failure> {
+        let before = usize::try_from(call.context.facts().answered).unwrap_or(usize::MAX);
+        self.answer(&call.payload, before).map_err(|message| {
+            handler::Failure::new(handler::FailureKind::Error, message)
+                .with("type", FailureKind::Event.name())
+        })
+    }
+
     /// The answer to an attempt; `before` is how many were answered before it.
-    pub(crate) fn answer(
-        &self,
-        payload: &Map<String, Value>,
-        before: usize,
-    ) -> Result<Map<String, Value>, String> {
+    fn answer(&self, payload: &Map<String, Value>, before: usize) -> Result<Map<String, Value>, String> {
         let parameter = |name: &String| {
             payload.get(name).ok_or_else(|| format!("the mock reads `{name}`, which is no parameter"))
         };
@@ -168,7 +174,7 @@ mod tests {
     use super::*;
 
     fn check(handler: &Value, before: usize) -> Result<Value, String> {
-        let handler: Handler = serde_json::from_value(handler.clone()).unwrap();
+        let handler: MockHandler = serde_json::from_value(handler.clone()).unwrap();
         let payload = json!({"n": 2, "who": "Ada"});
         handler.answer(payload.as_object().unwrap(), before).map(Value::Object)
     }

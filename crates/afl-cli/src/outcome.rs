@@ -1,5 +1,6 @@
 //! What came of a run: one object for programs, a few lines for people.
 
+use afl_agents::worker::StopReason;
 use afl_engine::failure::Failure as RunFailure;
 use afl_engine::id::RunId;
 use afl_engine::run::{Run, RunStatus};
@@ -14,10 +15,10 @@ use crate::color::{self, paint};
 use crate::decide::Undecided;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::follow::Rest;
 use crate::output;
 use crate::report::count;
 use crate::shown::{self, Moment};
+use crate::stop::Signal;
 use crate::store::{self, Lifetime};
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -129,9 +130,9 @@ pub(crate) struct Teller<'a> {
 
 impl Teller<'_> {
     /// Results to standard output, the rest to standard error.
-    pub(crate) async fn tell(&self, rest: Rest, run: &Run) -> Result<(), Failure> {
+    pub(crate) async fn tell(&self, reason: StopReason<Signal>, run: &Run) -> Result<(), Failure> {
         let steps = count(usize::try_from(run.counts.steps).unwrap_or(usize::MAX), "step");
-        match (rest, run.status) {
+        match (reason, run.status) {
             (_, RunStatus::Completed) => {
                 let took = shown::took(run.created, run.ended).map(|took| format!(" in {took}"));
                 output::say(&format!("completed: {steps}{}\n", took.unwrap_or_default()));
@@ -139,13 +140,13 @@ impl Teller<'_> {
             }
             (_, RunStatus::Failed) => self.tell_failed(run).await?,
             (_, RunStatus::Canceled) => output::say(&format!("run {} was canceled\n", run.id)),
-            (Rest::Held, _) => {
+            (StopReason::Held, _) => {
                 output::say(&format!("run {} is held\n", run.id));
                 self.help(&format!("{} lets it go on", self.resume));
             }
             // The signal was answered when it came.
-            (Rest::Stopped(_), _) => {}
-            (Rest::Waiting | Rest::Ended, _) => self.tell_waiting(run).await?,
+            (StopReason::Asked(_), _) => {}
+            (StopReason::Waiting | StopReason::Ended, _) => self.tell_waiting(run).await?,
         }
         Ok(())
     }
@@ -243,11 +244,14 @@ pub(crate) fn sentence(on: &On) -> String {
     shown::inert(&sentence)
 }
 
-pub(crate) fn exit(rest: Rest, status: RunStatus) -> Exit {
-    match (rest, status) {
+pub(crate) fn exit(reason: StopReason<Signal>, status: RunStatus) -> Exit {
+    match (reason, status) {
         (_, RunStatus::Completed) => Exit::Fine,
         (_, RunStatus::Failed | RunStatus::Canceled) => Exit::Mistakes,
-        (Rest::Stopped(signal), RunStatus::Running | RunStatus::Paused) => signal.exit(),
-        (Rest::Ended | Rest::Waiting | Rest::Held, RunStatus::Running | RunStatus::Paused) => Exit::Waiting,
+        (StopReason::Asked(signal), RunStatus::Running | RunStatus::Paused) => signal.exit(),
+        (
+            StopReason::Ended | StopReason::Waiting | StopReason::Held,
+            RunStatus::Running | RunStatus::Paused,
+        ) => Exit::Waiting,
     }
 }

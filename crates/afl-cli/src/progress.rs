@@ -3,13 +3,14 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
+use afl_agents::worker::{Ended, Told as Worked, Work};
 use afl_engine::id::RunId;
 use afl_engine::run::Counts;
-use afl_engine::task::Task;
 use afl_engine::time::Millis;
 use afl_engine::trace::{Trace, Tracing};
 use afl_runtime::{Service, TraceRecord, TraceSubscription};
 use indicatif::{ProgressBar, ProgressStyle};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::output;
@@ -48,18 +49,18 @@ impl Progress {
         }
     }
 
-    pub(crate) fn working_on(&self, path: &str) {
+    fn working_on(&self, path: &str) {
         if let Some(bar) = &self.bar {
             bar.set_message(path.to_owned());
         }
     }
 
-    pub(crate) fn failed_attempt(&self, task: &Task, error: &str, next: Millis) {
-        let attempt = task.attempts + 1;
-        let of = task.policy.retry.map(|retry| format!(" of {}", retry.max)).unwrap_or_default();
+    fn failed_attempt(&self, work: &Work, error: &str, next: Millis) {
+        let Work { path, attempt, of_attempts, .. } = work;
+        let of = of_attempts.map(|most| format!(" of {most}")).unwrap_or_default();
         let next = Moment(next).from(Moment::now());
         let error = shown::inert(error);
-        self.say(&format!("{}: attempt {attempt}{of} failed: {error}; the next one {next}", task.path));
+        self.say(&format!("{path}: attempt {attempt}{of} failed: {error}; the next one {next}"));
     }
 
     pub(crate) fn counts(&self, counts: Counts) {
@@ -144,6 +145,19 @@ async fn show(Told(mut told): Told, progress: Progress) {
     match told.take_missed() {
         0 => {}
         missed => progress.print(&format!("{missed} lines more were logged at once than can be shown")),
+    }
+}
+
+/// Shows what a worker does, until it is gone.
+pub(crate) async fn show_work(mut events: mpsc::Receiver<Worked>, progress: Progress) {
+    while let Some(event) = events.recv().await {
+        match event {
+            Worked::Began(work) => progress.working_on(&work.path),
+            Worked::Ended { work, ended: Ended::Failed { message, again: Some(at) }, .. } => {
+                progress.failed_attempt(&work, &message, at);
+            }
+            Worked::Ready { .. } | Worked::Handlers { .. } | Worked::Ended { .. } => {}
+        }
     }
 }
 

@@ -5,13 +5,12 @@ use afl_engine::failure::FailureKind;
 pub use afl_engine::history::{Actor, TaskEvent, TaskEventType};
 use afl_engine::id::{RunId, StepId};
 pub use afl_engine::policy::Effect;
-use afl_engine::task::TaskState;
-pub use afl_engine::task::{DEFAULT_TASK_LIST, UNCERTAIN};
+pub use afl_engine::task::{DEFAULT_TASK_LIST, Task, TaskState, UNCERTAIN};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 pub use afl_store::queue::{
-    Asked, Claim, ClaimRequest, ContinueResult, FacetFilter, HandlerMatch, LogLevel, LogLine, LogPage,
-    LogStream, Refusal, SettleResult, SweepReport, Ticket, match_handler,
+    Claim, ClaimRequest, ContinueResult, FacetFilter, HandlerMatch, LogLevel, LogLine, LogPage, LogStream,
+    Refusal, SettleResult, SweepReport, Ticket, match_handler,
 };
 
 use crate::drive::{Arrival, Work};

@@ -5,14 +5,17 @@
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use afl_engine::changes::Put;
 use afl_engine::evaluation::{Advance, Damage, Evaluation, Stored, Wants};
 use afl_engine::event::{Event, Reception};
 use afl_engine::history::Actor;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::{Control, Run, RunStatus};
 use afl_engine::step::Step;
+use afl_engine::task::Task;
 use afl_engine::time::Millis;
 use afl_engine::version::Epoch;
 use afl_store::backend::Durability;
@@ -24,7 +27,7 @@ use crate::service::Service;
 /// How often an evaluation is redone because others wrote meanwhile, before it is left for later.
 const REDOS: usize = 16;
 
-/// How long an evaluation may be silent before others go on with it.
+/// How long an evaluation may commit nothing before another process takes it over.
 const UNDER_WAY: Millis = Millis(2_000);
 
 /// What the result of one step changes, with room to spare: the step, its event, its block and what follows.
@@ -50,8 +53,10 @@ pub struct Arrival {
 #[derive(Debug)]
 pub struct Driven {
     pub standing: Standing,
-    /// To go on with next time, if nobody else writes the run until then.
+    /// The evaluator for the next drive, unless another process writes the run before.
     pub(crate) hot: Option<Box<Evaluation>>,
+    /// Whether the evaluation began with stored records, so other processes may have written the run before.
+    pub(crate) was_cold: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,8 +71,8 @@ pub enum Standing {
     Rests(RunStatus),
 }
 
-/// What to do about a run that another process seems to evaluate. To go on with it is safe, but one of the two
-/// works for nothing.
+/// How to treat a run that another process seems to evaluate. To drive it is safe, but one of the two processes
+/// works in vain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Others {
     Ignore,
@@ -110,11 +115,13 @@ impl Service {
         redo: usize,
     ) -> Result<Driven, Error> {
         let now = self.store.now().await?;
+        let hot = hot.filter(|evaluator| evaluator.epoch() == self.store.epoch());
+        let was_cold = hot.is_none();
         let mut evaluator = match hot {
-            Some(evaluator) if evaluator.epoch() == self.store.epoch() => evaluator,
-            Some(_) | None => match self.cold(&work.run, others, now).await? {
+            Some(evaluator) => evaluator,
+            None => match self.cold(&work.run, others, now).await? {
                 Cold::Ready(evaluator) => evaluator,
-                Cold::Stands(standing) => return Ok(Driven { standing, hot: None }),
+                Cold::Stands(standing) => return Ok(Driven { standing, hot: None, was_cold }),
             },
         };
         let mut arrived = self.arrived(work, redo).await?.into_iter().peekable();
@@ -130,7 +137,7 @@ impl Service {
         }
         let status = evaluator.run().status;
         let hot = (!status.is_terminal()).then_some(evaluator);
-        Ok(Driven { standing: Standing::Rests(status), hot })
+        Ok(Driven { standing: Standing::Rests(status), hot, was_cold })
     }
 
     /// An iteration is committed whole, so it must not be woken by more than a commit can hold.
@@ -172,7 +179,7 @@ impl Service {
         for arrival in &work.arrivals {
             match &arrival.event {
                 _ if !seen.insert(&arrival.step) => {}
-                // What was told at first may be old when it has to be told again.
+                // After a conflict the event may have changed, so it is read again.
                 Some(event) if redo == 0 => arrived.push((arrival.step.clone(), event.clone())),
                 Some(_) | None => {
                     wants.events.insert(arrival.step.clone());
@@ -209,6 +216,7 @@ impl Service {
             if let Some(changes) = evaluator.take_changes() {
                 self.store.commit(&changes, durability).await?;
                 evaluator.committed();
+                self.hand_on(changes.tasks());
                 durability = Durability::Relaxed;
             }
             self.tell(evaluator);
@@ -228,6 +236,15 @@ impl Service {
     pub(crate) async fn is_outdated(&self, evaluator: &Evaluation) -> Result<bool, Error> {
         let version = self.existing(&evaluator.run().id).await?.version;
         Ok(Some(version) != evaluator.run_version())
+    }
+
+    /// Gives the tasks of a commit to the driver of one run.
+    fn hand_on(&self, tasks: &[Put<Task>]) {
+        let Some(created) = &self.created else { return };
+        for task in tasks {
+            // A driver that is gone needs none.
+            created.send(Arc::clone(&task.item)).ok();
+        }
     }
 
     pub(crate) async fn supply(&self, evaluation: &mut Evaluation, wants: &Wants) -> Result<(), Error> {
@@ -259,7 +276,7 @@ impl Service {
     }
 }
 
-/// Calls the evaluator on records that may not fit together, in ways that no checksum tells. Its panic stops this run
+/// Calls the evaluator on records that may not fit together, in ways that no checksum detects. Its panic stops this run
 /// alone.
 pub(crate) fn guarded<T>(
     evaluation: &mut Evaluation,
@@ -286,7 +303,7 @@ pub(crate) fn damaged(run: &RunId, record: String, damage: &Damage) -> store::Er
     store::Error::Unreadable { run: run.clone(), record, defect: Defect::Body(damage.to_string()) }
 }
 
-/// Whether a commit was made in the midst of an evaluation a moment ago.
+/// Whether an evaluation that has not ended made a commit a moment ago.
 fn is_under_way(run: &Run, now: Millis) -> bool {
     // A clock that went back must not make a run wait for it.
     let ago = now.since(run.updated);

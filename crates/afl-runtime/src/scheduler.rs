@@ -199,7 +199,7 @@ mod tests {
     }
 
     fn driven() -> Driven {
-        Driven { standing: Standing::Held, hot: None }
+        Driven { standing: Standing::Held, hot: None, was_cold: true }
     }
 
     #[test]
@@ -269,7 +269,8 @@ mod tests {
             let (work, hot) = scheduler.next().expect("a run is ready");
             assert_eq!(hot.expect("it is hot").run_version(), newer);
             scheduler.adopt(of(adopted));
-            scheduler.done(&work.run, Driven { standing: Standing::Held, hot: Some(of(here)) });
+            let (standing, hot) = (Standing::Held, Some(of(here)));
+            scheduler.done(&work.run, Driven { standing, hot, was_cold: false });
             scheduler.note(work);
             let (_, hot) = scheduler.next().expect("it goes on");
             assert_eq!(hot.expect("it is hot").run_version(), newer);

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use afl_engine::evaluation::{Budget, Options};
 use afl_engine::history::Actor;
+use afl_engine::task::Task;
 use afl_engine::time::Millis;
 use afl_engine::trace::Tracing;
 use afl_store::backend::Backend;
@@ -17,6 +18,7 @@ use afl_store::queue::Queue;
 use afl_store::record::Tenant;
 use afl_store::store::Store;
 use afl_store::watch::Watch;
+use tokio::sync::mpsc;
 
 use crate::error::Error;
 use crate::plans::Plans;
@@ -40,6 +42,8 @@ pub struct Service {
     /// Set while this process drives runs. The lock protects this slot alone and is held to look at it or to fill it.
     #[expect(clippy::disallowed_types, reason = "a wake comes from any thread and must not wait")]
     pub(crate) waker: Arc<Mutex<Option<Waker>>>,
+    /// Receives the tasks that evaluations create; only the driver of one run sets it.
+    pub(crate) created: Option<mpsc::UnboundedSender<Arc<Task>>>,
     /// How often runs were driven in this process.
     pub(crate) driven: Arc<AtomicU64>,
     starts: Starts,
@@ -73,6 +77,7 @@ impl Service {
             listeners: Vec::new(),
             actor: Actor::System,
             waker: Arc::default(),
+            created: None,
             driven: Arc::default(),
             starts: Starts::ToRest,
         }
@@ -83,6 +88,11 @@ impl Service {
     #[must_use]
     pub fn starting_only(self) -> Self {
         Self { starts: Starts::FirstCommit, ..self }
+    }
+
+    /// Sends the tasks that evaluations create to the driver of one run.
+    pub(crate) fn creating(self, created: mpsc::UnboundedSender<Arc<Task>>) -> Self {
+        Self { created: Some(created), ..self }
     }
 
     /// Whether somebody goes on with a run that is durable.

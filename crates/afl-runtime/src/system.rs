@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use afl_engine::event::Reception;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::task::{DEFAULT_TASK_LIST, Task, TaskState};
 use afl_engine::time::Millis;
@@ -14,7 +13,7 @@ use afl_store::store::{Stored, bucket};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::drive::{Arrival, Standing, Work};
+use crate::drive::{Standing, Work};
 use crate::error::{Contention, Error, InvalidRequest, NotFound, StateRefusal};
 use crate::run_id;
 use crate::service::Service;
@@ -138,17 +137,7 @@ impl Service {
     }
 
     async fn evaluate_now(&self, run: &RunId) -> Result<Value, Error> {
-        let mut arrivals = Vec::new();
-        let mut after: Option<StepId> = None;
-        loop {
-            let page = self.store.events_page(run, after.as_ref(), PAGE).await?;
-            let came = page.items.into_iter().filter(|event| event.item.reception == Reception::Arrived);
-            arrivals.extend(came.map(|event| Arrival { step: event.item.step_id, event: None }));
-            match page.next {
-                Some(next) => after = Some(next),
-                None => break,
-            }
-        }
+        let arrivals = self.arrivals_of(run).await?;
         let driven = self.drive_once(&Work { run: run.clone(), arrivals }).await?;
         match driven.standing {
             Standing::Rests(status) => Ok(json!({"run": run, "status": status})),

@@ -5,13 +5,14 @@ use std::fmt;
 use std::pin::Pin;
 #[expect(clippy::disallowed_types, reason = "the simulation has no task that could own the state")]
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use afl_engine::time::Millis;
 use afl_engine::version::Epoch;
 use async_trait::async_trait;
 
-use crate::backend::{Backend, Batch, Durability, Head, Limits, Scan, StoreError, Take, TakeResult};
+use crate::backend::{Backend, Batch, Decide, Durability, Head, Limits, Scan, StoreError, Take, TakeResult};
 use crate::record::{Key, Record, Tenant};
 use crate::seed::SeededRng;
 use crate::watch::Watch;
@@ -86,6 +87,8 @@ pub struct CallCounts {
     pub relaxed_commits: u64,
     pub durable_commits: u64,
     pub takes: u64,
+    /// Keys that were asked for, records that a scan or a take looked at, and writes.
+    pub records: u64,
 }
 
 impl CallCounts {
@@ -219,6 +222,10 @@ impl Faulty {
     fn begin_read(&self, verb: BackendVerb) -> Result<Fault, StoreError> {
         self.begin(verb, |_| ())
     }
+
+    fn count_records(&self, records: usize) {
+        self.lock().counts.records += records as u64;
+    }
 }
 
 fn unavailable() -> StoreError {
@@ -243,6 +250,7 @@ impl Backend for Faulty {
     }
 
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
+        self.count_records(keys.len());
         self.call(self.begin_read(BackendVerb::Get)?, self.inner.get(keys)).await
     }
 
@@ -254,6 +262,7 @@ impl Backend for Faulty {
             return Ok(answer.clone());
         }
         let answer = self.call(fault, self.inner.scan(scan)).await?;
+        self.count_records(answer.len());
         let mut state = self.lock();
         state.answers.retain(|(asked, _)| asked != scan);
         state.answers.push((scan.clone(), answer.clone()));
@@ -264,7 +273,9 @@ impl Backend for Faulty {
     }
 
     async fn heads(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<Head>, StoreError> {
-        self.call(self.begin_read(BackendVerb::Heads)?, self.inner.heads(tenant, prefix)).await
+        let heads = self.call(self.begin_read(BackendVerb::Heads)?, self.inner.heads(tenant, prefix)).await?;
+        self.count_records(heads.len());
+        Ok(heads)
     }
 
     async fn scopes(&self, tenant: &Tenant, after: &str, limit: usize) -> Result<Vec<String>, StoreError> {
@@ -276,6 +287,7 @@ impl Backend for Faulty {
             Durability::Relaxed => counts.relaxed_commits += 1,
             Durability::Durable => counts.durable_commits += 1,
         })?;
+        self.count_records(batch.writes.len());
         match (fault, batch.writes.first()) {
             (Fault::Conflict, Some(write)) => Err(StoreError::Conflict { key: write.key.clone() }),
             (fault, _) => {
@@ -287,7 +299,15 @@ impl Backend for Faulty {
 
     async fn take(&self, take: Take) -> Result<TakeResult, StoreError> {
         let fault = self.begin(BackendVerb::Take, |counts| counts.takes += 1)?;
-        self.call(fault, self.inner.take(take)).await
+        let (looks, decide) = (Arc::new(AtomicUsize::new(0)), take.decide);
+        let counted = looks.clone();
+        let decide: Decide = Arc::new(move |record, now| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            decide(record, now)
+        });
+        let taken = self.call(fault, self.inner.take(Take { decide, ..take })).await?;
+        self.count_records(looks.load(Ordering::Relaxed) + taken.moved.len() + taken.also_read.len());
+        Ok(taken)
     }
 
     fn watch(&self, tenant: &Tenant, prefix: &str) -> Watch {

@@ -21,6 +21,8 @@ pub struct Facts {
     /// The same for every attempt.
     pub idempotency_key: String,
     pub attempt: u32,
+    /// How many attempts gave an answer before, those of earlier retries of an operator included.
+    pub answered: u64,
     /// The path of the step for people: `Checkout.payment[3].charge`.
     pub path: String,
 }

@@ -34,8 +34,6 @@ pub enum Ended {
     Canceled,
     /// Not begun: another runner has the lock of the item.
     Locked,
-    /// Not even claimed: as many of its facet run as its `Limit` allows.
-    Full,
 }
 
 impl Ended {
@@ -43,7 +41,7 @@ impl Ended {
     pub fn is_done(&self) -> bool {
         match self {
             Self::Completed | Self::Failed { .. } | Self::Canceled => true,
-            Self::GivenBack | Self::Lost | Self::Locked | Self::Full => false,
+            Self::GivenBack | Self::Lost | Self::Locked => false,
         }
     }
 }
@@ -115,6 +113,7 @@ impl<'a> Attempt<'a> {
             lease_token: claim.ticket.token,
             idempotency_key: claim.idempotency_key(),
             attempt: claim.task.attempts + 1,
+            answered: claim.task.token.saturating_sub(claim.task.deliveries.into()),
             path: claim.task.path.clone(),
         });
         let ours_until = granted + margin(lease);

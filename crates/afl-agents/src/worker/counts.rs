@@ -51,7 +51,7 @@ impl Counts {
             Ended::Failed { .. } => handled.failed += 1,
             Ended::Lost => handled.lost += 1,
             Ended::Canceled => handled.canceled += 1,
-            Ended::GivenBack | Ended::Locked | Ended::Full => {}
+            Ended::GivenBack | Ended::Locked => {}
         }
     }
 

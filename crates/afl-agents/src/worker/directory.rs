@@ -1,5 +1,6 @@
 //! What a worker can do: functions of this process, registrations of the store, system tasks.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use afl_runtime::agent::{HandlerMatch, match_handler};
@@ -16,6 +17,8 @@ const SYSTEM: &str = "afl:";
 /// The handlers of a worker, as one place to look a facet up.
 #[derive(Clone, Default)]
 pub(super) struct Directory {
+    /// By whole names. They go before all other handlers.
+    pub(super) stand_ins: BTreeMap<String, Arc<dyn Handler>>,
     pub(super) functions: FunctionHost,
     /// Does what nothing else does.
     pub(super) default: Option<Arc<dyn Handler>>,
@@ -76,6 +79,9 @@ impl Directory {
     /// The handler for tasks of this name: the exact name first, then its last part.
     pub(super) fn find(&self, name: &str) -> Result<Arc<dyn Handler>, NoHandler> {
         let unknown = || NoHandler::Unknown { facet: name.to_owned() };
+        if let Some(handler) = self.stand_ins.get(name) {
+            return Ok(handler.clone());
+        }
         if name.starts_with(SYSTEM) {
             let system = self.system.iter().flat_map(|host| host.offers());
             let mut offers = system.chain(self.hosts.iter().flat_map(|hosts| hosts.offers()));

@@ -20,6 +20,7 @@ mod directory;
 mod http;
 mod item_lock;
 mod metrics;
+mod one_run;
 mod phase;
 mod presence;
 mod push;
@@ -51,6 +52,7 @@ use counts::Latencies;
 pub use counts::{Counts, Current};
 use directory::Directory;
 pub use http::{HttpError, reachable};
+pub use one_run::StopReason;
 pub use phase::Phase;
 use system::SystemHost;
 pub use told::{Told, Work};
@@ -133,6 +135,13 @@ impl Worker {
     pub fn register(&self, facet: &str, handler: impl Handler + 'static) {
         self.directory.send_modify(|directory| {
             directory.functions.register(facet, Arc::new(handler));
+        });
+    }
+
+    /// Lets a function answer for every agent that could do a facet: whatever a task needs, and whichever server it wants.
+    pub fn stand_in(&self, facet: &str, handler: impl Handler + 'static) {
+        self.directory.send_modify(|directory| {
+            directory.stand_ins.insert(facet.to_owned(), Arc::new(handler));
         });
     }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use afl_runtime::agent::{Asked, Claim, ClaimRequest, FacetFilter};
+use afl_runtime::Millis;
+use afl_runtime::agent::{Claim, ClaimRequest, FacetFilter};
 use afl_runtime::watch::Watch;
-use afl_runtime::{Millis, RunId, StepId};
 use futures_util::FutureExt;
 use futures_util::future::select_all;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -184,26 +184,7 @@ impl Worker {
         drop(slot);
     }
 
-    /// Does the task of one step, if it may be handed out now and there is a handler for it. `hurried` turns true
-    /// when it is to be given back undone.
-    pub async fn do_step(
-        &self,
-        run: &RunId,
-        step: &StepId,
-        hurried: watch::Receiver<bool>,
-    ) -> Result<Option<Ended>, WorkerError> {
-        let granted = Instant::now();
-        let directory = Arc::new(self.directory.borrow().clone());
-        let claim = match self.service.claim_step(run, step, &self.request(directory.clone(), 1)).await? {
-            Asked::Given(claim) => claim,
-            Asked::Full => return Ok(Some(Ended::Full)),
-            Asked::NotGiven => return Ok(None),
-        };
-        let Some(hand) = self.hand_for(&claim, &directory).await else { return Ok(None) };
-        Ok(Some(self.attempt(&claim, &*hand, granted, hurried).await))
-    }
-
-    async fn attempt(
+    pub(super) async fn attempt(
         &self,
         claim: &Claim,
         hand: &dyn Handler,
@@ -250,7 +231,7 @@ impl Worker {
         Ok(held)
     }
 
-    fn request(&self, directory: Arc<Directory>, max: usize) -> ClaimRequest {
+    pub(super) fn request(&self, directory: Arc<Directory>, max: usize) -> ClaimRequest {
         ClaimRequest {
             lists: self.config.task_lists.clone(),
             capabilities: self.config.capabilities.clone(),
@@ -264,7 +245,7 @@ impl Worker {
         }
     }
 
-    async fn hand_for(&self, claim: &Claim, directory: &Directory) -> Option<Arc<dyn Handler>> {
+    pub(super) async fn hand_for(&self, claim: &Claim, directory: &Directory) -> Option<Arc<dyn Handler>> {
         let found = directory.find(&claim.task.name);
         if found.is_err() {
             // A task that is not given back comes back with the end of its lease.

@@ -38,6 +38,8 @@ pub struct Work {
     pub facet: String,
     /// From one.
     pub attempt: u32,
+    /// How many there may be, if that is declared.
+    pub of_attempts: Option<u32>,
 }
 
 impl Work {
@@ -47,6 +49,7 @@ impl Work {
             path: claim.task.path.clone(),
             facet: claim.task.name.to_string(),
             attempt: claim.task.attempts + 1,
+            of_attempts: claim.task.policy.retry.map(|retry| retry.max),
         }
     }
 }

@@ -81,6 +81,7 @@ pub(crate) fn facts() -> Facts {
         lease_token: 7,
         idempotency_key: "run-1/wb0s0".to_owned(),
         attempt: 2,
+        answered: 1,
         path: "Checkout.payment".to_owned(),
     }
 }

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use afl_agents::handler::{Call, concurrent};
-use afl_agents::worker::{Config, Ended, Profile, Worker, WorkerError};
+use afl_agents::worker::{Config, Profile, StopReason, Worker, WorkerError};
 use serde_json::json;
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use crate::world::{World, object, paid, work};
@@ -103,18 +102,16 @@ namespace needs {
 "#;
 
 #[tokio::test]
-async fn the_task_of_a_named_step_is_done_only_by_who_has_what_it_needs() {
+async fn a_worker_of_one_run_does_its_task_only_if_it_has_what_the_task_needs() {
     let world = World::new();
     let run = world.start(NEEDS, json!({})).await;
-    let step = world.service.find_step(&run, "done").await.unwrap();
     let mut ends = Vec::new();
     for capabilities in [&[][..], &["tpu"], &["tpu", "gpu"]] {
         let worker = world.worker_with(Profile::Poller, |config| {
             config.capabilities = capabilities.iter().map(|name| (*name).to_owned()).collect();
         });
         worker.register("needs.Do", concurrent(|_| async { Ok(paid()) }));
-        let (_stop, never) = watch::channel(false);
-        ends.push(worker.do_step(&run, &step, never).await.unwrap());
+        ends.push(worker.finish(&run, std::future::pending::<()>()).await.unwrap());
     }
-    assert_eq!(ends, [None, None, Some(Ended::Completed)]);
+    assert_eq!(ends, [StopReason::Waiting, StopReason::Waiting, StopReason::Ended]);
 }

@@ -12,10 +12,10 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use tokio::sync::mpsc;
 
 use crate::color::{self, paint};
-use crate::crew::capability;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::handlers::{Given, Trouble};
+use crate::local_handlers::capability;
 use crate::output;
 use crate::progress::{Progress, Talk};
 use crate::report::count;
@@ -251,6 +251,5 @@ fn outcome(ended: &Ended, took: &str) -> String {
         Ended::Lost => format!("lost to another agent after {took}: the lease was over"),
         Ended::Canceled => format!("canceled after {took}"),
         Ended::Locked => "left to the agent that has its lock".to_owned(),
-        Ended::Full => "left until its limit allows it".to_owned(),
     }
 }

@@ -3,11 +3,11 @@
 use afl_lang::render::Color;
 use clap::Args;
 
-use crate::crew::Crew;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::foreground::{self, Foreground};
 use crate::launch::{self, Launch, Shown};
+use crate::local_handlers::LocalHandlers;
 use crate::mock::Mock;
 use crate::store::{self, Missing};
 
@@ -56,9 +56,10 @@ async fn start(
 ) -> Result<Exit, Failure> {
     let doing = options.foreground.or_handlers(options.launch.handlers_beside());
     let given = doing.handlers().await?;
-    let crew = Crew::new(mock, given, &doing.capabilities, &launch.program, &launch.workflow, color)?;
+    let (program, workflow) = (&launch.program, &launch.workflow);
+    let handlers = LocalHandlers::new(mock, given, &doing.capabilities, program, workflow, color)?;
     let service = options.store.open(Missing::Create).await?;
-    let foreground = Foreground::new(service, crew, &doing, &options.store, color);
+    let foreground = Foreground::new(service, handlers, &doing, &options.store, color);
     let workflow = launch.workflow.clone();
     let started = foreground.unless_stopped(launch.start(&foreground.service)).await;
     let started = started.unwrap_or_else(|signal| {

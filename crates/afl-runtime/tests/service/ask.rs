@@ -1,5 +1,7 @@
 //! How each verb of the service is asked in its scene, and what tells that it was done before.
 
+use std::sync::Arc;
+
 use afl_engine::id::RunId;
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
@@ -42,7 +44,7 @@ impl Scene {
     pub(crate) async fn ask(&self, ask: Ask) -> Result<(), Trouble> {
         match ask {
             Ask::Claim
-            | Ask::ClaimStep
+            | Ask::ClaimNamed
             | Ask::Extend
             | Ask::Update
             | Ask::Log
@@ -94,7 +96,10 @@ impl Scene {
         let request = ClaimRequest::new(FacetFilter::All, "agent");
         match ask {
             Ask::Claim => drop(service.claim(&request).await?),
-            Ask::ClaimStep => drop(service.claim_step(run, step, &request).await?),
+            Ask::ClaimNamed => {
+                let task = service.task(run, step).await?.map(Arc::new);
+                drop(service.claim(&ClaimRequest { task, ..request }).await?);
+            }
             Ask::Extend => drop(service.extend(&held().ticket, LEASE).await?),
             Ask::Update => service.update(&held().ticket, &n(5)).await?,
             Ask::Log => {

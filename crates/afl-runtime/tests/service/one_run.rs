@@ -1,5 +1,7 @@
 //! An agent that serves one run.
 
+use std::sync::Arc;
+
 use afl_engine::id::StepId;
 use afl_runtime::agent::{ClaimRequest, FacetFilter};
 use serde_json::json;
@@ -14,7 +16,8 @@ async fn a_step_is_claimed_by_one_agent_and_not_while_its_run_is_held() {
     let step: StepId = "wb0s0".parse().unwrap();
     let claim = async |owner| {
         let request = ClaimRequest::new(FacetFilter::All, owner);
-        world.service.claim_step(&run, &step, &request).await.unwrap().claim()
+        let task = world.service.task(&run, &step).await.unwrap().map(Arc::new);
+        world.service.claim(&ClaimRequest { task, ..request }).await.unwrap().pop()
     };
 
     world.service.pause(&run).await.unwrap();

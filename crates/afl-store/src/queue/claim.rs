@@ -20,7 +20,9 @@ use crate::backend::{
     AlsoRead, BucketCursor, Decide, Decision, Durability, MaxInBucket, Ranks, Take, TakeResult,
 };
 use crate::record::{Key, Record};
-use crate::store::{Error, Stored, bucket, decode, encode, event_beside, run_record, urgency};
+use crate::store::{
+    Error, Stored, bucket, decode, encode, event_beside, place_of, run_record, task_record, urgency,
+};
 
 /// A task in the hands of an agent.
 #[derive(Clone, PartialEq, Debug)]
@@ -49,6 +51,9 @@ impl Queue {
         if request.max == 0 {
             return Ok(claims);
         }
+        if let Some(task) = &request.task {
+            return self.claim_named(request, task).await;
+        }
         self.order.asks(&request.owner);
         if let Some(bucket) = self.order.guess(&request.owner).filter(|bucket| request.admits_bucket(bucket))
         {
@@ -72,6 +77,24 @@ impl Queue {
         }
         claims.sort_by_cached_key(|claim| urgency(&claim.task));
         Ok(claims)
+    }
+
+    /// Claims one task by its key. The caller knows the task's position in the queue, so the take begins right before it
+    /// and ends with it: it reads no task of another run, however many wait. Nothing comes back when the task has moved
+    /// since the caller read it, or when its limit leaves no room.
+    async fn claim_named(&self, request: &ClaimRequest, task: &Task) -> Result<Vec<Claim>, Error> {
+        let now = self.store.now().await?;
+        let is_wanted = task.state == TaskState::Pending && request.admits_task(task, now);
+        let Some(position) = place_of(task).filter(|_| is_wanted) else { return Ok(Vec::new()) };
+        let key = self.store.run_key(&task.workflow_id, task_record(&task.step_id));
+        let after = BucketCursor { rank: position.rank, scope: key.scope.clone(), id: last_before(&key.id) };
+        let request = ClaimRequest { lists: vec![task.task_list_name.to_string()], ..request.clone() };
+        let (ranks, report) = (Ranks::UpTo(position.rank), TakeReport::nothing());
+        let take = self.take_of(&request, &position.bucket, ranks, TaskClass::of(task), &report);
+        let decide = only(key, take.decide);
+        let take = Take { limit: 1, after: Some(after), decide, ..take };
+        let taken = self.store.backend().take(take).await?;
+        self.hand_out(taken).await
     }
 
     /// The buckets that may hold what is asked for, if that is known for all lists.
@@ -275,6 +298,9 @@ impl Queue {
         Arc::new(move |record, now| {
             // A damaged task is left where it is, for the doctor to find.
             let Ok(Stored { item: task, .. }) = decode::<Task>(record) else { return Decision::Leave };
+            if task.not_before.is_some_and(|at| at > now) {
+                return Decision::Leave;
+            }
             if task.is_left_to_another(server.as_deref(), now) {
                 report.one_for_another();
                 return Decision::Leave;
@@ -332,7 +358,7 @@ impl Queue {
     }
 
     /// What the task is about, by its event.
-    pub(super) async fn payload(
+    async fn payload(
         &self,
         task: &Task,
         event: Option<&Record>,
@@ -369,6 +395,17 @@ impl Queue {
     }
 }
 
+/// An id right before this one: step ids are of letters and digits, which all come before `~`.
+fn last_before(id: &str) -> String {
+    let last = id.as_bytes().last().expect("a record's id is not empty");
+    format!("{}{}~", &id[..id.len() - 1], char::from(last - 1))
+}
+
+/// Decides about the record of this key alone.
+fn only(key: Key, decide: Decide) -> Decide {
+    Arc::new(move |record, now| if record.key == key { decide(record, now) } else { Decision::Stop })
+}
+
 /// What came of some takes; not everything that was taken is handed out.
 #[derive(Default)]
 struct HandedOut {
@@ -387,7 +424,7 @@ enum HeadsFrom {
 }
 
 /// Whether the run of this record wants its tasks done now.
-pub(super) fn goes_on(run: &Record) -> Result<bool, Error> {
+fn goes_on(run: &Record) -> Result<bool, Error> {
     let run = decode::<Run>(run)?.item;
     Ok(run.control == Control::Go && !run.status.is_terminal())
 }
@@ -401,7 +438,7 @@ fn events_and_runs(tasks: &[Record]) -> Vec<Key> {
 }
 
 impl Claim {
-    pub(super) fn new(task: Task, payload: Map<String, Value>) -> Self {
+    fn new(task: Task, payload: Map<String, Value>) -> Self {
         let lease = task.lease.as_ref().expect("a claimed task has a lease");
         let expires = lease.expires;
         let ticket = Ticket {
@@ -414,7 +451,7 @@ impl Claim {
     }
 }
 
-pub(super) fn claimed(task: Task, lease: Lease, handler: &str, now: Millis) -> Task {
+fn claimed(task: Task, lease: Lease, handler: &str, now: Millis) -> Task {
     let by = Actor::Agent(lease.owner.clone());
     let task = Task {
         state: TaskState::Running,

@@ -2,7 +2,6 @@
 
 mod claim;
 mod claim_order;
-mod claim_step;
 mod continuing;
 mod head_cache;
 mod matching;
@@ -21,7 +20,6 @@ use crate::entropy::Entropy;
 use crate::store::Store;
 
 pub use claim::Claim;
-pub use claim_step::Asked;
 pub use continuing::ContinueResult;
 pub use matching::{HandlerMatch, match_handler};
 pub use note::{LogLevel, LogLine, LogPage, LogStream};

@@ -14,6 +14,8 @@ use crate::store::bucket;
 #[derive(Clone, Debug)]
 pub struct ClaimRequest {
     pub names: FacetFilter,
+    /// This task alone, as it was read last, whatever list it is on.
+    pub task: Option<Arc<Task>>,
     pub lists: Vec<String>,
     /// What the agent has; tasks that need something else are left.
     pub capabilities: Vec<String>,
@@ -31,6 +33,7 @@ impl ClaimRequest {
         let lists = vec![DEFAULT_TASK_LIST.to_owned()];
         Self {
             names,
+            task: None,
             lists,
             capabilities: Vec::new(),
             server: None,

@@ -20,7 +20,7 @@ use afl_engine::value::{Map, Value};
 use afl_engine::{ObjectType, attribute::Attributes};
 use serde_json::json;
 
-use super::{Asked, Claim, ClaimRequest, ContinueResult, FacetFilter, Queue, Refusal, SettleResult};
+use super::{Claim, ClaimRequest, ContinueResult, FacetFilter, Queue, Refusal, SettleResult};
 use crate::backend::{Backend, Change, Durability, Expect, Write};
 use crate::clock::{Clock, SimClock};
 use crate::entropy::Entropy;
@@ -176,6 +176,12 @@ impl World {
         };
         let request = ClaimRequest { max, lease: LEASE, ..ClaimRequest::new(names, "a1") };
         self.queue.claim(&request).await.unwrap()
+    }
+
+    /// The task of one step, by its key.
+    async fn claim_named(&self, step: &StepId, request: &ClaimRequest) -> Option<Claim> {
+        let task = Some(Arc::new(self.task(step).await));
+        self.queue.claim(&ClaimRequest { task, ..request.clone() }).await.unwrap().pop()
     }
 
     async fn one(&self) -> Claim {

@@ -26,7 +26,7 @@ use crate::watch::Watch;
 pub use afl_engine::evaluation::Stored;
 pub use blob::blob_record;
 pub use commit::{Reservation, Terms};
-pub(crate) use entity::{LOGS, decode, encode, event_beside, event_record, task_record};
+pub(crate) use entity::{LOGS, decode, encode, event_beside, task_record};
 pub use entity::{run_record, step_record};
 pub use error::{Defect, Error};
 pub use inspect::{Misplacement, Placement, RecordInspection, RecordKind, step_of_record};

@@ -70,16 +70,14 @@ async fn a_limit_counts_tasks_that_want_a_server_too() {
     assert!(!takes(&world, "host-1").await);
 }
 
-/// The claim of a named step asks the same of who claims as any other.
+/// A claim by key asks the same of the claimer as any other.
 #[tokio::test]
 async fn the_task_of_one_step_goes_to_who_may_have_it() {
     let world = World::new().await;
     let needs = Policy { needs: vec!["gpu".to_owned()], ..Policy::default() };
     let step = wanting(&world, "host-1", needs).await;
     let gpu = vec!["gpu".to_owned()];
-    let claim = async |request: &ClaimRequest| {
-        world.queue.claim_step(&world.run, &step, request).await.unwrap().claim()
-    };
+    let claim = async |request: &ClaimRequest| world.claim_named(&step, request).await;
     assert_eq!(claim(&from("host-1")).await, None, "it has no gpu");
     assert_eq!(claim(&ClaimRequest { capabilities: gpu.clone(), ..from("other") }).await, None);
     let names = FacetFilter::Only(vec!["a.G".to_owned()]);

@@ -30,12 +30,7 @@ async fn an_event_goes_through_every_state_in_turn_and_is_no_candidate_after_the
         let swept = world.queue.sweep_once().await.unwrap();
         assert_eq!((swept.requeued, swept.due, swept.arrived.len()), (0, 0, 0), "{end}");
         assert_eq!(world.claim(&[], 9).await, [], "{end}");
-        let request = ClaimRequest::new(FacetFilter::All, "a2");
-        assert_eq!(
-            world.queue.claim_step(&world.run, &step, &request).await.unwrap(),
-            Asked::NotGiven,
-            "{end}"
-        );
+        assert_eq!(world.claim_named(&step, &ClaimRequest::new(FacetFilter::All, "a2")).await, None, "{end}");
     }
 }
 

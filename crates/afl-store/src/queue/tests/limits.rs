@@ -23,16 +23,14 @@ async fn the_task_of_one_step_is_claimed_within_the_limit_too() {
     let limited = Policy { limit: Some(1), ..Policy::default() };
     let [first, second] =
         [world.ask(0, "a.F", limited.clone()).await, world.ask(1, "a.F", limited.clone()).await];
-    let claim = |step: StepId| {
-        let (queue, run) = (&world.queue, &world.run);
-        async move { queue.claim_step(run, &step, &ClaimRequest::new(FacetFilter::All, "agent")).await.unwrap() }
-    };
-    let held = claim(first.clone()).await.claim().expect("nobody runs");
-    assert_eq!(claim(second.clone()).await, Asked::Full);
-    assert_eq!(claim(first).await, Asked::NotGiven, "somebody has it");
+    let claim =
+        async |step: &StepId| world.claim_named(step, &ClaimRequest::new(FacetFilter::All, "agent")).await;
+    let held = claim(&first).await.expect("nobody runs");
+    assert_eq!(claim(&second).await, None, "the limit is reached");
+    assert_eq!(claim(&first).await, None, "somebody has it");
     assert_eq!(world.task(&second).await.deliveries, 0);
     world.queue.complete(&held.ticket, &result()).await.unwrap();
-    assert!(claim(second).await.claim().is_some());
+    assert!(claim(&second).await.is_some());
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use super::*;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Verb {
     Claim,
-    ClaimStep,
+    ClaimNamed,
     Extend,
     Complete,
     Fail,
@@ -24,7 +24,7 @@ enum Verb {
 
 const VERBS: [Verb; 11] = [
     Verb::Claim,
-    Verb::ClaimStep,
+    Verb::ClaimNamed,
     Verb::Extend,
     Verb::Complete,
     Verb::Fail,
@@ -62,7 +62,7 @@ fn table(state: TaskState, verb: Verb) -> (Came, &'static str) {
     use TaskState as State;
     let moved = |to, events: &[Type]| Came::Moved(to, events.to_vec());
     match (state, verb) {
-        (State::Pending, Verb::Claim | Verb::ClaimStep) => {
+        (State::Pending, Verb::Claim | Verb::ClaimNamed) => {
             (moved(State::Running, &[Type::Leased, Type::Started]), "T2")
         }
         (State::Running, Verb::Extend) => (moved(State::Running, &[Type::Progress]), "T3"),
@@ -81,7 +81,7 @@ fn table(state: TaskState, verb: Verb) -> (Came, &'static str) {
         }
         (_, Verb::Skip | Verb::Cancel) => (Came::NotOpen, "refused"),
         (_, Verb::Continue | Verb::FailStep) => (Came::Nothing, "past the event"),
-        (_, Verb::Claim | Verb::ClaimStep | Verb::Expire) => (Came::Nothing, "not there"),
+        (_, Verb::Claim | Verb::ClaimNamed | Verb::Expire) => (Came::Nothing, "not there"),
         (State::Canceled, _) => (Came::Canceled, "refused"),
         (State::Completed | State::Failed, Verb::Complete | Verb::Fail | Verb::Release) => {
             (Came::Nothing, "the same holder said so before")
@@ -119,9 +119,7 @@ async fn ask(world: &World, step: &StepId, ticket: &super::super::Ticket, verb: 
     let by = Actor::User("ada".to_owned());
     match verb {
         Verb::Claim => drop(world.claim(&[], 1).await),
-        Verb::ClaimStep => {
-            drop(queue.claim_step(run, step, &ClaimRequest::new(FacetFilter::All, "a1")).await?);
-        }
+        Verb::ClaimNamed => drop(world.claim_named(step, &ClaimRequest::new(FacetFilter::All, "a1")).await),
         Verb::Extend => drop(queue.extend(ticket, LEASE).await?),
         Verb::Complete => drop(queue.complete(ticket, &result()).await?),
         Verb::Fail => drop(queue.fail(ticket, &error()).await?),

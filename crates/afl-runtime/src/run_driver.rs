@@ -1,0 +1,128 @@
+//! Drives one run for a process that does the work of that run, too.
+//!
+//! Problem: such a process must know at any time which tasks the run has open, and must not search for them. A scan of
+//! the run's tasks at each result makes a run of n sequential steps cost n²; a look at the whole store makes it cost what
+//! other runs do.
+//!
+//! Approach: an evaluator that is kept between results sees every write of its run, because each commit expects the run's
+//! version. As long as one goes on, the tasks of its commits are all there are. One that begins with what is stored may
+//! have missed some, so all open tasks and all outcomes that wait are read once, after the evaluator has read the run.
+//! [`RunDriver::revalidate`] reads one record to find out whether another process wrote the run.
+//!
+//! Rejected: to wake by the bucket of arrived outcomes, as [`Service::serve`] does. It holds the outcomes of all runs, so
+//! the cost would grow with what others do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use afl_engine::evaluation::{Evaluation, Wants};
+use afl_engine::id::{RunId, StepId};
+use afl_engine::task::Task;
+use afl_engine::time::Millis;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::drive::{Arrival, Others, Standing, Work};
+use crate::error::Error;
+use crate::service::Service;
+
+const PAGE: usize = 500;
+
+/// How long the driver trusts what it knows. An outcome that another process wrote without driving the run, because it
+/// died, is found by then.
+const BACKSTOP: Duration = Duration::from_secs(30);
+
+/// One run and its evaluator. Several processes may drive a run: one commits, the others notice and begin anew.
+#[derive(Debug)]
+pub struct RunDriver {
+    service: Service,
+    run: RunId,
+    hot: Option<Box<Evaluation>>,
+    created: mpsc::UnboundedReceiver<Arc<Task>>,
+    /// When all of the run was read the last time.
+    searched: Option<Instant>,
+}
+
+/// How a run stands after it was driven, and what there is to do for it.
+#[derive(Debug)]
+pub struct RunTurn {
+    pub standing: Standing,
+    /// The tasks that came to be, or all open ones.
+    pub tasks: Vec<Arc<Task>>,
+    /// Whether all of the run was read, so that nothing was overlooked.
+    pub is_complete: bool,
+}
+
+impl RunDriver {
+    pub fn new(service: Service, run: RunId) -> Self {
+        let (sender, created) = mpsc::unbounded_channel();
+        Self { service: service.creating(sender), run, hot: None, created, searched: None }
+    }
+
+    /// Evaluates these outcomes up to the next fixed point, and all others that wait if some may be unknown.
+    pub async fn drive(&mut self, arrived: Vec<StepId>) -> Result<RunTurn, Error> {
+        let mut arrivals: Vec<Arrival> =
+            arrived.into_iter().map(|step| Arrival { step, event: None }).collect();
+        let mut turn = RunTurn { standing: Standing::Gone, tasks: Vec::new(), is_complete: false };
+        loop {
+            let work = Work { run: self.run.clone(), arrivals };
+            let driven = self.service.drive(&work, self.hot.take(), Others::Ignore).await?;
+            turn.standing = driven.standing;
+            turn.tasks.extend(std::iter::from_fn(|| self.created.try_recv().ok()));
+            self.hot = driven.hot;
+            if self.hot.is_none() || !(driven.was_cold || self.is_search_due()) {
+                return Ok(turn);
+            }
+            self.searched = Some(Instant::now());
+            arrivals = self.service.arrivals_of(&self.run).await?;
+            turn.tasks = self.open_tasks().await?;
+            turn.is_complete = true;
+            if arrivals.is_empty() {
+                return Ok(turn);
+            }
+        }
+    }
+
+    /// Lets the next [`drive`](Self::drive) read all of the run.
+    pub fn distrust(&mut self) {
+        self.searched = None;
+    }
+
+    /// Drops the evaluator if another process wrote the run. Returns whether the run must be driven.
+    pub async fn revalidate(&mut self) -> Result<bool, Error> {
+        let known = self.hot.as_ref().and_then(|hot| hot.run_version());
+        let stored = self.service.store.run(&self.run).await?.map(|run| run.version);
+        self.hot = self.hot.take().filter(|_| stored == known);
+        Ok(self.hot.is_none() || self.is_search_due())
+    }
+
+    /// The tasks of some steps as they are now.
+    pub async fn tasks(&self, steps: impl IntoIterator<Item = StepId>) -> Result<Vec<Task>, Error> {
+        let wants = Wants { tasks: steps.into_iter().collect(), ..Wants::default() };
+        let found = self.service.store.load(&self.run, &wants).await?.tasks;
+        Ok(found.into_iter().filter_map(|(_, task)| Some(task?.item)).collect())
+    }
+
+    /// The store's clock, by which tasks say when they may be done.
+    pub async fn now(&self) -> Result<Millis, Error> {
+        Ok(self.service.store.now().await?)
+    }
+
+    fn is_search_due(&self) -> bool {
+        self.searched.is_none_or(|last| last.elapsed() >= BACKSTOP)
+    }
+
+    async fn open_tasks(&self) -> Result<Vec<Arc<Task>>, Error> {
+        let mut tasks = Vec::new();
+        let mut after: Option<StepId> = None;
+        loop {
+            let page = self.service.store.tasks_page(&self.run, after.as_ref(), PAGE).await?;
+            let open = page.items.into_iter().filter(|task| !task.item.state.is_terminal());
+            tasks.extend(open.map(|task| Arc::new(task.item)));
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(tasks),
+            }
+        }
+    }
+}
