@@ -1,6 +1,4 @@
-//! The one list of store kinds: the address of a store names its kind, and the kind opens it.
-//!
-//! To add a backend: write its folder with a `KIND`, add that to [`KINDS`], and add one line of conformance to its tests.
+//! Kinds of stores: the address of a store names its kind, and the kind opens it.
 
 use std::fmt;
 use std::pin::Pin;
@@ -10,17 +8,10 @@ use afl_store::backend::{Backend, StoreError};
 use afl_store::clock::Clock;
 use afl_store::memory::Memory;
 
-/// All kinds, in the order in which help texts name them.
-pub const KINDS: &[&StoreKind] = &[
-    #[cfg(feature = "sqlite")]
-    &crate::sqlite::KIND,
-    #[cfg(feature = "postgres")]
-    &crate::postgres::KIND,
-    &MEMORY,
-];
+use crate::KINDS;
 
 /// For tests and trials: the records end with the process.
-const MEMORY: StoreKind = StoreKind {
+pub(crate) const MEMORY: StoreKind = StoreKind {
     schemes: &["memory"],
     form: "memory:",
     advice: "",

@@ -1,4 +1,7 @@
 //! Backends of the store, one folder and one feature each, and the one list of them.
+//!
+//! To add a backend: write its folder with a `KIND`, add its module and that `KIND` here, and add one line of
+//! conformance to its tests.
 
 mod kind;
 #[cfg(feature = "postgres")]
@@ -6,4 +9,13 @@ pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
-pub use kind::{KINDS, StoreAddress, StoreKind, WaitObserver, open};
+pub use kind::{StoreAddress, StoreKind, WaitObserver, open};
+
+/// All kinds, in the order in which help texts name them.
+pub const KINDS: &[&StoreKind] = &[
+    #[cfg(feature = "sqlite")]
+    &sqlite::KIND,
+    #[cfg(feature = "postgres")]
+    &postgres::KIND,
+    &kind::MEMORY,
+];
