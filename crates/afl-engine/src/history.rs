@@ -20,18 +20,30 @@ pub enum Actor {
 }
 
 wire_enum! {
-    /// A move of a task (T2-T12 of the design), by its name in the record. The first one, its creation, is the
-    /// task's `created`.
-    pub enum Move ("move of a task") {
-        Claimed = "l",
-        /// Of the last sign of life of the attempt.
-        Progress = "p",
-        Completed = "c",
-        Failed = "e",
-        Canceled = "x",
-        Retried = "r",
-        Requeued = "q",
-        Ignored = "i",
+    /// The moves of a task that its history keeps (M2-M12), by their names in the record. M1 is the task's `created`.
+    pub enum MoveKind ("move of a task") {
+        /// M2.
+        Claim = "l",
+        /// M3. An attempt keeps the last one only.
+        Extend = "p",
+        /// M4.
+        Ask = "a",
+        /// M5.
+        Answer = "b",
+        /// M6.
+        AnswerParked = "w",
+        /// M7.
+        Complete = "c",
+        /// M8.
+        Fail = "e",
+        /// M9.
+        Requeue = "q",
+        /// M10.
+        Cancel = "x",
+        /// M11.
+        Retry = "r",
+        /// M12.
+        Ignore = "i",
     }
 }
 
@@ -43,6 +55,8 @@ wire_enum! {
         Leased = "LEASED",
         Started = "STARTED",
         Progress = "PROGRESS",
+        AwaitingResponse = "AWAITING_RESPONSE",
+        ResponseReceived = "RESPONSE_RECEIVED",
         Completed = "COMPLETED",
         Error = "ERROR",
         Cancelled = "CANCELLED",
@@ -64,128 +78,150 @@ pub struct TaskEvent {
     pub message: String,
 }
 
-/// The newest moves of a task, as short as they can be written: it is part of every claim and every outcome.
+/// The newest moves of a task.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct History {
-    #[serde(rename = "m")]
-    moves: Vec<Entry>,
-    /// How many older ones are not kept.
+    #[serde(rename = "m", with = "written")]
+    entries: Vec<HistoryEntry>,
+    /// How many older entries were dropped.
     #[serde(rename = "d", default, skip_serializing_if = "wire::is_default")]
     dropped: u32,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-#[serde(from = "Written")]
-struct Entry {
-    what: Move,
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct HistoryEntry {
+    kind: MoveKind,
     /// Since the task was created.
     after: Millis,
-    /// Empty for the agent that was named last.
-    by: String,
+    actor: String,
     cause: String,
 }
 
-/// What stands at the end may be left out.
-#[derive(Deserialize)]
-struct Written(Move, i64, #[serde(default)] String, #[serde(default)] String);
+/// The stored form of the entries: `["e",12,"agent:w1","it broke"]`. It is short, because each claim and each outcome
+/// writes it: an entry leaves out an empty cause, and the agent if the entries before it name the same one last.
+mod written {
+    use std::borrow::Cow;
 
-impl From<Written> for Entry {
-    fn from(Written(what, after, by, cause): Written) -> Self {
-        Self { what, after: Millis(after), by, cause }
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::{HistoryEntry, Millis, MoveKind};
+
+    const AGENT: &str = "agent:";
+
+    #[derive(Serialize, Deserialize)]
+    struct StoredEntry<'a>(
+        MoveKind,
+        Millis,
+        #[serde(default, skip_serializing_if = "Option::is_none")] Option<Cow<'a, str>>,
+        #[serde(default, skip_serializing_if = "str::is_empty")] Cow<'a, str>,
+    );
+
+    pub(super) fn serialize<S: Serializer>(entries: &[HistoryEntry], to: S) -> Result<S::Ok, S::Error> {
+        let mut agent = "";
+        to.collect_seq(entries.iter().map(|HistoryEntry { kind, after, actor, cause }| {
+            let named = match (actor == agent, cause.is_empty()) {
+                (true, true) => None,
+                (true, false) => Some(""),
+                (false, _) => Some(actor.as_str()),
+            };
+            if actor.starts_with(AGENT) {
+                agent = actor;
+            }
+            StoredEntry(*kind, *after, named.map(Cow::from), Cow::from(cause))
+        }))
     }
-}
 
-impl Serialize for Entry {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { what, after, by, cause } = self;
-        match (by.is_empty(), cause.is_empty()) {
-            (true, true) => (what, after).serialize(serializer),
-            (false, true) => (what, after, by).serialize(serializer),
-            (_, false) => (what, after, by, cause).serialize(serializer),
-        }
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<HistoryEntry>, D::Error> {
+        let mut agent = AGENT.to_owned();
+        let entry = |StoredEntry(kind, after, named, cause)| {
+            let actor =
+                named.filter(|named| !named.is_empty()).map_or_else(|| agent.clone(), Cow::into_owned);
+            if actor.starts_with(AGENT) {
+                agent.clone_from(&actor);
+            }
+            HistoryEntry { kind, after, actor, cause: cause.into_owned() }
+        };
+        Ok(Vec::deserialize(from)?.into_iter().map(entry).collect())
     }
 }
 
 impl History {
     pub fn is_empty(&self) -> bool {
-        self.moves.is_empty()
+        self.entries.is_empty()
     }
 
     pub fn dropped(&self) -> u32 {
         self.dropped
     }
 
-    pub(crate) fn note(&mut self, what: Move, after: Millis, by: &Actor, cause: &str) {
-        if what == Move::Progress && self.moves.last().is_some_and(|last| last.what == what) {
-            self.moves.pop();
+    pub(crate) fn note(&mut self, kind: MoveKind, after: Millis, actor: String, cause: &str) {
+        if kind == MoveKind::Extend && self.entries.last().is_some_and(|last| last.kind == kind) {
+            self.entries.pop();
         }
-        let by = by.to_string();
-        let by = if self.last_agent() == Some(&by) { String::new() } else { by };
         let cause = cause.chars().take(CAUSE_CHARS).collect();
-        self.moves.push(Entry { what, after, by, cause });
-        if self.moves.len() > KEPT {
-            self.drop_oldest();
+        self.entries.push(HistoryEntry { kind, after, actor, cause });
+        if self.entries.len() > KEPT {
+            self.entries.remove(0);
+            self.dropped += 1;
         }
     }
 
-    fn last_agent(&self) -> Option<&String> {
-        self.moves.iter().rev().map(|entry| &entry.by).find(|by| by.starts_with(AGENT))
-    }
-
-    /// What it said of the agent is said by the next one that means the same.
-    fn drop_oldest(&mut self) {
-        let oldest = self.moves.remove(0);
-        self.dropped += 1;
-        if !oldest.by.starts_with(AGENT) {
-            return;
-        }
-        let mut later = self.moves.iter_mut().take_while(|entry| !entry.by.starts_with(AGENT));
-        if let Some(same) = later.find(|entry| entry.by.is_empty()) {
-            same.by = oldest.by;
-        }
-    }
-
-    /// The moves as the documents tell them, the oldest first.
+    /// The entries under the documents' names, the oldest first.
     pub(crate) fn events(&self, created: Millis) -> Vec<TaskEvent> {
-        use TaskEventType as Type;
-        let event = |event_type: Type, at: Millis, actor: &str, message: &str| TaskEvent {
-            event_type,
-            created: at,
-            actor: actor.to_owned(),
-            level: event_type.level(),
-            message: message.to_owned(),
-        };
         let system = Actor::System.to_string();
-        let mut events =
-            vec![event(Type::Created, created, &system, ""), event(Type::Queued, created, &system, "")];
-        let mut agent = AGENT;
-        for Entry { what, after, by, cause } in &self.moves {
-            if by.starts_with(AGENT) {
-                agent = by;
-            }
-            let actor = if by.is_empty() { agent } else { by };
+        let mut events = vec![
+            TaskEvent::new(TaskEventType::Created, created, &system, ""),
+            TaskEvent::new(TaskEventType::Queued, created, &system, ""),
+        ];
+        for HistoryEntry { kind, after, actor, cause } in &self.entries {
             let at = created.plus(*after);
-            let (first, second) = what.told();
-            events.push(event(first, at, actor, cause));
-            events.extend(second.map(|second| event(second, at, actor, "")));
+            let (first, second) = kind.event_types();
+            events.push(TaskEvent::new(first, at, actor, cause));
+            events.extend(second.map(|second| TaskEvent::new(second, at, actor, "")));
         }
         events
     }
 }
 
-impl Move {
-    /// Some moves are told as two things that happen at once.
-    const fn told(self) -> (TaskEventType, Option<TaskEventType>) {
+impl TaskEvent {
+    fn new(event_type: TaskEventType, created: Millis, actor: &str, message: &str) -> Self {
+        let (actor, message) = (actor.to_owned(), message.to_owned());
+        Self { event_type, created, actor, level: event_type.level(), message }
+    }
+}
+
+impl MoveKind {
+    /// For a sentence about a task: it cannot be `claimed`.
+    pub const fn participle(self) -> &'static str {
+        match self {
+            Self::Claim => "claimed",
+            Self::Extend => "extended",
+            Self::Ask => "held up by a question",
+            Self::Answer | Self::AnswerParked => "answered",
+            Self::Complete => "completed",
+            Self::Fail => "failed",
+            Self::Requeue => "requeued",
+            Self::Cancel => "canceled",
+            Self::Retry => "retried",
+            Self::Ignore => "skipped",
+        }
+    }
+
+    /// Some moves are two events of the documents at once.
+    const fn event_types(self) -> (TaskEventType, Option<TaskEventType>) {
         use TaskEventType as Type;
         match self {
-            Self::Claimed => (Type::Leased, Some(Type::Started)),
-            Self::Progress => (Type::Progress, None),
-            Self::Completed => (Type::Completed, None),
-            Self::Failed => (Type::Error, None),
-            Self::Canceled => (Type::Cancelled, None),
-            Self::Retried => (Type::Retried, Some(Type::Queued)),
-            Self::Requeued => (Type::Requeued, None),
-            Self::Ignored => (Type::Ignored, None),
+            Self::Claim => (Type::Leased, Some(Type::Started)),
+            Self::Extend => (Type::Progress, None),
+            Self::Ask => (Type::AwaitingResponse, None),
+            Self::Answer => (Type::ResponseReceived, None),
+            Self::AnswerParked => (Type::ResponseReceived, Some(Type::Queued)),
+            Self::Complete => (Type::Completed, None),
+            Self::Fail => (Type::Error, None),
+            Self::Requeue => (Type::Requeued, None),
+            Self::Cancel => (Type::Cancelled, None),
+            Self::Retry => (Type::Retried, Some(Type::Queued)),
+            Self::Ignore => (Type::Ignored, None),
         }
     }
 }
@@ -200,6 +236,8 @@ impl TaskEventType {
             | Self::Leased
             | Self::Started
             | Self::Progress
+            | Self::AwaitingResponse
+            | Self::ResponseReceived
             | Self::Completed
             | Self::Retried
             | Self::Requeued
@@ -208,13 +246,11 @@ impl TaskEventType {
     }
 }
 
-const AGENT: &str = "agent:";
-
 impl std::fmt::Display for Actor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::System => f.write_str("system"),
-            Self::Agent(name) => write!(f, "{AGENT}{name}"),
+            Self::Agent(name) => write!(f, "agent:{name}"),
             Self::User(name) => write!(f, "user:{name}"),
         }
     }
@@ -224,25 +260,27 @@ impl std::fmt::Display for Actor {
 mod tests {
     use super::*;
 
-    fn agent(name: &str) -> Actor {
-        Actor::Agent(name.to_owned())
+    fn of(moves: impl IntoIterator<Item = (MoveKind, i64, &'static str)>) -> History {
+        let mut history = History::default();
+        for (kind, at, agent) in moves {
+            history.note(kind, Millis(at), Actor::Agent(agent.to_owned()).to_string(), "");
+        }
+        history
     }
 
-    fn told(history: &History) -> Vec<String> {
+    fn lines(history: &History) -> Vec<String> {
         let line = |event: TaskEvent| format!("{} {} {}", event.created.0, event.event_type, event.actor);
         history.events(Millis(100)).into_iter().map(line).collect()
     }
 
     #[test]
-    fn ordinary_work_is_written_in_a_few_bytes_and_told_in_full() {
-        let mut history = History::default();
-        history.note(Move::Claimed, Millis(3), &agent("w1"), "");
-        history.note(Move::Completed, Millis(12), &agent("w1"), "");
+    fn ordinary_work_is_written_in_a_few_bytes_and_read_in_full() {
+        let history = of([(MoveKind::Claim, 3, "w1"), (MoveKind::Complete, 12, "w1")]);
         let text = serde_json::to_string(&history).unwrap();
         assert_eq!(text, r#"{"m":[["l",3,"agent:w1"],["c",12]]}"#);
         assert_eq!(serde_json::from_str::<History>(&text).unwrap(), history);
         assert_eq!(
-            told(&history),
+            lines(&history),
             [
                 "100 CREATED system",
                 "100 QUEUED system",
@@ -255,28 +293,24 @@ mod tests {
 
     #[test]
     fn signs_of_life_do_not_add_up() {
-        let mut history = History::default();
-        history.note(Move::Claimed, Millis(1), &agent("w1"), "");
-        for at in 2..100 {
-            history.note(Move::Progress, Millis(at), &agent("w1"), "");
-        }
-        assert_eq!(told(&history)[4..], ["199 PROGRESS agent:w1"]);
+        let extensions = (2..100).map(|at| (MoveKind::Extend, at, "w1"));
+        let history = of([(MoveKind::Claim, 1, "w1")].into_iter().chain(extensions));
+        assert_eq!(lines(&history)[4..], ["199 PROGRESS agent:w1"]);
     }
 
     #[test]
     fn a_task_that_is_tried_for_ever_keeps_the_newest_moves_and_who_made_them() {
-        let mut history = History::default();
-        history.note(Move::Claimed, Millis(0), &agent("first"), "");
+        let mut history = of([(MoveKind::Claim, 0, "first")]);
         for at in 1..=50 {
-            history.note(Move::Requeued, Millis(at), &agent("first"), &"it broke ".repeat(100));
+            history.note(MoveKind::Requeue, Millis(at), "agent:first".to_owned(), &"it broke ".repeat(100));
         }
-        assert_eq!((history.moves.len(), history.dropped()), (KEPT, 1));
-        assert_eq!(told(&history)[2], "101 REQUEUED agent:first");
-        assert_eq!(told(&history)[51], "150 REQUEUED agent:first");
-        assert_eq!(history.moves[0].cause.chars().count(), CAUSE_CHARS);
-        history.note(Move::Claimed, Millis(60), &agent("second"), "");
-        assert_eq!(told(&history)[50], "150 REQUEUED agent:first");
-        assert_eq!(told(&history)[51], "160 LEASED agent:second");
+        assert_eq!((history.entries.len(), history.dropped()), (KEPT, 1));
+        assert_eq!(lines(&history)[2], "101 REQUEUED agent:first");
+        assert_eq!(lines(&history)[51], "150 REQUEUED agent:first");
+        assert_eq!(history.entries[0].cause.chars().count(), CAUSE_CHARS);
+        history.note(MoveKind::Claim, Millis(60), "agent:second".to_owned(), "");
+        assert_eq!(lines(&history)[50], "150 REQUEUED agent:first");
+        assert_eq!(lines(&history)[51], "160 LEASED agent:second");
         let text = serde_json::to_string(&history).unwrap();
         assert_eq!(serde_json::from_str::<History>(&text).unwrap(), history);
     }

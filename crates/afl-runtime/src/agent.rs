@@ -118,9 +118,12 @@ impl Service {
         if let Some(task) = task.filter(|task| task.item.state == TaskState::Pending) {
             let lacks = self.plan_of(&item).await?.must_return(&task.item.name);
             if !lacks.is_empty() {
-                return Err(
-                    InvalidRequest::NeedsResult { run: run.clone(), path: task.item.path, lacks }.into()
-                );
+                return Err(InvalidRequest::NeedsResult {
+                    run: run.clone(),
+                    path: task.item.path.clone(),
+                    lacks,
+                }
+                .into());
             }
         }
         let settled = self.queue.skip(run, step, &self.actor).await?;

@@ -80,7 +80,7 @@ impl Service {
                 self.answer_failed(id, step, &Told::Error(given_up(message))).await
             }
             (Verdict::Failed { .. }, State::Error) => {
-                Err(StateRefusal::FailedAlready { run: id.clone(), path: task.path }.into())
+                Err(StateRefusal::FailedAlready { run: id.clone(), path: task.path.clone() }.into())
             }
             (Verdict::Done(_) | Verdict::Failed { .. }, _) => self.answer_open(id, &task, verdict).await,
         }

@@ -39,9 +39,12 @@ impl Service {
             [only] => Ok(only.clone()),
             [] => {
                 if let Some(task) = self.start_task(&exact).await? {
-                    return Err(
-                        StateRefusal::NotBegun { run: exact, state: task.state, error: task.error }.into()
-                    );
+                    return Err(StateRefusal::NotBegun {
+                        run: exact,
+                        state: task.state,
+                        error: task.error.clone(),
+                    }
+                    .into());
                 }
                 let closest = closest(given, seen.iter().map(|run| &*run.0)).map(str::to_owned);
                 Err(NotFound::Run { given: given.to_owned(), closest }.into())
@@ -64,7 +67,7 @@ impl Service {
     pub async fn closest_task(&self, query: &TaskQuery) -> Result<Option<String>, Error> {
         let Some(given) = &query.name else { return Ok(None) };
         let all = TaskQuery { run: query.run.clone(), state: None, name: None, limit: LOOKED_THROUGH };
-        let names = self.tasks(&all).await?.tasks.into_iter().map(|task| task.name).collect();
+        let names = self.tasks(&all).await?.tasks.into_iter().map(|task| task.name.clone()).collect();
         Ok(closest_of(given, &names))
     }
 

@@ -146,7 +146,7 @@ impl Service {
         }
         match self.store.task(run, step).await? {
             Some(task) => Err(StateRefusal::Task(afl_store::queue::Refusal::NotOpen {
-                path: task.item.path,
+                path: task.item.path.clone(),
                 state: task.item.state,
                 verb: "dispatched",
             })

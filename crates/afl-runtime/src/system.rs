@@ -164,7 +164,8 @@ impl Service {
     pub(crate) async fn asked_by(&self, run: &RunId) -> Result<Option<Stored<Task>>, Error> {
         match self.asking_for(run).await? {
             Some(Stored { item: task, .. }) if task.state.is_terminal() => {
-                Err(StateRefusal::NotBegun { run: run.clone(), state: task.state, error: task.error }.into())
+                Err(StateRefusal::NotBegun { run: run.clone(), state: task.state, error: task.error.clone() }
+                    .into())
             }
             task => Ok(task),
         }
@@ -211,7 +212,9 @@ impl Service {
         match task.state {
             _ if self.store.run(run).await?.is_some() => Ok(false),
             TaskState::Canceled => Ok(true),
-            state => Err(StateRefusal::NotBegun { run: run.clone(), state, error: task.error }.into()),
+            state => {
+                Err(StateRefusal::NotBegun { run: run.clone(), state, error: task.error.clone() }.into())
+            }
         }
     }
 

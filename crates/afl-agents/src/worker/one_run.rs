@@ -301,7 +301,7 @@ impl<'a> OneRun<'a> {
                 facet.push(tried);
             }
             None => {
-                self.later.insert((again, task.step_id));
+                self.later.insert((again, task.step_id.clone()));
             }
         }
         Ok(())

@@ -57,7 +57,8 @@ async fn a_task_longer_than_its_lease_stays_with_its_holder_in_every_profile() {
             // It has heard of the time that passed when its lease says so.
             loop {
                 let task = world.service.tasks(&query).await.unwrap().tasks.remove(0);
-                if task.lease.expect("it is held").expires == world.clock.now().plus(Millis(60_000)) {
+                if task.lease.as_ref().expect("it is held").expires == world.clock.now().plus(Millis(60_000))
+                {
                     break;
                 }
                 tokio::time::sleep(Duration::from_secs(1)).await;

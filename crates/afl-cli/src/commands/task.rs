@@ -184,7 +184,7 @@ impl One {
         match found.task.kind() {
             TaskKind::Event => Ok(found),
             TaskKind::System => {
-                let (id, path) = (found.task.workflow_id.to_string(), found.task.path);
+                let (id, path) = (found.task.workflow_id.to_string(), found.task.path.clone());
                 Err(Trouble::NoStepOfSystemTask { id, path }.into())
             }
         }

@@ -106,6 +106,8 @@ pub(crate) fn outcomes(task: &Task) -> Vec<TaskEventType> {
         | TaskEventType::Leased
         | TaskEventType::Started
         | TaskEventType::Progress
+        | TaskEventType::AwaitingResponse
+        | TaskEventType::ResponseReceived
         | TaskEventType::Cancelled
         | TaskEventType::Retried
         | TaskEventType::Ignored => false,

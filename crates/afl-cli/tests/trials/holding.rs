@@ -22,7 +22,7 @@ async fn f4_every_word_of_a_zombie_is_refused_although_its_heir_has_its_name() {
     zombie.0.stop();
     let mut heir = world.holder("twin");
     zombie.0.signal(Signal::CONT);
-    let step = world.task(&run).await.step_id;
+    let step = world.task(&run).await.step_id.clone();
     let stored = async || {
         let store = Store::new(backend(&world.store()), tenant());
         let log = world.service.task_log(&run, &step, None).await.unwrap();
@@ -103,9 +103,9 @@ async fn t17_work_that_takes_longer_than_its_lease_stays_with_who_does_it() {
     let first = world.agent("first", &["--handlers", "slow.toml"]);
     world.leaves("marks", 1).await;
     let second = world.agent("second", &["--handlers", "quick.toml"]);
-    let granted = world.task(&run).await.lease.unwrap().expires;
+    let granted = world.task(&run).await.lease.as_ref().unwrap().expires;
     let leases = i64::try_from(3 * LEASE.as_millis()).unwrap();
-    while world.task(&run).await.lease.unwrap().expires.since(granted).0 < leases {
+    while world.task(&run).await.lease.as_ref().unwrap().expires.since(granted).0 < leases {
         sleep(Duration::from_millis(50)).await;
     }
     world.write("go", "");

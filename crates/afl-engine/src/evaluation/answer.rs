@@ -5,11 +5,11 @@ use super::control::Work;
 use super::wants::{Missing, all};
 use super::{Evaluation, Phase, Wants};
 use crate::event::{EventError, EventState, Payload, Reception};
-use crate::history::{Actor, Move};
+use crate::history::Actor;
 use crate::id::StepId;
 use crate::run::{Control, RunStatus};
 use crate::step::Step;
-use crate::task::TaskState;
+use crate::task::Move;
 use crate::value::{Map, Value};
 
 /// What a person says came of a step's work.
@@ -73,7 +73,7 @@ impl Evaluation {
         }
         self.need_failed_events(id)?;
         all([self.need_event(id), self.need_task(id)])?;
-        self.reopen_step(id, Work::Told);
+        self.reopen_step(id, Work::Amended);
         self.settle_by_hand(id, told, by);
         self.reopen_above(id, by);
         self.activate(id.clone());
@@ -110,7 +110,6 @@ impl Evaluation {
 
     /// What an agent's outcome would write.
     fn settle_by_hand(&mut self, id: &StepId, told: &Told, by: &Actor) {
-        let now = self.now;
         let result: Option<Payload> = match told {
             Told::Result(result) => {
                 let held = result.iter().map(|(name, value)| (name.clone(), self.known.hold(value.clone())));
@@ -118,27 +117,22 @@ impl Evaluation {
             }
             Told::Error(_) => None,
         };
+        let token = self.known.tasks.get(id).map_or(0, |task| task.token);
         let event = self.known.events.change(id);
         event.reception = Reception::Arrived;
-        let task = self.known.tasks.change(id);
-        task.updated = now;
-        task.ended = Some(now);
-        match told {
+        let outcome = match told {
             Told::Result(_) => {
                 event.state = EventState::Completed;
-                let parts = event.told_by(task.token);
+                let parts = event.told_by(token);
                 event.result = result.map(|result| parts.into_iter().chain(result).collect());
-                task.state = TaskState::Completed;
-                task.note(Move::Completed, by, "", now);
+                Ok(())
             }
             Told::Error(error) => {
                 event.state = EventState::Error;
                 event.error = Some(error.clone());
-                task.state = TaskState::Failed;
-                task.error = Some(error.message.clone());
-                task.error_kind = Some(error.kind.clone());
-                task.note(Move::Failed, by, &error.message, now);
+                Err(error)
             }
-        }
+        };
+        self.move_task(id, Move::Amend(outcome), by);
     }
 }

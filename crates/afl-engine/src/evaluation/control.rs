@@ -7,12 +7,12 @@ use super::wants::{Missing, all};
 use super::{Evaluation, Phase};
 use crate::event::{EventError, EventState, Reception};
 use crate::failure::FailureKind;
-use crate::history::{Actor, Move};
+use crate::history::Actor;
 use crate::id::StepId;
 use crate::run::RunStatus;
 use crate::state::State;
 use crate::step::{Rest, Step, Transmission};
-use crate::task::TaskState;
+use crate::task::{Authority, Move};
 
 /// Something asked of a run from outside its data flow, done before the next iteration.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,10 +24,10 @@ pub(super) enum Request {
 /// What becomes of the work of a step that is reopened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Work<'a> {
-    /// It is asked for anew.
-    Again(&'a Actor),
-    /// Its outcome is told.
-    Told,
+    /// It is to be done again, by this server if that claims it in time.
+    Again(&'a Actor, Option<&'a Arc<str>>),
+    /// It is given another outcome.
+    Amended,
 }
 
 impl Evaluation {
@@ -77,10 +77,7 @@ impl Evaluation {
         if !has_work {
             self.activate(id.clone());
         }
-        self.reopen_step(id, Work::Again(by));
-        if has_work && on.is_some() {
-            self.known.tasks.change(id).desired_server = on.cloned();
-        }
+        self.reopen_step(id, Work::Again(by, on));
         self.reopen_above(id, by);
         self.run_is_dirty = true;
         Ok(())
@@ -134,31 +131,19 @@ impl Evaluation {
 
     /// Event and task are asked for anew, together with their step.
     fn send_again(&mut self, id: &StepId, work: Work<'_>) {
-        let (now, turn) = (self.now, self.queue_up());
+        let turn = self.queue_up();
         let event = self.known.events.change(id);
         let result = event.result.take();
         event.state = EventState::Created;
         event.error = None;
         event.reception = Reception::Open;
-        let task = self.known.tasks.change(id);
-        task.state = TaskState::Pending;
-        task.updated = now;
-        task.turn = Some(turn);
-        task.deliveries = 0;
-        task.attempts = 0;
-        task.not_before = None;
-        task.desired_server = None;
-        task.lease = None;
-        task.error = None;
-        task.error_kind = None;
-        task.ended = None;
+        let name = event.event_type.clone();
         match work {
-            Work::Again(by) => {
-                task.note(Move::Retried, by, "", now);
-                let name = task.name.clone();
+            Work::Again(by, server) => {
+                self.move_task(id, Move::Retry { server: server.cloned(), turn: Some(turn) }, by);
                 self.trace_publication(id, &name);
             }
-            Work::Told => {}
+            Work::Amended => {}
         }
         let step = self.change(id);
         step.event = Transmission::Sent;
@@ -175,12 +160,20 @@ impl Evaluation {
                 return;
             }
             // If its own event failed beside that of its mixin, one without the other would not end it well.
-            self.reopen_step(&parent, Work::Again(by));
+            self.reopen_step(&parent, Work::Again(by, None));
             at = parent.split();
         }
         self.run.status = RunStatus::Running;
         self.run.error = None;
         self.run.ended = None;
+    }
+
+    /// Moves the task of a step. The machine refuses a task that was read at another moment than its step or event. The
+    /// commit then conflicts, because it expects the versions of all three, and the evaluation reads them again.
+    pub(super) fn move_task(&mut self, id: &StepId, what: Move<'_>, by: &Actor) {
+        match self.known.tasks.change(id).apply(what, Authority::Actor(by), self.now) {
+            Ok(()) | Err(_) => {}
+        }
     }
 
     fn note_rest(&mut self, id: &StepId) {
@@ -196,13 +189,7 @@ impl Evaluation {
         }
         let now = self.now;
         if self.known.tasks.get(id).is_some_and(|task| !task.state.is_terminal()) {
-            let task = self.known.tasks.change(id);
-            task.state = TaskState::Canceled;
-            task.updated = now;
-            task.ended = Some(now);
-            task.lease = None;
-            task.not_before = None;
-            task.note(Move::Canceled, by, "the run was canceled", now);
+            self.move_task(id, Move::Cancel { cause: "the run was canceled", error: None }, by);
         }
         if self.known.events.get(id).is_some_and(|event| event.reception != Reception::Taken) {
             let event = self.known.events.change(id);

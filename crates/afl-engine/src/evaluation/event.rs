@@ -10,12 +10,11 @@ use super::wants::{Missing, all};
 use super::work::{Stop, Worked};
 use crate::attribute::{Attribute, Fields, Held};
 use crate::event::{Event, EventError, EventState, Payload, Reception};
-use crate::history::History;
 use crate::id::StepId;
 use crate::plan::{Facet, Node};
 use crate::state::Verdict;
 use crate::step::Transmission;
-use crate::task::{DEFAULT_TASK_LIST, Task, TaskState, next_turn};
+use crate::task::{DEFAULT_TASK_LIST, NewTask, Task, next_turn};
 use crate::time::Millis;
 use crate::trace::Trace;
 use crate::value::{Map, Value};
@@ -133,31 +132,18 @@ impl Evaluation {
         let turn = self.queue_up();
         let policy = self.step(id).policy.clone();
         let list = policy.task_list.as_deref().unwrap_or(DEFAULT_TASK_LIST);
-        let task = Task {
+        let task = NewTask {
             step_id: id.clone(),
             workflow_id: self.run.id.clone(),
             name: name.into(),
             path: self.path_of(id),
-            state: TaskState::Pending,
             task_list_name: list.into(),
-            created: self.now,
-            turn: Some(turn).filter(|turn| *turn > self.now),
-            updated: self.now,
             policy,
+            turn,
             token: self.known.tasks.get(id).map_or(0, |task| task.token),
-            deliveries: 0,
-            attempts: 0,
-            not_before: None,
-            desired_server: None,
-            lease: None,
-            error: None,
-            error_kind: None,
-            started: None,
-            ended: None,
-            history: History::default(),
         };
         self.known.events.put(id, event);
-        self.known.tasks.put(id, task);
+        self.known.tasks.put(id, Task::pending(task, self.now));
         self.change(id).event = Transmission::Sent;
         self.trace_publication(id, name);
         Ok(())

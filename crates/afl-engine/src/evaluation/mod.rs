@@ -432,7 +432,7 @@ impl Evaluation {
     }
 
     pub fn supply_task(&mut self, id: StepId, stored: Option<Stored<Task>>) {
-        let task = stored.map(|stored| (Task { step_id: id.clone(), ..stored.item }, stored.version));
+        let task = stored.map(|stored| (stored.item.of_step(id.clone()), stored.version));
         self.known.tasks.supply(id, task);
     }
 

@@ -17,11 +17,12 @@ use afl_engine::evaluation::{
     Advance, Budget, Evaluation, InputError, Options, Start, Stored, Suspended, Wants,
 };
 use afl_engine::event::{Event, EventError, EventState, Payload, Reception};
+use afl_engine::history::Actor;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::plan::Plan;
 use afl_engine::run::{Run, RunStatus};
 use afl_engine::step::Step;
-use afl_engine::task::{Task, TaskState};
+use afl_engine::task::{Authority, FailureSource, Lease, Move, Requeue, Task, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::trace::{Trace, Tracing};
 use afl_engine::version::{Epoch, Version};
@@ -236,26 +237,36 @@ impl World {
         event.payload.iter().map(|(name, held)| (name.clone(), self.value(held))).collect()
     }
 
-    /// Settles a task; a failed attempt with attempts left stays pending.
+    /// An agent claims and settles a task; a failed attempt with attempts left stays pending.
     pub(crate) fn settle(&mut self, id: &StepId, outcome: Result<Map<String, Value>, String>) {
         let mut task = self.get::<Task>(&format!("t/{id}")).expect("the task is stored");
         let mut event = self.get::<Event>(&format!("e/{id}")).expect("a task has an event");
+        let now = Millis(2);
+        let attempt = task.item.attempts + 1;
+        let has_next = task.item.policy.retry.and_then(|retry| retry.wait_after(attempt)).is_some();
+        let mut make = |what: Move<'_>| {
+            task.item.apply(what, Authority::Actor(&Actor::System), now).expect("the move is legal");
+        };
+        let lease = Lease { owner: "w1".to_owned(), secret: String::new(), expires: now, heartbeat: now };
+        make(Move::Claim { lease, handler: "" });
         match outcome {
             Ok(result) => {
-                task.item.state = TaskState::Completed;
+                make(Move::Complete);
                 event.item.state = EventState::Completed;
                 let held = |(name, value)| (name, Held::Inline(value));
                 event.item.result = Some(result.into_iter().map(held).collect::<Payload>());
             }
             Err(message) => {
-                task.item.attempts += 1;
-                if task.item.policy.retry.and_then(|retry| retry.wait_after(task.item.attempts)).is_some() {
+                let error = EventError { kind: "EventError".to_owned(), message };
+                if has_next {
+                    let next = Requeue::NextAttempt { error: &error.message, not_before: None };
+                    make(Move::Requeue(next));
                     self.put(format!("t/{id}"), &task.item, Some(task.version));
                     return;
                 }
-                task.item.state = TaskState::Failed;
+                make(Move::Fail { error: &error, source: FailureSource::Attempt });
                 event.item.state = EventState::Error;
-                event.item.error = Some(EventError { kind: "EventError".to_owned(), message });
+                event.item.error = Some(error);
             }
         }
         event.item.reception = Reception::Arrived;

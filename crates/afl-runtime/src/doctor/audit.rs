@@ -198,8 +198,12 @@ fn work_problems(step: &Step, event: &Event, task: &Task) -> Vec<(Promise, Strin
     if task.policy.retry.is_some_and(|retry| task.attempts > retry.max) {
         problem(Promise::CrashesCount, format!("it was tried {} times", task.attempts));
     }
+    if (task.state == TaskState::AwaitingResponse) != task.question.is_some() {
+        let question = task.question.as_ref().map_or("no question", |question| &question.0);
+        problem(Promise::OneOutcome, format!("it is {}, but waits for the answer to {question}", task.state));
+    }
     match (&task.lease, task.state) {
-        (None, TaskState::Running | TaskState::AwaitingResponse) => {
+        (None, TaskState::Running) => {
             problem(Promise::OneOutcome, "somebody works on it without a lease".to_owned());
         }
         (Some(lease), _) if lease.expires < lease.heartbeat => {

@@ -48,6 +48,6 @@ impl Service {
             }
         };
         let (promise, repair) = (Promise::Completion, Repair::ByHand);
-        Ok(Some(Finding { promise, run: id.clone(), path: task.item.path, problem, repair }))
+        Ok(Some(Finding { promise, run: id.clone(), path: task.item.path.clone(), problem, repair }))
     }
 }

@@ -144,7 +144,7 @@ async fn g4_uncertain_work_that_happened_goes_on_with_the_result_that_a_person_t
     assert!(scene.task().await.is_uncertain());
     assert_eq!(scene.done(json!({"n": 7})).await.unwrap(), Answered::Now);
     let task = scene.task().await;
-    assert_eq!((task.state, task.error, task.token), (TaskState::Completed, None, 1));
+    assert_eq!((task.state, &task.error, task.token), (TaskState::Completed, &None, 1));
     let claims = scene.world.claim(10).await;
     assert_eq!(claims.iter().map(|claim| &*claim.task.path).collect::<Vec<_>>(), ["Letter.b"]);
     assert_eq!(claims[0].payload["n"], 7);
@@ -357,7 +357,7 @@ async fn g1_no_moment_of_an_answer_offers_the_work_to_agents() {
 
 // covers: SDK-3.2-c
 #[tokio::test]
-async fn t12_t10_a_task_is_ignored_when_skipped_and_canceled_when_canceled() {
+async fn m12_m10_a_task_is_ignored_when_skipped_and_canceled_when_canceled() {
     let told = Scene::new("Told", "Told.a").await;
     told.world.service.skip(&told.run, &told.step).await.unwrap();
     assert_eq!(told.task().await.state, TaskState::Ignored);

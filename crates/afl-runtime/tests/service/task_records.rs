@@ -59,7 +59,7 @@ async fn xr20_a_retry_puts_step_event_and_task_back_together_and_is_recorded() {
     assert_eq!((event.state, event.reception), (EventState::Created, Reception::Open));
     let task = task.unwrap().item;
     assert_eq!((task.state, task.deliveries, task.attempts), (TaskState::Pending, 0, 0));
-    assert_eq!((task.error, task.error_kind), (None, None));
+    assert_eq!((&task.error, &task.error_kind), (&None, &None));
     let told = events(&world, &run, "Risky.b").await;
     assert_eq!(told[4..], ["ERROR agent:agent", "RETRIED user:ada", "QUEUED user:ada"]);
     world.examine().await;

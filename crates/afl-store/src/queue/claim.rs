@@ -5,11 +5,11 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use afl_engine::event::{Event, Payload};
-use afl_engine::history::{Actor, Move};
+use afl_engine::history::Actor;
 use afl_engine::id::RunId;
 use afl_engine::policy::Effect;
 use afl_engine::run::{Control, Run};
-use afl_engine::task::{Lease, Task, TaskKind, TaskState};
+use afl_engine::task::{Authority, Lease, Move, Requeue, Task, TaskKind, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 
@@ -317,7 +317,8 @@ impl Queue {
                 heartbeat: now,
             };
             let handler = names.handler(&task.name);
-            Decision::Move(encode(&record.key, &claimed(task, lease, &handler, now), now))
+            let task = claimed(task, lease, &handler, now);
+            Decision::from(task.map(|task| encode(&record.key, &task, now)))
         })
     }
 
@@ -383,9 +384,12 @@ impl Queue {
     }
 
     /// Takes a claim back before anybody saw it; `resume` and the sweep bring the task back to its queue.
-    async fn put_aside(&self, task: Stored<Task>) -> Result<(), Error> {
+    async fn put_aside(&self, mut task: Stored<Task>) -> Result<(), Error> {
         let now = self.store.now().await?;
-        let task = Stored { item: unclaimed(task.item, now), version: task.version };
+        let unclaim = Move::Requeue(Requeue::Unclaim { cause: "its run does not go on" });
+        task.item
+            .apply(unclaim, Authority::Actor(&Actor::System), now)
+            .expect("a task that was claimed a moment ago is running");
         let write = self.store.aside(&task, now);
         match self.store.write(vec![write], Durability::Relaxed).await.map_err(Error::from) {
             Err(error) if !error.is_conflict() => Err(error),
@@ -451,29 +455,8 @@ impl Claim {
     }
 }
 
-fn claimed(task: Task, lease: Lease, handler: &str, now: Millis) -> Task {
+/// `None` for a task that may not be claimed: it is left where it is, for the doctor to find.
+fn claimed(mut task: Task, lease: Lease, handler: &str, now: Millis) -> Option<Task> {
     let by = Actor::Agent(lease.owner.clone());
-    let task = Task {
-        state: TaskState::Running,
-        token: task.token + 1,
-        // Counted now and not at the end: a worker that dies tells nobody.
-        deliveries: task.deliveries + 1,
-        started: task.started.or(Some(now)),
-        updated: now,
-        desired_server: None,
-        lease: Some(lease),
-        ..task
-    };
-    task.moved(Move::Claimed, &by, handler, now)
-}
-
-fn unclaimed(task: Task, now: Millis) -> Task {
-    let task = Task {
-        state: TaskState::Pending,
-        deliveries: task.deliveries.saturating_sub(1),
-        updated: now,
-        lease: None,
-        ..task
-    };
-    task.moved(Move::Requeued, &Actor::System, "its run does not go on", now)
+    task.apply(Move::Claim { lease, handler }, Authority::Actor(&by), now).is_ok().then_some(task)
 }

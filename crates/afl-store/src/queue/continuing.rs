@@ -1,15 +1,16 @@
 //! Continues or fails a step from outside, without a claim (document 000 §6).
 
-use afl_engine::event::{EventError, Reception};
-use afl_engine::history::Actor;
+use afl_engine::event::{Event, EventError, Reception};
+use afl_engine::history::{Actor, MoveKind};
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::Control;
 use afl_engine::state::State;
 use afl_engine::step::{Step, Transmission};
-use afl_engine::task::{Task, TaskState};
+use afl_engine::task::{Authority, FailureSource, Move, Task};
+use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 
-use super::outcome;
+use super::outcome::{self, TaskOutcome};
 use super::settle::{Basis, asked};
 use super::{Queue, Refusal, SettleResult};
 use crate::conflict::retry_on_conflict;
@@ -78,7 +79,7 @@ impl Queue {
     /// Lets a step go on without its work, which nobody has begun.
     pub async fn skip(&self, run: &RunId, step: &StepId, by: &Actor) -> Result<SettleResult, Refusal> {
         let continued = self.tell(run, step, WorkOfStep::Any, &SettleRequest::Skip, by).await?;
-        self.open(run, step, continued, SKIPPED).await
+        self.open(run, step, continued, MoveKind::Ignore).await
     }
 
     /// Takes an open task from whoever does it, and lets its step fail.
@@ -90,7 +91,7 @@ impl Queue {
         by: &Actor,
     ) -> Result<SettleResult, Refusal> {
         let continued = self.tell(run, step, WorkOfStep::Any, &SettleRequest::Cancel(error), by).await?;
-        self.open(run, step, continued, "canceled").await
+        self.open(run, step, continued, MoveKind::Cancel).await
     }
 
     /// For those who may not be told that nothing was to do.
@@ -99,11 +100,11 @@ impl Queue {
         run: &RunId,
         step: &StepId,
         continued: ContinueResult,
-        verb: &'static str,
+        attempted: MoveKind,
     ) -> Result<SettleResult, Refusal> {
         match (continued, self.store.task(run, step).await?) {
             (ContinueResult::Now(settled), _) => Ok(settled),
-            (ContinueResult::Before, Some(task)) => Err(not_open(&task.item, verb)),
+            (ContinueResult::Before, Some(task)) => Err(not_open(&task.item, attempted)),
             (ContinueResult::Before, None) => Err(Refusal::Unknown { run: run.clone(), step: step.clone() }),
         }
     }
@@ -132,26 +133,11 @@ impl Queue {
                 return Ok(ContinueResult::Before);
             }
             if record.item.control == Control::Cancel {
-                return Err(Refusal::Canceled { run: run.clone(), path: task.item.path });
-            }
-            if matches!(told, SettleRequest::Skip) && task.item.state != TaskState::Pending {
-                return Err(not_open(&task.item, SKIPPED));
+                return Err(Refusal::Canceled { run: run.clone(), path: task.item.path.clone() });
             }
             let now = self.store.now().await?;
             let basis = Basis { task: task.version, event: event.version };
-            // Whoever holds the task has lost it now.
-            let task = Task { lease: None, ..task.item };
-            let outcome = match told {
-                SettleRequest::Result(result) => {
-                    outcome::check(&task, result)?;
-                    outcome::completed(task, event.item, (*result).clone(), by, now)
-                }
-                SettleRequest::Error(error) => outcome::failed(task, event.item, (*error).clone(), by, now),
-                SettleRequest::Skip => outcome::ignored(task, event.item, by, now),
-                SettleRequest::Cancel(error) => {
-                    outcome::canceled(task, event.item, (*error).clone(), by, now)
-                }
-            };
+            let outcome = outcome_of(task.item, event.item, told, by, now)?;
             let settled = self.write_outcome(outcome, basis, asked(&record.item), now).await?;
             Ok(ContinueResult::Now(settled))
         })
@@ -159,10 +145,37 @@ impl Queue {
     }
 }
 
-const SKIPPED: &str = "skipped";
+fn outcome_of(
+    mut task: Task,
+    event: Event,
+    told: &SettleRequest<'_>,
+    by: &Actor,
+    now: Millis,
+) -> Result<TaskOutcome, Refusal> {
+    let by = Authority::Actor(by);
+    match told {
+        SettleRequest::Result(result) => {
+            outcome::check(&task, result)?;
+            task.apply(Move::Complete, by, now)?;
+            Ok(TaskOutcome::completed(task, event, (*result).clone()))
+        }
+        SettleRequest::Error(error) => {
+            task.apply(Move::Fail { error, source: FailureSource::Operator }, by, now)?;
+            Ok(TaskOutcome::failed(task, event, (*error).clone()))
+        }
+        SettleRequest::Skip => {
+            task.apply(Move::Ignore, by, now)?;
+            Ok(TaskOutcome::completed(task, event, Map::new()))
+        }
+        SettleRequest::Cancel(error) => {
+            task.apply(Move::Cancel { cause: &error.message, error: Some(error) }, by, now)?;
+            Ok(TaskOutcome::failed(task, event, (*error).clone()))
+        }
+    }
+}
 
-fn not_open(task: &Task, verb: &'static str) -> Refusal {
-    Refusal::NotOpen { path: task.path.clone(), state: task.state, verb }
+fn not_open(task: &Task, attempted: MoveKind) -> Refusal {
+    Refusal::NotOpen { path: task.path.clone(), state: task.state, verb: attempted.participle() }
 }
 
 enum Standing {

@@ -14,6 +14,7 @@ mod sweep;
 mod system;
 
 use afl_engine::id::{RunId, StepId};
+use afl_engine::task::Authority;
 use serde::{Deserialize, Serialize};
 
 use crate::entropy::Entropy;
@@ -46,6 +47,12 @@ pub struct Ticket {
     /// database takes back leaves its number to the next one, unless the work may be done once only.
     pub token: u64,
     pub secret: String,
+}
+
+impl Ticket {
+    fn authority(&self) -> Authority<'_> {
+        Authority::Holder { token: self.token, secret: &self.secret }
+    }
 }
 
 impl Queue {

@@ -2,9 +2,8 @@
 //! needs evaluation.
 
 use afl_engine::event::{Event, EventError};
-use afl_engine::history::Move;
 use afl_engine::run::{Control, Run};
-use afl_engine::task::{Lease, Task, TaskKind, TaskState};
+use afl_engine::task::{Move, Requeue, Task, TaskKind, TaskState, TicketStatus};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 use afl_engine::version::Version;
@@ -42,10 +41,10 @@ impl Queue {
         ticket: &Ticket,
         result: &Map<String, Value>,
     ) -> Result<SettleResult, Refusal> {
-        self.settle(ticket, |task, event, now| {
+        self.settle(ticket, |mut task, event, now| {
             outcome::check(&task, result)?;
-            let by = task.holder();
-            Ok(outcome::completed(task, event, result.clone(), &by, now))
+            task.apply(Move::Complete, ticket.authority(), now)?;
+            Ok(TaskOutcome::completed(task, event, result.clone()))
         })
         .await
     }
@@ -53,8 +52,7 @@ impl Queue {
     /// The attempt failed; the declared retries decide what follows.
     pub async fn fail(&self, ticket: &Ticket, error: &EventError) -> Result<SettleResult, Refusal> {
         self.settle(ticket, |task, event, now| {
-            let by = task.holder();
-            Ok(outcome::attempt_failed(task, event, error.clone(), &by, now))
+            Ok(outcome::attempt_failed(task, event, error.clone(), ticket.authority(), now)?)
         })
         .await
     }
@@ -70,12 +68,9 @@ impl Queue {
     }
 
     async fn give_back(&self, ticket: &Ticket, not_before: Option<Millis>) -> Result<SettleResult, Refusal> {
-        self.settle(ticket, |task, _, now| {
-            let deliveries = task.deliveries.saturating_sub(1);
-            let by = task.holder();
-            let task = Task { state: TaskState::Pending, deliveries, not_before, updated: now, ..task };
-            let task = task.moved(Move::Requeued, &by, "given back", now);
-            Ok(TaskOutcome { task, event: None, blobs: Vec::new() })
+        self.settle(ticket, |mut task, _, now| {
+            task.apply(Move::Requeue(Requeue::Release { not_before }), ticket.authority(), now)?;
+            Ok(TaskOutcome::requeued(task))
         })
         .await
     }
@@ -83,19 +78,14 @@ impl Queue {
     /// The holder is alive; it keeps the task until the returned time.
     pub async fn extend(&self, ticket: &Ticket, by: Millis) -> Result<Millis, Refusal> {
         retry_on_conflict(|| async {
-            let TicketWork { task, .. } = match self.holding(ticket).await? {
+            let TicketWork { mut task, .. } = match self.holding(ticket).await? {
                 TicketCheck::Now(holding) => *holding,
                 TicketCheck::Settled { path } => return Err(Refusal::LeaseLost { path }),
             };
             let now = self.store.now().await?;
-            let lease = task.item.lease.clone().expect("a held task has a lease");
-            let lease = Lease { expires: now.plus(by), heartbeat: now, ..lease };
-            let expires = lease.expires;
-            let by = task.item.holder();
-            let extended = Task { lease: Some(lease), updated: now, ..task.item };
-            let extended = extended.moved(Move::Progress, &by, "", now);
-            let write =
-                self.store.update(&ticket.run, &Stored { item: extended, version: task.version }, now);
+            let expires = now.plus(by);
+            task.item.apply(Move::Extend { expires }, ticket.authority(), now)?;
+            let write = self.store.update(&ticket.run, &task, now);
             self.store.write(vec![write], Durability::Relaxed).await?;
             Ok(expires)
         })
@@ -162,23 +152,15 @@ impl Queue {
             TaskKind::System => (Control::Go, NotifyOn::OnErrors),
         };
         let path = || task.item.path.clone();
-        let own = task.item.token == ticket.token
-            && task.item.lease.as_ref().is_some_and(|lease| lease.secret == ticket.secret);
-        match task.item.state {
-            TaskState::Canceled => return Err(Refusal::Canceled { run: ticket.run.clone(), path: path() }),
-            TaskState::Completed | TaskState::Failed | TaskState::Ignored | TaskState::Pending if own => {
-                return Ok(TicketCheck::Settled { path: path() });
-            }
-            TaskState::Running | TaskState::AwaitingResponse if own => {}
-            TaskState::Running
-            | TaskState::AwaitingResponse
-            | TaskState::Completed
-            | TaskState::Failed
-            | TaskState::Ignored
-            | TaskState::Pending => return Err(Refusal::LeaseLost { path: path() }),
+        let canceled = || Refusal::Canceled { run: ticket.run.clone(), path: path() };
+        match task.item.ticket_status(ticket.token, &ticket.secret) {
+            TicketStatus::Current => {}
+            TicketStatus::Spent => return Ok(TicketCheck::Settled { path: path() }),
+            TicketStatus::Lost if task.item.state == TaskState::Canceled => return Err(canceled()),
+            TicketStatus::Lost => return Err(Refusal::LeaseLost { path: path() }),
         }
         match control {
-            Control::Cancel => Err(Refusal::Canceled { run: ticket.run.clone(), path: path() }),
+            Control::Cancel => Err(canceled()),
             Control::Go | Control::Hold => Ok(TicketCheck::Now(Box::new(TicketWork { task, event, asked }))),
         }
     }

@@ -3,7 +3,7 @@
 use afl_engine::event::Event;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::Control;
-use afl_engine::task::Task;
+use afl_engine::task::{MoveRefusal, Task};
 use afl_engine::time::Millis;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::backend::{AlsoRead, BucketCursor, Decision, Durability, Head, Ranks, 
 use crate::notification::NotifyOn;
 use crate::paging::{Pages, last_if_full};
 use crate::record::Record;
-use crate::store::{Error, Stored, bucket, decode, encode};
+use crate::store::{Defect, Error, Stored, bucket, decode, encode};
 
 /// How many records of a bucket one round looks at.
 const PAGE: usize = 500;
@@ -118,10 +118,12 @@ impl Queue {
         let task = decode::<Task>(record)?;
         let event = self.store.event(&task.item.workflow_id, &task.item.step_id).await?;
         let Some(Stored::<Event> { item: event, version }) = event else {
-            return Err(Error::unreadable(&record.key, crate::store::Defect::Missing));
+            return Err(Error::unreadable(&record.key, Defect::Missing));
         };
         let basis = Basis { task: task.version, event: version };
-        let Some(outcome) = outcome::silent(task.item, event, now) else { return Ok(None) };
+        let refused =
+            |refusal: MoveRefusal| Error::unreadable(&record.key, Defect::Body(refusal.to_string()));
+        let Some(outcome) = outcome::silent(task.item, event, now).map_err(refused)? else { return Ok(None) };
         self.write_outcome(outcome, basis, NotifyOn::OnErrors, now).await.map(Some)
     }
 
@@ -140,13 +142,14 @@ impl Queue {
                 ranks: Ranks::UpTo(now.0),
                 decide: Arc::new(|record, now| {
                     // One that is damaged stays where it is, for the doctor to find.
-                    let Ok(Stored { item: task, .. }) = decode::<Task>(record) else {
+                    let Ok(Stored { item: mut task, .. }) = decode::<Task>(record) else {
                         return Decision::Leave;
                     };
                     if task.not_before.is_none_or(|at| at > now) {
                         return Decision::Leave;
                     }
-                    Decision::Move(encode(&record.key, &Task { not_before: None, ..task }, now))
+                    task.make_due();
+                    Decision::Move(encode(&record.key, &task, now))
                 }),
                 ..self.page_of(bucket::TIMERS.to_owned())
             };

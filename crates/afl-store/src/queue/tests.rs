@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use crate::conformance::unread;
 use afl_engine::event::{Event, EventError, EventState, Reception};
-use afl_engine::history::{Actor, History};
+use afl_engine::history::Actor;
 use afl_engine::id::{RunId, Segment, StepId};
 use afl_engine::policy::{Effect, Policy, Retry};
 use afl_engine::run::{Control, Counts, Run, RunStatus};
 use afl_engine::state::State;
 use afl_engine::step::{Step, Transmission};
-use afl_engine::task::{MAX_DELIVERIES, Task, TaskState};
+use afl_engine::task::{MAX_DELIVERIES, NewTask, Task, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 use afl_engine::{ObjectType, attribute::Attributes};
@@ -124,29 +124,17 @@ impl World {
             partial: None,
             reception: Reception::Open,
         };
-        let task = Task {
+        let task = NewTask {
             step_id: id.clone(),
             workflow_id: self.run.clone(),
             name: name.into(),
             path: format!("W.s{number}"),
-            state: TaskState::Pending,
             task_list_name: list.into(),
-            created: now,
-            turn: None,
-            updated: now,
             policy,
+            turn: now,
             token: 0,
-            deliveries: 0,
-            attempts: 0,
-            not_before: None,
-            desired_server: None,
-            lease: None,
-            error: None,
-            error_kind: None,
-            started: None,
-            ended: None,
-            history: History::default(),
         };
+        let task = Task::pending(task, now);
         let writes = vec![
             self.store().put(&self.run, &step, Expect::Absent, now),
             self.store().put(&self.run, &event, Expect::Absent, now),
@@ -195,6 +183,14 @@ impl World {
     async fn event(&self, step: &StepId) -> Event {
         self.store().event(&self.run, step).await.unwrap().unwrap().item
     }
+}
+
+/// A record with other fields than the task machine would write.
+fn rewritten(task: &Task, fields: Value) -> Task {
+    let mut record = serde_json::to_value(task).unwrap();
+    let Value::Object(fields) = fields else { panic!("fields are an object") };
+    record.as_object_mut().unwrap().extend(fields);
+    serde_json::from_value::<Task>(record).unwrap().of_step(task.step_id.clone())
 }
 
 fn result() -> Map<String, Value> {

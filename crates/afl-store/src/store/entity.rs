@@ -90,7 +90,7 @@ impl Entity for Task {
     }
 
     fn named(self, key: &Key) -> Option<Self> {
-        Some(Self { step_id: step_of(&key.id, TASKS)?, ..self })
+        Some(self.of_step(step_of(&key.id, TASKS)?))
     }
 
     fn place(&self, _: Millis) -> Option<QueuePosition> {

@@ -156,6 +156,8 @@ pub(crate) fn of_task(task: &Task) -> Option<QueuePosition> {
         (TaskState::Pending, Some(at)) => {
             Some(QueuePosition { bucket: bucket::TIMERS.to_owned(), rank: at.0 })
         }
+        // A parked task waits for an answer, not for a time, and leaves its room in the facet's limit to others.
+        (TaskState::AwaitingResponse, _) if task.lease.is_none() => None,
         (TaskState::Running | TaskState::AwaitingResponse, _) => {
             // One without a lease is nobody's; the doctor tells of it.
             let deadline = task.deadline().unwrap_or(Millis(0));

@@ -8,11 +8,10 @@ use std::sync::Arc;
 
 use afl_engine::attribute::{Blob, BlobHash};
 use afl_engine::evaluation::Wants;
-use afl_engine::history::History;
 use afl_engine::id::{RunId, Segment, StepId};
 use afl_engine::policy::Policy;
 use afl_engine::run::{Active, Control, Counts, Run, RunStatus};
-use afl_engine::task::{Task, TaskState};
+use afl_engine::task::{NewTask, Task};
 use afl_engine::time::Millis;
 
 use super::{Defect, Error, RunState, Store};
@@ -150,29 +149,17 @@ async fn f14_a_value_larger_than_a_record_or_a_batch_is_kept_in_pieces() {
 #[test]
 fn tasks_are_ranked_by_priority_then_age() {
     let task = |priority, created| {
-        let task = Task {
+        let task = NewTask {
             step_id: StepId::root().child(Segment::Clause(0)),
             workflow_id: RunId("r".into()),
             name: "a.F".into(),
             path: String::new(),
-            state: TaskState::Pending,
             task_list_name: "default".into(),
-            created: Millis(created),
-            turn: None,
-            updated: Millis(created),
             policy: Policy { priority, ..Policy::default() },
+            turn: Millis(created),
             token: 0,
-            deliveries: 0,
-            attempts: 0,
-            not_before: None,
-            desired_server: None,
-            lease: None,
-            error: None,
-            error_kind: None,
-            started: None,
-            ended: None,
-            history: History::default(),
         };
+        let task = Task::pending(task, Millis(created));
         super::place::of_task(&task).unwrap().rank
     };
     let now = 1_800_000_000_000;

@@ -42,10 +42,10 @@ async fn a_second_task_of_a_step_cannot_be_stored_whatever_the_state_of_either()
             let world = World::new().await;
             let step = world.ask(1, "a.F", Policy::default()).await;
             let now = world.clock.now();
-            let stored = Task { state: *first, ..world.task(&step).await };
+            let stored = rewritten(&world.task(&step).await, json!({ "state": first }));
             let write = world.store().put(&world.run, &stored, Expect::Version(unread(1)), now);
             world.store().write(vec![write], Durability::Durable).await.unwrap();
-            let another = Task { state: *second, token: 7, ..stored.clone() };
+            let another = rewritten(&stored, json!({ "state": second, "token": 7 }));
             let write = world.store().put(&world.run, &another, Expect::Absent, now);
             let refused = world.store().write(vec![write], Durability::Durable).await.unwrap_err();
             assert!(matches!(refused, StoreError::Conflict { .. }), "{first}, {second}: {refused}");

@@ -233,7 +233,7 @@ async fn a_task_goes_to_an_agent_that_has_all_it_needs() {
         let capabilities = has.iter().map(|has| (*has).to_owned()).collect();
         let request = ClaimRequest { max: 9, capabilities, ..ClaimRequest::new(names, "a1") };
         let claims = world.queue.claim(&request).await.unwrap();
-        claims.into_iter().map(|claim| claim.task.path).collect::<Vec<_>>()
+        claims.into_iter().map(|claim| claim.task.path.clone()).collect::<Vec<_>>()
     };
     let only = || FacetFilter::Only(vec!["a.F".to_owned()]);
     assert_eq!(claim(only(), &["cuda"]).await, ["W.s2"]);

@@ -1,41 +1,62 @@
-//! A task: the piece of work that an agent claims for an event (document 000 §3, design page "agents").
+//! A task: the piece of work that an agent claims for an event (document 000 §3).
 
+mod moves;
+
+use std::ops::Deref;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::history::{Actor, History, Move, TaskEvent};
+use crate::history::{Actor, History, TaskEvent};
 use crate::id::{RunId, StepId};
 use crate::policy::Policy;
 use crate::time::Millis;
 use crate::wire::wire_enum;
+
+pub use moves::{
+    Authority, FailureSource, Move, MoveRefusal, QuestionWait, RefusalReason, Requeue, TicketStatus,
+};
 
 pub const DEFAULT_TASK_LIST: &str = "default";
 pub const DEFAULT_PRIORITY: i64 = 50;
 /// How often a task may be handed out again after its holder fell silent.
 pub const MAX_DELIVERIES: u32 = 5;
 
-/// How long a task is left to the server that it wants, from when it may be claimed; then anybody may take it.
+/// How long only the desired server may claim a task, from when it may be claimed.
 pub const DESIRED_FOR: Millis = Millis(30_000);
 
-/// The kind of failure of work that may have happened, and must not happen twice: a person finds out and decides.
+/// The kind of failure of work that may have happened and must not happen twice. A person decides.
 pub const UNCERTAIN: &str = "uncertain";
 
-/// How far apart the tasks that a run has open stand in a queue: the hundredth goes behind what other runs ask for in the
-/// next hundred seconds, so that a run of many tasks keeps no other waiting.
+/// The distance in a queue between the open tasks of a run. The hundredth stands behind the tasks that other runs
+/// create in the next hundred seconds, so a run of many tasks keeps no other run waiting.
 const APART: Millis = Millis(1_000);
-/// Nobody has to let pass what came later by more than this.
+/// No task lets others pass that were created later by more than this.
 const FURTHEST: Millis = Millis(24 * 3_600_000);
 
-/// Where the next task of a run stands in the queue, behind the last one that is open. Never before that one, so that
-/// tasks of one run keep the order of their creation.
+/// The place of a run's next task in the queue: behind the run's last open task and never before it, so that the tasks
+/// of one run keep the order of their creation.
 pub fn next_turn(last_open: Option<Millis>, now: Millis) -> Millis {
     last_open.map_or(now, |last| last.plus(APART).min(now.plus(FURTHEST)).max(last).max(now))
 }
 
+/// A task as it is stored. Its fields can be read everywhere (`task.state`) and change by a [`Move`] alone: there is
+/// no `DerefMut`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Task(TaskRecord);
+
+impl Deref for Task {
+    type Target = TaskRecord;
+
+    fn deref(&self) -> &TaskRecord {
+        &self.0
+    }
+}
+
 /// `TaskDefinition`. Its payload is that of its event.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Task {
+pub struct TaskRecord {
     #[serde(skip, default = "StepId::root")]
     pub step_id: StepId,
     pub workflow_id: RunId,
@@ -46,7 +67,7 @@ pub struct Task {
     pub state: TaskState,
     pub task_list_name: Arc<str>,
     pub created: Millis,
-    /// When it stands in the queue as if it had been created, if that is later: others of its run were open.
+    /// Its place in the queue as a time of creation, if later than `created` ([`next_turn`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<Millis>,
     pub updated: Millis,
@@ -55,7 +76,7 @@ pub struct Task {
     /// Claims so far: each one's number is its token.
     #[serde(default)]
     pub token: u64,
-    /// Claims since the task was last asked for, that ended in silence.
+    /// Claims since its creation or its last retry. A finished attempt sets it back.
     #[serde(default)]
     pub deliveries: u32,
     /// Attempts that ended in a failure or in silence beyond the policy's timeout.
@@ -64,15 +85,18 @@ pub struct Task {
     /// When a retry may be claimed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Millis>,
-    /// The name of the server that is to have it, if it is there in time. A claim forgets it.
+    /// The server that may claim it first, for [`DESIRED_FOR`]. A claim clears it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desired_server: Option<Arc<str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
+    /// The question whose answer it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<QuestionId>,
     /// Of the last attempt that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What that failure is called, when it was the end of the task.
+    /// The kind of the failure that ended the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_kind: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,7 +107,27 @@ pub struct Task {
     pub history: History,
 }
 
-/// Who does the work now, and until when nobody else may.
+/// The parts of a new task.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NewTask {
+    pub step_id: StepId,
+    pub workflow_id: RunId,
+    pub name: Arc<str>,
+    pub path: String,
+    pub task_list_name: Arc<str>,
+    pub policy: Policy,
+    /// Its place in the queue; see [`next_turn`].
+    pub turn: Millis,
+    /// That of the task before it under the same step, so that tokens never repeat.
+    pub token: u64,
+}
+
+/// The name of a question, which the engine does not look into.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct QuestionId(pub String);
+
+/// The holder of a task, and the end of its right to it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Lease {
     pub owner: String,
@@ -106,7 +150,7 @@ wire_enum! {
 }
 
 impl TaskState {
-    /// By its name, or by the one that the runner of prompts uses for the same state.
+    /// By its name, or by an alias of document 001.
     pub fn spelled(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|state| state.name() == name || state.aliases().contains(&name))
     }
@@ -132,16 +176,51 @@ impl TaskState {
 }
 
 wire_enum! {
-    /// What settling a task touches (design page "agents" §2).
+    /// The records that settling a task changes.
     pub enum TaskKind ("kind of a task") {
         /// The event of a step.
         Event = "event",
-        /// Nothing but itself: it was asked of the runners, and stands beside the runs.
+        /// The task alone: it belongs to no run.
         System = "system",
     }
 }
 
 impl Task {
+    /// M1: a new task waits for a claim.
+    pub fn pending(new: NewTask, now: Millis) -> Self {
+        Self(TaskRecord {
+            step_id: new.step_id,
+            workflow_id: new.workflow_id,
+            name: new.name,
+            path: new.path,
+            state: TaskState::Pending,
+            task_list_name: new.task_list_name,
+            created: now,
+            turn: Some(new.turn).filter(|turn| *turn > now),
+            updated: now,
+            policy: new.policy,
+            token: new.token,
+            deliveries: 0,
+            attempts: 0,
+            not_before: None,
+            desired_server: None,
+            lease: None,
+            question: None,
+            error: None,
+            error_kind: None,
+            started: None,
+            ended: None,
+            history: History::default(),
+        })
+    }
+
+    /// A record does not repeat the step that its key names.
+    #[must_use]
+    pub fn of_step(mut self, step_id: StepId) -> Self {
+        self.0.step_id = step_id;
+        self
+    }
+
     pub fn kind(&self) -> TaskKind {
         if self.workflow_id.is_run() { TaskKind::Event } else { TaskKind::System }
     }
@@ -150,18 +229,7 @@ impl Task {
         self.policy.priority.unwrap_or(DEFAULT_PRIORITY)
     }
 
-    /// Notes a move in the history; it is stored with what the move changes.
-    #[must_use]
-    pub fn moved(mut self, what: Move, by: &Actor, cause: &str, now: Millis) -> Self {
-        self.note(what, by, cause, now);
-        self
-    }
-
-    pub(crate) fn note(&mut self, what: Move, by: &Actor, cause: &str, now: Millis) {
-        self.history.note(what, now.since(self.created), by, cause);
-    }
-
-    /// What happened to it, as the documents tell it (task events).
+    /// Its history under the names of the documents.
     pub fn events(&self) -> Vec<TaskEvent> {
         self.history.events(self.created)
     }
@@ -172,22 +240,22 @@ impl Task {
         owner.map_or(Actor::System, Actor::Agent)
     }
 
-    /// Whether it failed without anybody knowing whether its work happened.
+    /// Whether it failed and its work may have happened.
     pub fn is_uncertain(&self) -> bool {
         self.state == TaskState::Failed && self.error_kind.as_deref() == Some(UNCERTAIN)
     }
 
-    /// When anybody may take it, where it is left to one server first.
+    /// When every server may claim it, if one comes first.
     pub fn free_at(&self) -> Option<Millis> {
         self.desired_server.as_ref().map(|_| self.updated.plus(DESIRED_FOR))
     }
 
-    /// Whether it is still left to another than this server.
+    /// Whether only another server may claim it now.
     pub fn is_left_to_another(&self, server: Option<&str>, now: Millis) -> bool {
         self.desired_server.as_deref() != server && self.free_at().is_some_and(|free| now < free)
     }
 
-    /// When a running task is to be looked at: its lease has ended, or it was silent for too long.
+    /// When the sweep looks at a running task: its lease has ended, or it was silent for too long.
     pub fn deadline(&self) -> Option<Millis> {
         let lease = self.lease.as_ref()?;
         let silent = self.policy.timeout_ms.map(|timeout| lease.heartbeat.plus(timeout));
