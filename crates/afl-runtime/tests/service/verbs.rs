@@ -74,6 +74,7 @@ const OTHERS: &[&str] = &[
     "channels",
     "closest_task",
     "closest_workflow",
+    "declaration",
     "ended",
     "find",
     "find_step",
