@@ -38,7 +38,7 @@ impl Service {
         self.queue.extend(ticket, by).await
     }
 
-    /// The work is done: one durable commit. Telling it twice does no harm.
+    /// Stores the result of the work in one durable commit. A second call with the same ticket changes nothing.
     pub async fn complete(
         &self,
         ticket: &Ticket,
@@ -82,7 +82,7 @@ impl Service {
         self.queue.release(ticket).await
     }
 
-    /// Gives a task back undone; nobody gets it before this time.
+    /// Gives a task back undone; no agent can claim it before this time.
     pub async fn put_off(&self, ticket: &Ticket, until: Millis) -> Result<SettleResult, Refusal> {
         self.queue.put_off(ticket, until).await
     }
@@ -111,7 +111,7 @@ impl Service {
         Ok(continued)
     }
 
-    /// Lets a step go on with an empty result, while nobody has begun its work.
+    /// Completes a step with an empty result, if no agent has begun its work.
     pub async fn skip(&self, run: &RunId, step: &StepId) -> Result<(), Error> {
         let item = self.existing(run).await?.item;
         let task = self.store.task(run, step).await?;
@@ -131,7 +131,7 @@ impl Service {
         Ok(())
     }
 
-    /// Takes an open task from whoever does it, and lets its step fail as canceled.
+    /// Revokes the lease of an open task, and lets its step fail as canceled.
     pub async fn cancel_task(&self, run: &RunId, step: &StepId) -> Result<(), Error> {
         let message = "canceled by an operator".to_owned();
         let error = EventError { kind: FailureKind::Canceled.name().to_owned(), message };
@@ -159,7 +159,7 @@ impl Service {
 
     fn arrive(&self, run: &RunId, settled: &SettleResult) {
         match settled {
-            // Nobody waits for the outcome of a system task.
+            // No run waits for the outcome of a system task.
             SettleResult::Arrived(_) if !run.is_run() => {}
             SettleResult::Arrived(event) => {
                 let arrival = Arrival { step: event.item.step_id.clone(), event: Some((**event).clone()) };

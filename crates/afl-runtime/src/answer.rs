@@ -1,4 +1,4 @@
-//! What a person says about the work of a step, in stead of whoever has or had it.
+//! A person reports the outcome of a step's work in place of its agent.
 
 use afl_engine::evaluation::{self, Evaluation, Told, Unanswerable, Wants};
 use afl_engine::event::{Event, EventError, EventState};
@@ -18,7 +18,7 @@ use crate::service::Service;
 
 const TRIES: usize = 16;
 
-/// What came of the work.
+/// The outcome of the work, as a person reports it.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Verdict {
     /// It was done, with this result.
@@ -36,13 +36,13 @@ pub enum Answered {
 
 enum Try {
     Ended(Answered),
-    /// Others wrote the run, or an outcome was there that nobody had taken in: look again.
+    /// Others wrote the run, or an outcome waits that no driver has evaluated: read again.
     Overtaken,
 }
 
 impl Service {
-    /// Gives a step the outcome of its work. An open task is taken from whoever does it. A step that failed goes on,
-    /// or fails for good, in one durable commit; only work that may have happened can be given up so.
+    /// Gives a step the outcome of its work. An agent that works on it loses its lease. A step that failed continues, or
+    /// fails for good, in one durable commit; only work that may have happened can be failed this way.
     pub async fn answer(&self, run: &RunId, step: &StepId, verdict: &Verdict) -> Result<Answered, Error> {
         for _ in 0..TRIES {
             let epoch = self.store.epoch();
@@ -60,7 +60,7 @@ impl Service {
         self.existing(id).await?;
         let At { state, task, event } = self.at(id, step).await?;
         let (Some(task), Some(event)) = (task, event) else {
-            // Without work only a failure has a reason to tell.
+            // Without work, only a failed step has an outcome to replace.
             return self.answer_failed(id, step, &Told::Result(Map::new())).await;
         };
         match (verdict, state) {
@@ -130,7 +130,7 @@ impl Service {
         }
     }
 
-    /// Also tells why a step cannot be answered.
+    /// Replaces the failure of a step, or explains why that is impossible.
     async fn answer_failed(&self, id: &RunId, step: &StepId, told: &Told) -> Result<Try, Error> {
         let suspended = self.suspended(id).await?;
         let now = self.store.now().await?;
@@ -172,7 +172,7 @@ impl Service {
             path: path.clone(),
             misfit,
         })?;
-        // An agent's result may lack what nobody reads; what a person forgets is a slip.
+        // An agent's result may lack keys that no step reads; a person who leaves one out made a mistake.
         let mut lacks = plan.must_return(&task.name);
         lacks.retain(|name| !result.contains_key(name));
         if lacks.is_empty() {

@@ -1,5 +1,5 @@
-//! What an operator asks of a run: hold, go on, cancel. The intent is committed first, then carried out; whoever
-//! finds a run with an intent carries it on.
+//! Pauses, resumes and cancels runs. The intent is committed first and carried out afterwards, so after a crash any
+//! driver that finds the intent completes it.
 
 use afl_engine::evaluation::{Evaluation, Stored, Suspended, Wants};
 use afl_engine::history::Actor;
@@ -20,9 +20,9 @@ const TRIES: usize = 64;
 
 /// How many steps one commit of a cancel ends.
 const ENDED_AT_ONCE: usize = 250;
-/// A step with its event and task, and what is noted of them.
+/// A step with its event, its task, and the history of both.
 const WRITES_OF_AN_END: usize = 6;
-// Each end is told to every channel, and a few more may be opened at once than there should be.
+// Each end adds a message for every channel, and concurrent callers may open a few channels above the limit.
 const _: () = assert!(ENDED_AT_ONCE * (WRITES_OF_AN_END + 2 * MAX_CHANNELS) <= LIMITS.batch_writes);
 
 /// What a cancel ended.

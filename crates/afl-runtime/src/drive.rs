@@ -1,7 +1,23 @@
-//! Drives one run: what arrived is evaluated up to the next fixed point and committed.
+//! Drives one run: evaluates the outcomes that arrived up to the next fixed point, and commits.
 //!
-//! These are plain async functions, so that a simulation can call them one by one; [`serve`](crate::serve) calls
-//! them for all runs at once.
+//! **Problem.** Several processes may drive the same run at once, and any of them may die between two commits. Each outcome
+//! must be evaluated exactly once all the same. Reading a run for each outcome would be slow.
+//!
+//! **Approach.** Drives are optimistic. An evaluation reads records, and its commit expects the version of the run record
+//! that it read. One of two concurrent drives commits; the other is refused, throws its evaluation away, reads again and
+//! finds the outcomes taken. A kept evaluation skips the reads: only evaluators write steps, so its records stay valid
+//! until a commit is refused. After a crash of the database the epoch is newer, and the kept evaluation is dropped.
+//!
+//! A run that committed in the middle of an evaluation less than two seconds ago belongs to a living process, most
+//! likely. The driver leaves it alone and tries later; after that time it continues from the last commit.
+//!
+//! Arrivals are evaluated in the order of the program, so that equal outcomes give equal runs whatever their order. They
+//! come in portions that fit one commit, since an iteration is committed whole.
+//!
+//! **Rejected.** A lock for each run costs two writes for each drive, and a dead holder blocks the run until it expires.
+//!
+//! These are plain async functions, so that a simulation can call them one by one; [`serve`](crate::serve) calls them for
+//! all runs at once.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -145,7 +161,7 @@ impl Service {
         (self.options.budget.writes / WRITES_PER_ARRIVAL).max(1)
     }
 
-    /// Begins with what is stored.
+    /// Builds an evaluation from the stored records.
     async fn cold(&self, id: &RunId, others: Others, now: Millis) -> Result<Cold, Error> {
         let Some(suspended) = self.store.suspended(id).await? else {
             return Ok(Cold::Stands(Standing::Gone));

@@ -1,7 +1,7 @@
-//! The janitor: looks after tasks whose holder is silent, retries that are due, and what nobody needs any more.
+//! The janitor: expires leases, hands out retries that are due, and deletes records past their retention.
 //!
-//! Every process has one. They look for themselves, and a named lock says which of them does what is to be done: it is
-//! held for a few seconds, so another takes over soon when its holder dies. Two at once would do no harm but cost twice.
+//! Every process has one. Each checks for due work by itself, and a named lock decides which of them does it. The lock
+//! lasts a few seconds, so another janitor takes over soon after its holder dies. Two at once are safe but cost twice.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::error::Error;
 use crate::service::Service;
 
-/// Who does what is due.
+/// Its holder does the work that is due.
 const LOCK: &str = "afl.janitor";
 const HELD_FOR: Millis = Millis(5_000);
 /// Who did what can wait; it is not given back, so that it is done once in this time by all processes together.
@@ -65,7 +65,7 @@ impl Janitor {
         drop(self.release_lock().await);
     }
 
-    /// Looks, does what is to be done unless another does it, and says how long until the next look.
+    /// Does the work that is due unless another process does it; returns the time until the next round.
     async fn round(&mut self) -> Result<Duration, Error> {
         let upkeep = self.service.queue.upkeep().await?;
         let mut next = upkeep.next;
@@ -121,7 +121,7 @@ impl Janitor {
         if locks.acquire(MAINTENANCE_LOCK, &self.owner, MAINTENANCE_EVERY, Value::Null).await?.is_none() {
             return Ok(());
         }
-        // It brings back, too, what was put aside when its run went on.
+        // It also returns tasks that were put aside while their run was held.
         self.service.sweep_once().await?;
         self.service.watch_over(now).await?;
         self.service.forget_servers(Millis(now.0.saturating_sub(PURGED_AFTER.0))).await

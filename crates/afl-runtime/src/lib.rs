@@ -1,8 +1,8 @@
 //! Runs AgentFlow programs over any store, in any Rust program.
 //!
 //! [`Service`] is the façade: it publishes programs, starts runs, hands their tasks to agents, takes results in, and
-//! answers questions about runs. Runs go on while somebody drives the store: [`Service::serve`] does it for all runs
-//! until it is told to stop, [`Service::turn`] does one round.
+//! answers questions about runs. Runs advance while a process drives the store: [`Service::serve`] drives all runs
+//! until its caller stops it, [`Service::turn`] does one round.
 //!
 //! ```
 //! use std::sync::Arc;

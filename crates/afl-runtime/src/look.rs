@@ -37,7 +37,7 @@ pub struct Found {
 #[derive(Clone, Debug)]
 pub struct FoundWork {
     pub work: Work,
-    /// Where the first of its arrivals is, for whoever does not take it up now.
+    /// Where the first of its arrivals stands; a later scan begins there if the run is busy now.
     pub first: Option<BucketCursor>,
 }
 

@@ -1,5 +1,5 @@
-//! What the janitor tells people of: agents that went offline, tasks that nobody takes, messages that were given up. Each
-//! is told once.
+//! Notifications of the janitor: agents that went offline, tasks that no agent takes, dead letters. Each is written
+//! once.
 
 use std::cmp::Reverse;
 
@@ -12,7 +12,7 @@ use afl_store::store::{Error as Unreadable, bucket};
 use crate::error::{Error, NotFound};
 use crate::service::Service;
 
-/// Of one queue, the most urgent ones: for the others the same would be told.
+/// Of one queue, the most urgent tasks: the notifications of the others would say the same.
 const STUCK_TOLD: usize = 20;
 
 /// A notification with the name it is stored under.
@@ -30,7 +30,7 @@ pub enum Mark {
 }
 
 impl Service {
-    /// Those that nobody has read, the newest first.
+    /// Unread notifications, the newest first.
     pub async fn unread(&self) -> Result<Vec<Notice>, Error> {
         let mut unread = self.collection::<Notification>().readable().await?;
         unread.retain(|(_, stored)| !stored.item.read);
@@ -59,7 +59,7 @@ impl Service {
             let read = Notification { read: true, ..stored.item };
             match notifications.put(&id, &read, Some(stored.version), Durability::Durable).await {
                 Ok(_) => marked += 1,
-                // Somebody else marked it, or it is too old.
+                // Another caller marked it, or it is gone because of its age.
                 Err(error) if error.is_conflict() => {}
                 Err(error) => return Err(error.into()),
             }
@@ -101,7 +101,7 @@ impl Service {
         }
     }
 
-    /// Tasks that nobody takes, and those that nobody can take because they cannot be read.
+    /// Tasks that no agent takes, and tasks that no agent can take because their record is damaged.
     async fn tell_stuck(&self, now: Millis) -> Result<(), Error> {
         for bucket in self.store.buckets(bucket::TASKS).await? {
             let mut after = None;
@@ -125,7 +125,7 @@ impl Service {
         Ok(())
     }
 
-    /// One look says what was told before.
+    /// Writes the notifications that are not stored yet; one read finds those that are.
     pub(crate) async fn tell_once(&self, notices: Vec<Notice>) -> Result<(), Error> {
         if notices.is_empty() {
             return Ok(());
@@ -152,7 +152,7 @@ impl Service {
             let page = notifications.up_to(before, after.as_ref()).await?;
             match notifications.forget_all(&page.items).await {
                 Err(error) if !error.is_conflict() => return Err(error.into()),
-                // Somebody has just read one of them; they go in a minute.
+                // A reader has just marked one of them; the next round removes them.
                 Ok(()) | Err(_) => {}
             }
             match page.next {
@@ -183,7 +183,7 @@ impl Service {
     }
 }
 
-/// What to tell of a record that cannot be read; nothing of a store that is away.
+/// The notification about a damaged record; none about a store that is unreachable.
 fn damage(error: &Unreadable, told_as: NotificationType, now: Millis) -> Option<Notice> {
     let (scope, record, run) = match error {
         Unreadable::Unreadable { run, record, .. } => (run.to_string(), record, Some(run.clone())),

@@ -31,9 +31,8 @@ impl Service {
         self.store.watch(bucket::OUTBOX)
     }
 
-    /// Keeps a channel in place of the one that had its name. It hears of all that ends from the moment when the process
-    /// that ends it has heard of the channel: at once in this one, in others as soon as their watch tells them and within
-    /// ten seconds at the latest.
+    /// Stores a channel in place of the one that had its name. This process writes messages for it at once. Other
+    /// processes do so when their watch wakes them, and after ten seconds at the latest.
     pub async fn open_channel(&self, name: &str, channel: Channel) -> Result<Channel, Error> {
         channel.check(name)?;
         let channels = self.outbox().channels();
@@ -85,8 +84,8 @@ impl Service {
         Ok(())
     }
 
-    /// Removes a channel with all messages that wait for it; says how many. What a process still tells that has not
-    /// heard of it yet is for nobody, and goes with the next round of the janitor.
+    /// Removes a channel with all messages that wait for it; returns their number. A process
+    /// that has the channel cached may write more; the next round of the janitor removes those.
     pub async fn drop_channel(&self, name: &str) -> Result<usize, Error> {
         let channel = self.channel(name).await?;
         self.outbox().channels().remove(name, channel.version).await?;
@@ -138,7 +137,7 @@ impl Service {
     }
 
     /// `EventDispatcher.dispatch` of document 002: sends an event that waits for its outcome to a channel, with its
-    /// payload. Whoever works on it outside tells the outcome by [`Service::continue_step`] or [`Service::fail_step`].
+    /// payload. The receiver returns the outcome by [`Service::continue_step`] or [`Service::fail_step`].
     pub async fn dispatch(&self, name: &str, run: &RunId, step: &StepId) -> Result<(), Error> {
         let opened = self.channel(name).await?.item.created;
         if self.outbox().dispatch(name, opened, run, step).await? {
@@ -155,8 +154,8 @@ impl Service {
         }
     }
 
-    /// Tells people once of each channel whose messages were given up, and of each whose messages wait for too long.
-    /// Those of channels that are gone go too.
+    /// Writes one notification for each channel with dead letters, and for each whose messages wait too long. Messages of
+    /// removed channels are deleted.
     pub(crate) async fn tell_dead(&self, now: Millis) -> Result<(), Error> {
         for (name, since) in self.outbox().dead().await? {
             if self.outbox().sweep(&name, now).await? {
@@ -170,7 +169,7 @@ impl Service {
                 continue;
             }
             if now.since(since) >= GIVEN_UP_AFTER && self.is_to_be_heard(&name).await? {
-                // The first message of a slow reader is always another one, so it is told by the day of that one.
+                // The oldest message of a slow reader changes all the time, so its day identifies the notification.
                 let id = format!("outbox-late-{name}-{}", since.0 / GIVEN_UP_AFTER.0);
                 self.tell_of_channel(id, &name, now, Notification::of_late).await?;
             }
@@ -195,7 +194,7 @@ impl Service {
         notification: fn(&str, &str, Millis) -> Notification,
     ) -> Result<(), Error> {
         if self.collection::<Notification>().get(&id).await?.is_none() {
-            // There is none when nobody has tried to deliver anything.
+            // There is no error before the first delivery.
             let error = self.outbox().status(name, 1).await?.last_error.unwrap_or_default();
             self.tell_once(vec![Notice { id, notification: notification(name, &error, now) }]).await?;
         }

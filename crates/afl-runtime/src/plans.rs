@@ -166,7 +166,7 @@ pub fn compile(name: &str, text: &str) -> Result<Program, NotCompiled> {
     compiled.program.ok_or_else(|| NotCompiled(render::human(&sources, &compiled.diagnostics, Color::Plain)))
 }
 
-/// What is wrong with a text, as people read it.
+/// The diagnostics of a text, as people read them.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the program has mistakes:\n{0}")]
 pub struct NotCompiled(pub String);

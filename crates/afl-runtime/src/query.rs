@@ -81,7 +81,7 @@ impl Service {
         Ok(self.existing(run).await?.item)
     }
 
-    /// The run when it has ended; waits for that as long as it takes. Somebody must drive the store.
+    /// The run when it has ended; waits as long as that takes. A process must drive the store.
     pub async fn ended(&self, run: &RunId) -> Result<Run, Error> {
         let mut changes = self.watch_runs();
         loop {

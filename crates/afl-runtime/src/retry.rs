@@ -36,7 +36,7 @@ pub enum Again {
 #[derive(Default)]
 struct Failed {
     steps: Vec<Stored<Step>>,
-    /// Left out, because nobody knows whether its work happened.
+    /// Left out, because it is unknown whether its work happened.
     undecided: Option<StepId>,
 }
 
@@ -164,7 +164,7 @@ impl Service {
     }
 }
 
-/// What is known of the steps above the one looked at.
+/// Facts about the ancestors of the step under examination.
 #[derive(Default)]
 struct Above {
     caught: BTreeSet<StepId>,

@@ -1,4 +1,4 @@
-//! A driver whose rounds somebody calls one by one, such as a simulation or a program with a loop of its own.
+//! A driver that does one round for each call, for a simulation or a program with a loop of its own.
 
 use crate::drive::Others;
 use crate::error::Error;
@@ -20,10 +20,10 @@ impl Rounds {
 
     /// Sweeps, looks at everything, and drives all that was found. Says how many runs were driven.
     ///
-    /// A run that cannot be read is left, as [`Service::doctor`] tells; the others go on.
+    /// A damaged run is skipped, and [`Service::doctor`] reports it; the others advance.
     pub async fn turn(&mut self) -> Result<usize, Error> {
         if self.scheduler.is_busy() {
-            // Somebody dropped the last round in its midst.
+            // The caller dropped the last round before its end.
             self.scheduler = RunScheduler::default();
         }
         self.service.queue.sweep_once().await?;

@@ -73,8 +73,8 @@ impl RunScheduler {
         }
     }
 
-    /// Work that a look found. What is in hand is left alone: it may be what this process was told before, and if it
-    /// is not, the next look finds it again.
+    /// Work that a scan found. A run that is queued or being driven is left alone: its wake-up may have come before the
+    /// scan, and if it has not, the next scan finds the run again.
     pub(crate) fn note_found(&mut self, work: Work) -> InHand {
         let state = self.slots.get(&work.run).map(|slot| slot.state);
         match state {
@@ -86,11 +86,11 @@ impl RunScheduler {
         }
     }
 
-    /// Keeps an evaluation that was made elsewhere in this process, unless a newer one is here. Should it be old all the
-    /// same, its next commit tells.
+    /// Keeps an evaluation that was made elsewhere in this process, unless a newer one is here. If it is outdated all
+    /// the same, its next commit is refused.
     pub(crate) fn adopt(&mut self, evaluator: Box<Evaluation>) {
         let run = evaluator.run().id.clone();
-        // A held run is evaluated by nobody, and one that goes on again begins with what is stored.
+        // No driver evaluates a held run, and a resumed run is evaluated from its stored records.
         if evaluator.run().status.is_terminal() || evaluator.run().control != Control::Go {
             return;
         }
@@ -103,7 +103,7 @@ impl RunScheduler {
         }
     }
 
-    /// Goes on with an evaluation that was begun elsewhere in this process.
+    /// Continues an evaluation that was begun elsewhere in this process.
     pub(crate) fn take_over(&mut self, evaluator: Box<Evaluation>) {
         let run = evaluator.run().id.clone();
         self.adopt(evaluator);
@@ -130,7 +130,7 @@ impl RunScheduler {
     pub(crate) fn done(&mut self, run: &RunId, driven: Driven) {
         self.busy -= 1;
         let slot = self.slots.get_mut(run).expect("a driven run has a slot");
-        // Of what was adopted meanwhile and what was driven, the newer knows more.
+        // An evaluation may have been adopted during the drive; the newer one knows more.
         let hot = [slot.hot.take(), driven.hot].into_iter().flatten().max_by_key(|hot| hot.run_version());
         match (slot.state, hot) {
             (State::BusyAgain, hot) => {
@@ -156,7 +156,7 @@ impl RunScheduler {
         self.quarantined.insert(run.clone(), reason);
     }
 
-    /// Somebody may have repaired them.
+    /// An operator may have repaired the runs.
     pub(crate) fn clear_quarantine(&mut self) {
         self.quarantined.clear();
     }

@@ -1,7 +1,20 @@
 //! Drives all runs of a store: the loops around [`drive`](crate::drive) and the janitor.
 //!
-//! A wake-up comes by channel from this process, by watch from others, and, should both fail, by looking every now
-//! and then. At its start the driver looks at everything, so it goes on where a crashed one stopped.
+//! **Problem.** Outcomes arrive from this process and from others, one by one or by the thousand. Each must be evaluated
+//! soon, no outcome may be forgotten after a crash, and an idle process must cost the store almost nothing.
+//!
+//! **Approach.** The buckets of the store are the only truth; wake-ups are hints. An outcome of this process comes by
+//! channel with its event, so it needs no read. Outcomes of other processes wake a watch, and a scan of the bucket of
+//! arrivals finds them. A scan begins two seconds before the end of the last one, because concurrent writers commit out
+//! of order. Every 30 seconds, at the start, and after a crash of the database, a scan reads everything. So a lost
+//! wake-up delays a run and never loses it. One loop owns all state; drives and scans are its jobs. The
+//! [scheduler](crate::scheduler) lets one run have one drive at a time and keeps evaluations for the next arrival.
+//!
+//! Many outcomes of others are cheaper in one scan. So scans wait longer the more the last one found, up to 15 ms, and
+//! twice as long after each scan without news, up to 60 ms. Scans that take long use at most a twentieth of the time.
+//!
+//! **Rejected.** A queue of wake-ups in the store costs a write for each outcome and must itself survive crashes. A fixed
+//! interval of polling makes either a single outcome wait or an idle store busy.
 
 use afl_engine::evaluation::Evaluation;
 use afl_engine::version::Epoch;
@@ -27,9 +40,9 @@ use crate::service::Service;
 const WAKES: usize = 10_000;
 /// How long the driver trusts its wake-ups before it looks at everything.
 const BACKSTOP: Duration = Duration::from_secs(30);
-/// From one look for others' outcomes to the next: longer the more the last one found, so that many are evaluated
-/// together, and none that comes alone waits. What this process settles it is told at once; so a look that found nothing
-/// new was for nothing, and the next one waits twice as long.
+/// The time between two scans for outcomes of other processes. It grows with the number of outcomes that the last scan
+/// found, so that many are evaluated together and a single one does not wait. Outcomes of this process come by channel;
+/// so after a scan without news the next one waits twice as long.
 const GATHER_EACH: Duration = Duration::from_micros(200);
 const GATHER_LEAST: Duration = Duration::from_millis(1);
 const GATHER_NEWS: Duration = Duration::from_millis(15);
@@ -45,7 +58,7 @@ const ELSEWHERE: Duration = Duration::from_secs(1);
 /// How long to leave a store alone that failed.
 const BACKOFF: Duration = Duration::from_millis(500);
 
-/// What the driver is told.
+/// A message to the driver.
 #[derive(Debug)]
 pub(crate) enum Wake {
     Arrived(Work),
@@ -76,7 +89,7 @@ pub struct Health {
 }
 
 impl Service {
-    /// Drives runs and looks after tasks until told to stop; then finishes what it has begun and returns.
+    /// Drives runs and maintains tasks until `until` resolves; then finishes the drives in progress and returns.
     ///
     /// One process needs one of these, however many runs there are. Several processes may drive one store.
     pub async fn serve(&self, until: impl Future<Output = ()> + Send) -> Result<(), Error> {
@@ -98,8 +111,7 @@ impl Service {
         Ok(())
     }
 
-    /// Makes the waker this process's, unless a driver is there. One that was dropped in the midst of its work left
-    /// a closed waker.
+    /// Registers the waker, unless this process has a driver. The waker of a driver that was dropped is closed.
     fn acquire_driving(&self, waker: Waker) -> bool {
         let mut driving = self.waker();
         let is_first = driving.as_ref().is_none_or(|other| other.wakes.is_closed());
@@ -132,7 +144,7 @@ impl Service {
             Wake::Look => waker.look.notify_one(),
             Wake::Claimed => waker.claimed.notify_one(),
             Wake::Arrived(_) | Wake::Evaluated(_) | Wake::Unfinished(_) => {
-                // What cannot be told is in the store.
+                // A wake-up that finds the channel full is no loss: a scan of the store finds the work.
                 if waker.wakes.try_send(wake).is_err() {
                     waker.look.notify_one();
                 }
@@ -150,11 +162,11 @@ struct Driver {
     /// Where the last look ended.
     last: Option<BucketCursor>,
     looked: Instant,
-    /// One look at a time: what is wanted meanwhile waits for its end.
+    /// One scan at a time: a request meanwhile waits for its end.
     is_looking: bool,
     /// How long to wait from one look to the next.
     gather: Duration,
-    /// When to look at what came, and when at everything.
+    /// When to scan for arrivals, and when for everything.
     next_look: Option<Instant>,
     everything: Instant,
     /// The epoch of the last look at everything.
@@ -246,7 +258,7 @@ impl Driver {
         }
     }
 
-    /// What was evaluated and is lost with its commit waits again, behind where looks begin.
+    /// A crash of the database may take back an evaluation. Its outcomes wait again, before the place where scans begin.
     fn look_behind_a_loss(&mut self) {
         let epoch = self.service.store.epoch();
         if self.epoch < epoch {
@@ -255,7 +267,7 @@ impl Driver {
         }
     }
 
-    /// At once, since a timer is a millisecond late even for what is due.
+    /// Scans at once, since a timer fires a millisecond late even when it is due.
     fn look_if_due(&mut self) {
         if !self.is_looking && self.next_look.is_some_and(|due| due <= Instant::now()) {
             self.look(self.last.clone().map_or(Where::Everywhere, Where::Since));
@@ -348,7 +360,7 @@ impl Driver {
         self.gather = wanted.max(share);
     }
 
-    /// What was to be looked at later anyway must not delay what has just come.
+    /// A scan that is planned for later must not delay one that is wanted sooner.
     fn look_soon(&mut self, at: Instant) {
         self.next_look = Some(self.next_look.map_or(at, |next| next.min(at)));
     }

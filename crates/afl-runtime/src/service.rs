@@ -27,8 +27,8 @@ use crate::subscribe::TraceSubscriber;
 
 /// One tenant's runs in one store. Clones share everything.
 ///
-/// What a method acknowledges is durable. Runs go on while somebody [drives](Service::serve) the store, in this
-/// process or another; without that, [`Service::turn`] does one round.
+/// A write that a method acknowledges is durable. Runs advance while a process [drives](Service::serve) the store;
+/// without one, [`Service::turn`] does one round.
 #[derive(Clone, Debug)]
 pub struct Service {
     pub(crate) store: Store,
@@ -49,11 +49,11 @@ pub struct Service {
     starts: Starts,
 }
 
-/// How far a start goes where nobody drives runs.
+/// How far a start evaluates where this process drives no runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Starts {
     ToRest,
-    /// Who starts a run goes on with it.
+    /// The caller drives the run further.
     FirstCommit,
 }
 
@@ -83,8 +83,8 @@ impl Service {
         }
     }
 
-    /// Its starts return with their first commit, so that the id of a run is known before a long evaluation. Who starts
-    /// one goes on with it, as [`Service::look`] finds it.
+    /// Its starts return with their first commit, so that the id of a run is known before a long evaluation. The
+    /// caller drives the run further.
     #[must_use]
     pub fn starting_only(self) -> Self {
         Self { starts: Starts::FirstCommit, ..self }
@@ -100,7 +100,7 @@ impl Service {
         self.is_driven() || self.starts == Starts::FirstCommit
     }
 
-    /// The same service in the hands of somebody, who is named in the history of the tasks they decide about.
+    /// The same service for one actor, whom the history of tasks names for each decision.
     #[must_use]
     pub fn acting_as(self, actor: Actor) -> Self {
         Self { actor, ..self }
@@ -111,7 +111,7 @@ impl Service {
         Ok(self.store.now().await?)
     }
 
-    /// What is kept beside the runs, such as servers and handlers.
+    /// Records beside the runs, such as servers and handlers.
     pub fn collection<T: CollectionItem>(&self) -> Collection<T> {
         Collection::new(self.store.clone())
     }

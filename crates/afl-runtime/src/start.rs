@@ -154,8 +154,8 @@ impl Service {
         }
     }
 
-    /// Up to the fixed point. The first commit makes the run durable; what does not fit into it follows, and whoever
-    /// finds the run after a crash goes on with it.
+    /// Up to the fixed point. The first commit makes the run durable; the rest of the evaluation follows. After a
+    /// crash any driver continues it.
     async fn first_evaluation(
         &self,
         mut evaluator: Evaluation,
@@ -178,7 +178,7 @@ impl Service {
             return Ok(RunStatus::Running);
         }
         if self.evaluate(&mut evaluator, now, Durability::Relaxed).await.is_err() {
-            // The run is accepted, and what is left of its beginning is found by every driver.
+            // The run is accepted, and every driver finds the rest of its first evaluation.
             self.wake(Wake::Look);
             return Ok(RunStatus::Running);
         }
@@ -187,7 +187,7 @@ impl Service {
         Ok(status)
     }
 
-    /// Nobody knows whether the start was committed; the store does.
+    /// The connection failed during the commit, so only the store knows whether it happened.
     async fn started_after_all(&self, id: &RunId, error: Error) -> Result<Started, Error> {
         let Some(run) = self.store.run(id).await? else { return Err(error) };
         self.wake(Wake::Look);

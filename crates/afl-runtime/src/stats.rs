@@ -33,7 +33,7 @@ pub struct Stats {
     pub outbox_dead: BTreeMap<String, usize>,
 }
 
-/// What waits, as far as it can be told at little cost.
+/// The work that waits, as far as it can be counted at little cost.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Backlog {
     /// By task list and name. Counts stop at [`BACKLOG_COUNTED`].
@@ -42,7 +42,7 @@ pub struct Backlog {
     pub lag_ms: u64,
 }
 
-/// So many tasks of a name are counted when somebody asks again and again.
+/// The most tasks of a name that are counted for callers that poll.
 pub const BACKLOG_COUNTED: usize = 1_000;
 
 impl Service {
@@ -97,7 +97,7 @@ impl Service {
         if report.findings.iter().any(is_hurt) {
             return Ok(self.store.discard_run(run).await?);
         }
-        // Whoever does not know whether it was discarded asks again.
+        // A caller whose connection failed during a discard repeats it.
         if self.has_records(run).await? {
             Err(StateRefusal::NotDamaged { run: run.clone() }.into())
         } else {
@@ -131,7 +131,7 @@ impl Service {
             }
             match self.store.delete_run(&run).await {
                 Ok(()) => deleted.push(run.id),
-                // Somebody retries it at this moment, so it is not old any more.
+                // A concurrent retry reopened it, so it is not old any more.
                 Err(error) if error.is_conflict() => {}
                 Err(error) => return Err(error.into()),
             }

@@ -1,7 +1,7 @@
-//! Tells listeners what the evaluator did (document 003 §18).
+//! Publishes the trace of evaluations to subscribers (document 003 §18).
 //!
-//! Only what is stored is told, and nothing waits for a listener: what it does not take in time is counted and left
-//! out.
+//! Only committed records are published, and the evaluator waits for no subscriber: records that a slow subscriber
+//! misses are counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 use crate::service::Service;
 
-/// What the evaluator told about a run.
+/// An event in the evaluation of a run.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TraceRecord {
     /// When it was evaluated, by the store's clock.
@@ -33,17 +33,17 @@ pub struct TraceSubscription {
 }
 
 impl TraceSubscription {
-    /// `None` when nobody is there any more who could tell something.
+    /// `None` after the last publisher is gone.
     pub async fn next(&mut self) -> Option<TraceRecord> {
         self.told.recv().await
     }
 
-    /// Waits for the next ones and adds all that are there, up to a limit; none are when nobody can tell any more.
+    /// Waits for the next record and adds all that are there, up to a limit; adds none after the last publisher is gone.
     pub async fn next_many(&mut self, batch: &mut Vec<TraceRecord>, limit: usize) {
         self.told.recv_many(batch, limit).await;
     }
 
-    /// Hears nothing new from now on; what was told already is still there.
+    /// Takes no new records from now on; those in the queue can still be read.
     pub fn close(&mut self) {
         self.told.close();
     }

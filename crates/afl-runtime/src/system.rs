@@ -75,7 +75,7 @@ impl Service {
             match self.queue.enqueue(order, reservation.as_ref()).await {
                 Ok(()) => {}
                 Err(error) if error.is_conflict() => continue,
-                // Nobody knows whether it was committed; the store does.
+                // The connection failed during the commit; the store knows whether it happened.
                 Err(error) if error.is_uncertain() && self.is_handed_over(&run).await? => {}
                 Err(error) => return Err(error.into()),
             }
@@ -160,7 +160,7 @@ impl Service {
         Ok(self.store.task(&id(SystemTask::Execute, run), &StepId::root()).await?)
     }
 
-    /// The same, as long as it is wanted: nobody may take it back before the run is there.
+    /// The same while the start is wanted; an error when it was withdrawn or failed before the run began.
     pub(crate) async fn asked_by(&self, run: &RunId) -> Result<Option<Stored<Task>>, Error> {
         match self.asking_for(run).await? {
             Some(Stored { item: task, .. }) if task.state.is_terminal() => {
@@ -201,7 +201,7 @@ impl Service {
         }
     }
 
-    /// Whether the run was only asked for; then nobody will begin it.
+    /// Withdraws a start that no runner has made; whether that prevented the run.
     pub(crate) async fn is_start_taken_back(&self, run: &RunId) -> Result<bool, Error> {
         if self.store.run(run).await?.is_some() {
             return Ok(false);
@@ -247,7 +247,7 @@ impl Service {
                 }
                 match self.store.delete_system_task(task).await {
                     Ok(()) => deleted += 1,
-                    // Somebody asks for it again at this moment.
+                    // A concurrent caller asked for it again.
                     Err(error) if error.is_conflict() => {}
                     Err(error) => return Err(error.into()),
                 }

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::query::StepView;
 use crate::service::Service;
 
-/// How many open ends are told; the count tells of the others.
+/// The most open ends that are listed; the count includes the others.
 const TOLD: usize = 20;
 const PAGE: usize = 500;
 
@@ -46,7 +46,7 @@ pub enum Reason {
     Canceling,
     /// A driver has work to do for it. If nothing moves, no driver is there.
     Evaluating,
-    /// For what [`Why::waits`] tells.
+    /// [`Why::waits`] lists what it waits for.
     Waiting,
     /// Nothing is open and nothing will wake it: a mistake in the engine or its store.
     Stalled,
@@ -77,7 +77,7 @@ pub struct LeftTo {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "on", rename_all = "snake_case")]
 pub enum On {
-    /// Nobody has claimed the task: an agent for its name and list is missing or busy.
+    /// The task is unclaimed: an agent for its name and list is missing or busy.
     Agent {
         name: String,
         list: String,
@@ -105,7 +105,7 @@ pub enum On {
     Driver,
     /// It failed, and what to do is a person's choice: retry, continue, or leave it.
     Failure(Failure),
-    /// Nobody knows whether its work happened: a person finds out and decides.
+    /// It is unknown whether its work happened: a person finds out and decides.
     Decision { name: String, must_return: Vec<String>, failure: Failure },
 }
 

@@ -15,7 +15,7 @@ use crate::query::StepView;
 pub(super) struct Audit<'a> {
     run: &'a Run,
     plan: &'a Plan,
-    /// The steps above the one looked at, with what was seen of their children.
+    /// The ancestors of the step under examination, with the counts of their children.
     above: Vec<Above>,
     counted: Counts,
     sorts: Sorts,
@@ -204,7 +204,7 @@ fn work_problems(step: &Step, event: &Event, task: &Task) -> Vec<(Promise, Strin
     }
     match (&task.lease, task.state) {
         (None, TaskState::Running) => {
-            problem(Promise::OneOutcome, "somebody works on it without a lease".to_owned());
+            problem(Promise::OneOutcome, "an agent works on it without a lease".to_owned());
         }
         (Some(lease), _) if lease.expires < lease.heartbeat => {
             problem(Promise::OneClock, "its lease ended before it began".to_owned());

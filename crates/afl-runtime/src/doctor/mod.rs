@@ -1,4 +1,4 @@
-//! Checks every promise about stored data, and repairs what is safe. The simulation asks it after every step.
+//! Checks every promise about stored data, and makes the repairs that are safe. The simulation runs it after every step.
 
 mod audit;
 mod run;
@@ -15,7 +15,7 @@ use crate::service::Service;
 
 const PAGE: usize = 500;
 
-/// What to do about what is found.
+/// How the doctor treats its findings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Remedy {
     Tell,
@@ -34,7 +34,7 @@ pub struct Report {
     pub findings: Vec<Finding>,
 }
 
-/// Something that must not be. What is shared has its scope in place of a run.
+/// A broken promise. Records beside the runs have their scope in place of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Finding {
     pub promise: Promise,
@@ -50,13 +50,13 @@ pub struct Finding {
 pub enum Promise {
     /// G1: the store is exactly at an iteration boundary.
     AtomicStep,
-    /// G2: what was acknowledged is there.
+    /// G2: acknowledged writes are there.
     Acknowledged,
     /// G3: one outcome per step.
     OneOutcome,
     /// G5: deliveries and attempts stay within their limits.
     CrashesCount,
-    /// G7: what has ended has ended whole.
+    /// G7: a run ends whole.
     Completion,
     /// G8: the program of the run is there.
     PinnedDefinition,
@@ -64,7 +64,7 @@ pub enum Promise {
     NoSilentStall,
     /// G10: leases are by one clock.
     OneClock,
-    /// G13: damage is told, not guessed past.
+    /// G13: damage is reported, and evaluation does not guess past it.
     FailStop,
 }
 
@@ -78,7 +78,7 @@ pub enum Repair {
     ByHand,
     /// It is as a newer release wrote it, and sound for all that this one knows.
     ByNewerRelease,
-    /// Only whoever keeps the store can.
+    /// Only the operator of the store can repair it.
     OfStore,
 }
 
@@ -94,7 +94,7 @@ impl Service {
         let mut report = Report::default();
         let mut after = String::new();
         loop {
-            // Not by where they are listed: what is in no list is what nobody else finds.
+            // Every scope is read, not the lists: a record in no list is one that no other query finds.
             let scopes = self.store.scopes(&after, PAGE).await?;
             for scope in &scopes {
                 self.examine_any(&mut report, scope, remedy).await?;

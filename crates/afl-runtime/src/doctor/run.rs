@@ -36,7 +36,7 @@ impl Service {
             };
             let before = match self.store.suspended(id).await {
                 Ok(Some(suspended)) => suspended.run,
-                // Values of a start that is under way, or came to nothing.
+                // Values of a start that is in progress or was given up.
                 Ok(None) if sorts == Sorts::default() => return Ok(Some(findings)),
                 // It may be deleted at this moment.
                 Ok(None) if look == 0 => continue,
@@ -128,7 +128,7 @@ impl Service {
         }
     }
 
-    /// Adds the readable path to the records of steps, as far as the run can tell it.
+    /// Adds the readable path to the records of steps, as far as the run can be read.
     pub(super) async fn name_steps(&self, id: &RunId, findings: &mut [Finding]) {
         let Ok(Some(run)) = self.store.run(id).await else { return };
         let Ok(plan) = self.plan_of(&run.item).await else { return };

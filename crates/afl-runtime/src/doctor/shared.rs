@@ -10,10 +10,10 @@ use super::{Examined, Finding, Promise, Remedy, Repair, Report};
 use crate::error::{Error, NotFound, StateRefusal};
 use crate::service::Service;
 
-/// Nothing is lost with them: what they tell of is elsewhere, or will be told again.
+/// Nothing is lost with them: their content is stored elsewhere, or is written again.
 const EXPENDABLE: [&str; 2] = [Notification::COLLECTION, Server::COLLECTION];
 
-/// Stands in place of a run for what is wrong with the store.
+/// Stands in place of a run for findings about the store itself.
 const STORE: &str = "@store";
 
 /// The scope and the id of a record that all runs share, by how the doctor names it: `@notifications/…`.
@@ -66,7 +66,7 @@ impl Service {
             Remedy::Tell => Ok(Repair::Possible),
             Remedy::Fix => match self.store.discard_shared(scope, id).await {
                 Err(error) if !error.is_conflict() => Err(error.into()),
-                // Whoever wrote it meanwhile has mended it.
+                // Another writer has replaced it meanwhile, so it is sound.
                 Ok(_) | Err(_) => Ok(Repair::Done),
             },
         }

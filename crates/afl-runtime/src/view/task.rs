@@ -20,13 +20,13 @@ use crate::tasks::TaskQuery;
 /// `TaskDefinition`, and what else an operator wants to know.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TaskView {
-    /// `run/step`, which is the key for systems that must tell a repetition.
+    /// `run/step`, the idempotency key for systems outside.
     pub uuid: String,
     pub name: String,
     pub kind: TaskKind,
     /// What created the task: the run, whichever process evaluated it.
     pub runner_id: RunId,
-    /// Who has it, or had it last.
+    /// The agent that holds it, or held it last.
     pub claimer: Option<String>,
     pub workflow_id: RunId,
     /// The hash of the program; a system task has none.

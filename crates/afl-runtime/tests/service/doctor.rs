@@ -164,7 +164,7 @@ fn one_outcome() -> Vec<(Stage, Harm, Said)> {
             Harm::Rewrite("t/wb0s0", |task| task["lease"] = Value::Null),
             &[
                 "NoSilentStall Two.a (record t/wb0s0): it is in `running/default/t.Inc`",
-                "OneOutcome Two.a: somebody works on it without a lease",
+                "OneOutcome Two.a: an agent works on it without a lease",
             ],
         ),
     ]
