@@ -100,7 +100,7 @@ impl Service {
         self.is_driven() || self.starts == Starts::FirstCommit
     }
 
-    /// The same service for one actor, whom the history of tasks names for each decision.
+    /// The same service for one actor. The history of a task names the actor of each decision.
     #[must_use]
     pub fn acting_as(self, actor: Actor) -> Self {
         Self { actor, ..self }

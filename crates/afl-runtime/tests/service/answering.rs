@@ -1,4 +1,4 @@
-//! A person says what came of work: that failed, of which nobody knows, or that nobody has done yet.
+//! A person reports the outcome of work that failed, that may have happened, or that is still open.
 
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::RunStatus;
@@ -90,7 +90,7 @@ impl Scene {
         Self { world, run, step }
     }
 
-    /// A run whose worker is lost in the midst of work that may happen once.
+    /// A run whose worker is lost during work that may happen once only.
     async fn uncertain(workflow: &str, path: &str) -> Self {
         let scene = Self::new(workflow, path).await;
         scene.lose_worker().await;

@@ -1,4 +1,4 @@
-//! How each verb of the service is asked in its scene, and what tells that it was done before.
+//! Calls each verb of the service in its scene, and recognizes a verb that was done before.
 
 use std::sync::Arc;
 
@@ -208,7 +208,7 @@ impl Scene {
     }
 }
 
-/// What was done although nobody was told cannot be done again, and is refused by name.
+/// A verb that was done although its caller saw an error cannot be done again; it is refused by name.
 fn once(outcome: Result<(), Error>) -> Result<(), Error> {
     match outcome {
         Err(

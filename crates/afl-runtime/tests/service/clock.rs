@@ -1,4 +1,4 @@
-//! F13: the clock of the store jumps. That may delay work; nobody gets what another holds.
+//! F13: the clock of the store jumps. That may delay work; no agent gets a task that another holds.
 
 use std::collections::BTreeMap;
 
@@ -42,13 +42,13 @@ async fn f13_an_hour_forward_during_a_lease_gives_the_task_to_one_other_and_tell
     let run = world.start("One", json!({"n": 1})).await;
     let held = world.claim(1).await.remove(0);
     world.clock.advance(HOUR);
-    // Nobody looked yet, so the holder is still heard.
+    // No sweep has run yet, so the holder can still renew its lease.
     world.service.extend(&held.ticket, LEASE).await.unwrap();
     world.clock.advance(HOUR);
     assert_eq!(world.service.sweep_once().await.unwrap().requeued, 1);
     let next = world.claim(2).await;
     assert_eq!(next.len(), 1);
-    // The clock comes back; the task stays with the one who has it.
+    // The clock comes back; the task stays with its holder.
     world.clock.advance(Millis(-2 * HOUR.0));
     world.service.sweep_once().await.unwrap();
     assert!(world.claim(1).await.is_empty());

@@ -23,7 +23,7 @@ enum Stage {
     Large,
 }
 
-/// What happens to one record behind the back of everybody.
+/// Damage to one record that no process notices.
 #[derive(Clone, Copy, Debug)]
 enum Harm {
     /// Under a seal that fits, as after a mistake of the engine.

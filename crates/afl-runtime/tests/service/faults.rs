@@ -184,7 +184,7 @@ async fn f7_t3_siblings_that_finish_at_once_lose_no_update_and_make_no_step_twic
     world.examine().await;
 }
 
-/// What is told of a step from outside while others evaluate.
+/// A report about a step from outside, during its evaluation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Told {
     Completed,

@@ -1,4 +1,4 @@
-//! What the janitor tells people of.
+//! The notifications of the janitor.
 
 use afl_engine::time::Millis;
 use afl_runtime::doctor::{Remedy, Repair};
@@ -159,7 +159,7 @@ async fn t5_stuck_tasks_that_were_told_of_cost_one_look_and_old_notices_go_at_on
     let before = world.faulty.counts();
     world.service.watch_over(world.clock.now()).await.unwrap();
     let after = world.faulty.counts();
-    // Silent servers, buckets, tasks, what was told, messages given up, those that wait, old notices.
+    // Silent servers, buckets, tasks, known notifications, dead letters, waiting messages, old notifications.
     assert_eq!((after.calls - before.calls, after.writes() - before.writes()), (7, 0));
 
     let old = world.service.notifications(1).await.unwrap().remove(0).notification;

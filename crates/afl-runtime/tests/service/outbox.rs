@@ -1,4 +1,4 @@
-//! Messages to the outside: one exactly where there is the end it tells of, and there until it is confirmed.
+//! Messages to the outside: each end has exactly one, which stays until it is confirmed.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ async fn read(world: &World, name: &str) -> Vec<Envelope> {
     world.service.feed(name, 100).await.unwrap()
 }
 
-/// Topic, path and what came of it.
+/// Topic, path and outcome.
 async fn told(world: &World, name: &str) -> Vec<(String, String, Value)> {
     let outcome = |letter: &Envelope| match (&letter.result, &letter.error) {
         (Some(result), _) => json!(result),
@@ -135,7 +135,7 @@ async fn xr9_an_outcome_is_stored_with_all_that_follows_from_it_or_not_at_all() 
         let notices = world.service.notifications(10).await.unwrap().len();
         let letters = told(&world, "all").await;
         let is_settled = moment == FaultMoment::After;
-        // The evaluator takes what has arrived: it is what asks the step to go on.
+        // The evaluator takes the arrived event, which lets the step continue.
         let expected = if is_settled {
             (TaskState::Failed, EventState::Error, Reception::Arrived, "ERROR", 1, 2)
         } else {
@@ -143,7 +143,7 @@ async fn xr9_an_outcome_is_stored_with_all_that_follows_from_it_or_not_at_all() 
         };
         let found = (task.state, event.state, event.reception, last, notices, letters.len());
         assert_eq!(found, expected, "{moment:?}");
-        // Who does not know whether it was heard tells it again.
+        // A caller without an answer repeats the call.
         world.service.fail(&claim.ticket, &broken()).await.unwrap();
         world.finish().await;
         let failed = line("task.failed", "Risky.b", json!("it broke"));
@@ -338,7 +338,7 @@ async fn what_was_told_to_a_channel_that_is_gone_reaches_nobody() {
         outbox.channels().remove("all", version).await.unwrap();
         world.clock.advance(Millis(1));
     };
-    // As if told by a process that has not heard of it.
+    // As a process writes it that has the removed channel cached.
     remove().await;
     open(&world, "all", &["run.*"], &[]).await;
     assert_eq!(read(&world, "all").await, []);

@@ -125,7 +125,7 @@ impl Scene {
         scene.letters = service.feed(CHANNEL, 10).await.unwrap().into_iter().map(|it| it.id).collect();
         assert_eq!(scene.letters.len(), 3, "two tasks and the run");
         if ask == Ask::Feed {
-            // Another channel takes the name; what was told to the one before it is for nobody.
+            // Another channel takes the name; the messages of the one before it have no receiver.
             let first = service.channel(CHANNEL).await.unwrap();
             service.outbox().channels().remove(CHANNEL, first.version).await.unwrap();
             scene.world.clock.advance(Millis(1));
@@ -134,7 +134,7 @@ impl Scene {
         scene
     }
 
-    /// With a record that is where nobody looks, or that cannot be read.
+    /// With a record in no list, or one that cannot be read.
     async fn hurt(ask: Ask) -> Self {
         let mut scene = Self::of("Two").await;
         let run = scene.run.to_string();

@@ -178,7 +178,7 @@ async fn a_driver_that_was_dropped_at_work_leaves_room_for_the_next() {
     process.service.serve(async {}).await.unwrap();
 }
 
-/// The driver's evaluation of one run takes so long that looks no longer reach back to what came in the meantime.
+/// The driver's evaluation of one run takes so long that scans no longer reach back to the arrivals meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_comes_during_a_long_evaluation_is_found_after_it() {
     let clock = SimClock::new(Millis(1_800_000_000_000));

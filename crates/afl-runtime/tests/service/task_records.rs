@@ -1,4 +1,4 @@
-//! What is recorded of a task, and how it is shown.
+//! The records of a task, and how they are shown.
 
 use afl_engine::event::{EventState, Reception};
 use afl_engine::id::RunId;

@@ -21,7 +21,7 @@ enum Late {
 const LATE: [Late; 6] =
     [Late::Complete, Late::Fail, Late::Continue, Late::FailStep, Late::Answer, Late::Cancel];
 
-/// When the run is driven on what came first.
+/// When the run is driven with the first arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Driven {
     /// So that all the rest is late.
@@ -108,7 +108,7 @@ async fn late_calls(first: Late, later: [Late; 3], mut driven: Driven) {
         let after = world.service.canonical(&run).await.unwrap();
         if counts_after(by, driven, late) {
             assert!(is_accepted && after != before, "{when}: {late:?} counts");
-            // Whoever answers a failure or cancels evaluates as well.
+            // A caller that answers a failure or cancels evaluates as well.
             (by, driven) = (late, Driven::AtOnce);
         } else {
             assert_eq!(after, before, "{when}: {late:?} comes too late");

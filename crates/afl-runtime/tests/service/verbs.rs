@@ -9,7 +9,7 @@ use afl_store::fault::{BackendCall, BackendVerb, Fault};
 use crate::ask::Trouble;
 use crate::scene::Scene;
 
-/// What is asked of a service, under the name that the verb has there.
+/// The requests to a service, under the name of its verb.
 macro_rules! asks {
     ($($ask:ident $verb:ident),+ $(,)?) => {
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,4 +1,4 @@
-//! A small world for tests: memory, a clock that goes when told, and agents that answer by name.
+//! A small world for tests: memory, a clock that tests set, and agents that answer by name.
 
 use std::sync::Arc;
 
@@ -95,7 +95,7 @@ impl World {
         Self::with_faults(|_| Fault::None)
     }
 
-    /// A world whose store fails as told; [`World::restarted`] gives one over the same memory that does not.
+    /// A world whose store fails as `faults` decides; [`World::restarted`] gives a sound one over the same memory.
     pub(crate) fn with_faults(faults: impl FnMut(BackendCall) -> Fault + Send + 'static) -> Self {
         let clock = SimClock::new(Millis(1_800_000_000_000));
         let memory = Arc::new(Memory::new(Clock::Simulated(clock.clone())));
@@ -147,7 +147,7 @@ impl World {
         self.service.claim(&request).await.unwrap()
     }
 
-    /// Answers tasks and drives until nobody has anything to do. `t.Bad` fails.
+    /// Answers tasks and drives until no work is left. `t.Bad` fails.
     pub(crate) async fn finish(&self) {
         loop {
             let claims = self.claim(100).await;
@@ -167,7 +167,7 @@ impl World {
         self.rewrite(scope, id, |content| content.body[20] ^= 1).await;
     }
 
-    /// Changes a stored record behind the back of everybody.
+    /// Changes a stored record without any process noticing.
     pub(crate) async fn rewrite(&self, scope: &str, id: &str, change: impl FnOnce(&mut Content)) {
         let key = Key { tenant: Tenant::new(Tenant::LOCAL).unwrap(), scope: scope.into(), id: id.to_owned() };
         let Record { key, version, mut content } = self.memory.get(&[key]).await.unwrap().remove(0).unwrap();
@@ -188,7 +188,7 @@ impl World {
         .await;
     }
 
-    /// Deletes a stored record behind the back of everybody.
+    /// Deletes a stored record without any process noticing.
     pub(crate) async fn lose(&self, scope: &str, id: &str) {
         let key = Key { tenant: Tenant::new(Tenant::LOCAL).unwrap(), scope: scope.into(), id: id.to_owned() };
         let version = self.memory.get(std::slice::from_ref(&key)).await.unwrap()[0].as_ref().unwrap().version;

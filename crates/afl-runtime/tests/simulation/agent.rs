@@ -23,9 +23,9 @@ pub(crate) const LEASE: Millis = Millis(60_000);
 pub(crate) struct Log {
     /// How often the work for a key was begun.
     pub(crate) done: BTreeMap<String, usize>,
-    /// How often an outcome for a key was accepted, as told to the agent.
+    /// How often an outcome for a key was accepted, by the answers to the agent.
     pub(crate) accepted: BTreeMap<String, usize>,
-    /// Outcomes of which the agent was told nothing.
+    /// Outcomes without an answer to the agent.
     pub(crate) unknown: usize,
 }
 
@@ -89,7 +89,7 @@ impl Agent {
     }
 
     async fn settle(&self, claim: &Claim, key: &str, by: i64, refused: bool) {
-        // Where failures are tried again, nobody knows how often work is refused, only that it succeeds once.
+        // Where failures are tried again, it is unknown how often work is refused, only that it succeeds once.
         let counts = self.people != People::Retry || !refused;
         loop {
             let settled = if refused {
@@ -105,7 +105,7 @@ impl Agent {
                     return;
                 }
                 Err(Refusal::Store(_)) => {
-                    // Accepted or not, nobody knows: an honest agent asks again.
+                    // Accepted or not, the agent cannot know: an honest one asks again.
                     self.log.borrow_mut().unknown += 1;
                     turn().await;
                 }

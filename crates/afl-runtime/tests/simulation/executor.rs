@@ -50,7 +50,7 @@ impl Executor {
     }
 }
 
-/// Runs a future that waits for nobody else.
+/// Runs a future that waits for no other.
 pub(crate) fn alone<T>(future: impl Future<Output = T>) -> T {
     let mut future = Box::pin(future);
     let mut context = Context::from_waker(Waker::noop());

@@ -74,7 +74,7 @@ impl World {
         alone(self.memory.commit(Batch::new(vec![write], Durability::Durable))).expect("nobody else writes");
     }
 
-    /// G6: what is stored in the end is what an undisturbed run stores.
+    /// G6: the records at the end equal those of an undisturbed run.
     fn judge_convergence(&self, run: &RunId) {
         let quiet = Self::new(self.seed, self.people);
         let hash = alone(quiet.bare.publish(&quiet.source)).expect("memory does not fail");
@@ -102,7 +102,7 @@ impl World {
         tasks.iter().any(|task| task.error.as_ref().is_some_and(|error| error.contains("lease")))
     }
 
-    /// G3: for each key as many outcomes were accepted as the program asks for; one of which nobody was told counts.
+    /// G3: for each key as many outcomes were accepted as the program asks for; one without an answer counts.
     fn judge_work(&self) {
         let log = self.log.borrow();
         let mut missing = 0;

@@ -1,5 +1,5 @@
 //! The virtual world: random programs, drivers that die, agents that crash, stall, answer twice or late, operators who
-//! hold a run, cancel it, try failed steps again or say what came of them, a store that fails, a database that crashes
+//! hold a run, cancel it, try failed steps again or report their outcome, a store that fails, a database that crashes
 //! under its users, a clock that jumps, all on one thread and from one seed.
 //!
 //! A failing seed is repeated alone with `AFL_SEED=n cargo test -p afl-runtime --test simulation`.

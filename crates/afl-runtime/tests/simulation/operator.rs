@@ -1,4 +1,4 @@
-//! An operator who holds a run for a while, cancels it, tries again what failed, or says what came of it, at any time.
+//! An operator who holds a run for a while, cancels it, retries failed steps, or reports their outcome, at any time.
 
 use std::cell::RefCell;
 use std::rc::Rc;

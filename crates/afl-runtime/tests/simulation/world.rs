@@ -31,7 +31,7 @@ const DESK: usize = DRIVERS + AGENTS;
 const PLACES: usize = DESK + 1;
 /// Turns in which everything may go wrong, and turns after which a run that is not at its end is stuck.
 const BAD_TURNS: usize = 1_500;
-/// How many outcomes agents may have told that were killed before they heard of it.
+/// How many outcomes agents may have sent that were killed before the answer came.
 pub(crate) const KILLED: usize = BAD_TURNS / 100;
 const GOOD_TURNS: usize = 60_000;
 /// How far the clock may jump ahead, and back: by more than a lease.
@@ -79,7 +79,7 @@ pub(crate) enum Outcome {
 
 impl World {
     pub(crate) fn new(seed: u64, people: People) -> Self {
-        // With a `catch` it would matter who is faster, the operator or the `catch`.
+        // With a `catch` the result would depend on a race between the operator and the `catch`.
         let (catches, oracle): (_, fn(&Program, i64) -> Expected) = match people {
             People::Watch | People::Cancel => (Catches::Some, expect),
             People::Retry => (Catches::None, expect_unrefused),
@@ -132,7 +132,7 @@ impl World {
         self.judge(&run)
     }
 
-    /// Now and then somebody dies, the database loses what was not durable, or the clock is set.
+    /// Now and then a process dies, the database loses relaxed commits, or the clock is set.
     fn strike(&mut self, run: &RunId) {
         match self.rng.below(400) {
             0..3 => {
