@@ -82,7 +82,7 @@ pub enum InvalidRequest {
     #[error("the result of `{path}` in run {run} is refused: it lacks {}", names(.lacks))]
     Lacks { run: RunId, path: String, lacks: Vec<String> },
     #[error(
-        "`{path}` of run {run} cannot go on without {}: say what came of it instead of skipping it",
+        "`{path}` of run {run} must return {}, so it cannot be skipped: report its result instead",
         names(.lacks)
     )]
     NeedsResult { run: RunId, path: String, lacks: Vec<String> },
@@ -112,7 +112,7 @@ pub enum StateRefusal {
     FailedAlready { run: RunId, path: String },
     /// Work that may have happened is repeated only when a person asks for that step.
     #[error(
-        "nobody knows whether the work of `{path}` in run {run} happened, so it is not tried again by the way"
+        "it is unknown whether the work of `{path}` in run {run} happened, so only a retry of this step repeats it"
     )]
     Undecided { run: RunId, step: StepId, path: String },
     /// The state of the task or its lease; never [`Refusal::Store`].
@@ -128,8 +128,8 @@ pub enum StateRefusal {
     NotDamaged { run: RunId },
     #[error("the record `{id}` of `{scope}` can be read, so it is not discarded")]
     RecordNotDamaged { scope: String, id: String },
-    #[error("{what} was written by a newer release, so it is not discarded: use that release")]
-    NewerRelease { what: String },
+    #[error("{record} was written by a newer release, so it is not discarded: use that release")]
+    NewerRelease { record: String },
     #[error("this process drives runs already")]
     DrivenAlready,
 }

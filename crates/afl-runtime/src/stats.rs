@@ -91,7 +91,7 @@ impl Service {
         }
         let report = self.examine(run, Remedy::Tell).await?;
         if report.findings.iter().any(|finding| finding.repair == Repair::ByNewerRelease) {
-            return Err(StateRefusal::NewerRelease { what: format!("run {run}") }.into());
+            return Err(StateRefusal::NewerRelease { record: format!("run {run}") }.into());
         }
         let is_hurt = |finding: &Finding| finding.repair == Repair::ByHand;
         if report.findings.iter().any(is_hurt) {

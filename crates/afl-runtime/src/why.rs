@@ -267,7 +267,7 @@ impl On {
             Self::Driver => "make sure that a process drives the runs of this store".to_owned(),
             Self::Failure(_) => "repair the cause, then retry the step".to_owned(),
             Self::Decision { .. } => {
-                "find out whether it happened, then say what came of it, retry it, or give it up".to_owned()
+                "find out whether it happened, then report its result, retry it, or fail it".to_owned()
             }
         }
     }

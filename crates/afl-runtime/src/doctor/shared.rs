@@ -78,7 +78,7 @@ impl Service {
             DiscardResult::Gone => Ok(()),
             DiscardResult::Readable => Err(StateRefusal::RecordNotDamaged { scope, id }.into()),
             DiscardResult::Newer => {
-                Err(StateRefusal::NewerRelease { what: format!("the record `{id}` of `{scope}`") }.into())
+                Err(StateRefusal::NewerRelease { record: format!("the record `{id}` of `{scope}`") }.into())
             }
             DiscardResult::Absent => Err(NotFound::Record { scope, id }.into()),
         }
