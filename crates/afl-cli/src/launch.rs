@@ -14,7 +14,7 @@ use afl_engine::version::Epoch;
 use afl_lang::Validation;
 use afl_lang::program::Program;
 use afl_lang::render::Color;
-use afl_runtime::{Service, StartRequest, Started, pick_workflow};
+use afl_runtime::{Service, StartRequest, StartResult, pick_workflow};
 use clap::Args;
 
 use crate::failure::Failure;
@@ -120,12 +120,12 @@ impl Options {
 }
 
 impl Launch {
-    pub(crate) async fn start(self, service: &Service) -> Result<Started, Failure> {
+    pub(crate) async fn start(self, service: &Service) -> Result<StartResult, Failure> {
         Ok(service.start(self.request(service).await?).await?)
     }
 
     /// Leaves the start to a runner.
-    pub(crate) async fn hand_over(self, service: &Service) -> Result<Started, Failure> {
+    pub(crate) async fn hand_over(self, service: &Service) -> Result<StartResult, Failure> {
         Ok(service.hand_over(self.request(service).await?).await?)
     }
 

@@ -13,7 +13,7 @@ pub use afl_store::queue::{
     Refusal, SettleResult, SweepReport, Ticket, match_handler,
 };
 
-use crate::drive::{Arrival, Work};
+use crate::drive::{Arrival, RunWork};
 use crate::error::{Error, InvalidRequest};
 use crate::serve::Wake;
 use crate::service::Service;
@@ -145,7 +145,7 @@ impl Service {
         let swept = self.queue.sweep_once().await?;
         for (run, step) in &swept.arrived {
             let arrivals = vec![Arrival { step: step.clone(), event: None }];
-            self.wake(Wake::Arrived(Work { run: run.clone(), arrivals }));
+            self.wake(Wake::Arrived(RunWork { run: run.clone(), arrivals }));
         }
         Ok(swept)
     }
@@ -163,7 +163,7 @@ impl Service {
             SettleResult::Arrived(_) if !run.is_run() => {}
             SettleResult::Arrived(event) => {
                 let arrival = Arrival { step: event.item.step_id.clone(), event: Some((**event).clone()) };
-                self.wake(Wake::Arrived(Work { run: run.clone(), arrivals: vec![arrival] }));
+                self.wake(Wake::Arrived(RunWork { run: run.clone(), arrivals: vec![arrival] }));
             }
             SettleResult::Again { .. } | SettleResult::Repeated => {}
         }

@@ -11,7 +11,7 @@ use afl_engine::value::{Map, Value, check_size};
 use afl_store::backend::Durability;
 use afl_store::queue::{ContinueResult, Refusal};
 
-use crate::drive::{Arrival, Work, guarded};
+use crate::drive::{Arrival, RunWork, guarded};
 use crate::error::{Contention, Error, InvalidRequest, StateRefusal};
 use crate::serve::Wake;
 use crate::service::Service;
@@ -20,7 +20,7 @@ const TRIES: usize = 16;
 
 /// The outcome of the work, as a person reports it.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Verdict {
+pub enum ReportedOutcome {
     /// It was done, with this result.
     Done(Map<String, Value>),
     /// It failed, and that is the end of it.
@@ -28,14 +28,14 @@ pub enum Verdict {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Answered {
+pub enum AnswerResult {
     Now,
     /// The work had ended before; nothing was written.
     Before,
 }
 
-enum Try {
-    Ended(Answered),
+enum AnswerAttempt {
+    Ended(AnswerResult),
     /// Others wrote the run, or an outcome waits that no driver has evaluated: read again.
     Overtaken,
 }
@@ -43,12 +43,17 @@ enum Try {
 impl Service {
     /// Gives a step the outcome of its work. An agent that works on it loses its lease. A step that failed continues, or
     /// fails for good, in one durable commit; only work that may have happened can be failed this way.
-    pub async fn answer(&self, run: &RunId, step: &StepId, verdict: &Verdict) -> Result<Answered, Error> {
+    pub async fn answer(
+        &self,
+        run: &RunId,
+        step: &StepId,
+        verdict: &ReportedOutcome,
+    ) -> Result<AnswerResult, Error> {
         for _ in 0..TRIES {
             let epoch = self.store.epoch();
             match self.try_answer(run, step, verdict).await {
-                Ok(Try::Ended(answered)) => return Ok(answered),
-                Ok(Try::Overtaken) => {}
+                Ok(AnswerAttempt::Ended(answered)) => return Ok(answered),
+                Ok(AnswerAttempt::Overtaken) => {}
                 Err(error) if error.is_conflict() || self.is_torn(&error, epoch) => {}
                 Err(error) => return Err(error),
             }
@@ -56,37 +61,44 @@ impl Service {
         Err(Contention::Run { run: run.clone(), tries: TRIES }.into())
     }
 
-    async fn try_answer(&self, id: &RunId, step: &StepId, verdict: &Verdict) -> Result<Try, Error> {
+    async fn try_answer(
+        &self,
+        id: &RunId,
+        step: &StepId,
+        verdict: &ReportedOutcome,
+    ) -> Result<AnswerAttempt, Error> {
         self.existing(id).await?;
-        let At { state, task, event } = self.at(id, step).await?;
+        let StepAndWork { state, task, event } = self.at(id, step).await?;
         let (Some(task), Some(event)) = (task, event) else {
             // Without work, only a failed step has an outcome to replace.
             return self.answer_failed(id, step, &Told::Result(Map::new())).await;
         };
         match (verdict, state) {
-            (Verdict::Failed { message }, _) if event.error.as_ref() == Some(&given_up(message)) => {
-                Ok(Try::Ended(Answered::Before))
+            (ReportedOutcome::Failed { message }, _) if event.error.as_ref() == Some(&given_up(message)) => {
+                Ok(AnswerAttempt::Ended(AnswerResult::Before))
             }
-            (Verdict::Done(_) | Verdict::Failed { .. }, state)
+            (ReportedOutcome::Done(_) | ReportedOutcome::Failed { .. }, state)
                 if state != State::Error && event.state == EventState::Completed =>
             {
-                Ok(Try::Ended(Answered::Before))
+                Ok(AnswerAttempt::Ended(AnswerResult::Before))
             }
-            (Verdict::Done(result), State::Error) => {
+            (ReportedOutcome::Done(result), State::Error) => {
                 self.check_result(id, &task, result).await?;
                 self.answer_failed(id, step, &Told::Result(result.clone())).await
             }
-            (Verdict::Failed { message }, State::Error) if task.is_uncertain() => {
+            (ReportedOutcome::Failed { message }, State::Error) if task.is_uncertain() => {
                 self.answer_failed(id, step, &Told::Error(given_up(message))).await
             }
-            (Verdict::Failed { .. }, State::Error) => {
+            (ReportedOutcome::Failed { .. }, State::Error) => {
                 Err(StateRefusal::FailedAlready { run: id.clone(), path: task.path.clone() }.into())
             }
-            (Verdict::Done(_) | Verdict::Failed { .. }, _) => self.answer_open(id, &task, verdict).await,
+            (ReportedOutcome::Done(_) | ReportedOutcome::Failed { .. }, _) => {
+                self.answer_open(id, &task, verdict).await
+            }
         }
     }
 
-    async fn at(&self, id: &RunId, step: &StepId) -> Result<At, Error> {
+    async fn at(&self, id: &RunId, step: &StepId) -> Result<StepAndWork, Error> {
         let one = || std::iter::once(step.clone()).collect();
         let wants = Wants { steps: one(), events: one(), tasks: one(), ..Wants::default() };
         let mut loaded = self.store.load(id, &wants).await?;
@@ -94,44 +106,49 @@ impl Service {
         let state = found.ok_or_else(|| Error::no_step(id, step))?.item.state;
         let task = loaded.tasks.pop().and_then(|(_, task)| task).map(|task| task.item);
         let event = loaded.events.pop().and_then(|(_, event)| event).map(|event| event.item);
-        Ok(At { state, task, event })
+        Ok(StepAndWork { state, task, event })
     }
 
-    async fn answer_open(&self, run: &RunId, task: &Task, verdict: &Verdict) -> Result<Try, Error> {
+    async fn answer_open(
+        &self,
+        run: &RunId,
+        task: &Task,
+        verdict: &ReportedOutcome,
+    ) -> Result<AnswerAttempt, Error> {
         let step = &task.step_id;
         let continued = match verdict {
-            Verdict::Done(result) => {
+            ReportedOutcome::Done(result) => {
                 self.check_result(run, task, result).await?;
                 self.queue.answer(run, step, Ok(result), &self.actor).await?
             }
-            Verdict::Failed { message } => {
+            ReportedOutcome::Failed { message } => {
                 self.queue.answer(run, step, Err(&given_up(message)), &self.actor).await?
             }
         };
         self.arrive_continued(run, &continued);
         match continued {
-            ContinueResult::Now(_) => Ok(Try::Ended(Answered::Now)),
+            ContinueResult::Now(_) => Ok(AnswerAttempt::Ended(AnswerResult::Now)),
             ContinueResult::Before => {
                 let arrivals = vec![Arrival { step: step.clone(), event: None }];
-                self.drive_once(&Work { run: run.clone(), arrivals }).await?;
+                self.drive_once(&RunWork { run: run.clone(), arrivals }).await?;
                 self.refuse_beside(run, step).await
             }
         }
     }
 
     /// A step whose own failure waits for its mixins is neither open nor at its end.
-    async fn refuse_beside(&self, run: &RunId, step: &StepId) -> Result<Try, Error> {
+    async fn refuse_beside(&self, run: &RunId, step: &StepId) -> Result<AnswerAttempt, Error> {
         let is_open = |state: State| !state.is_terminal();
         match self.store.step(run, step).await?.map(|step| step.item) {
             Some(step) if is_open(step.state) && step.error.is_some() => {
                 Err(self.unanswerable(run, &step.id, Unanswerable::Beside).await?)
             }
-            Some(_) | None => Ok(Try::Overtaken),
+            Some(_) | None => Ok(AnswerAttempt::Overtaken),
         }
     }
 
     /// Replaces the failure of a step, or explains why that is impossible.
-    async fn answer_failed(&self, id: &RunId, step: &StepId, told: &Told) -> Result<Try, Error> {
+    async fn answer_failed(&self, id: &RunId, step: &StepId, told: &Told) -> Result<AnswerAttempt, Error> {
         let suspended = self.suspended(id).await?;
         let now = self.store.now().await?;
         let is_held = suspended.run.item.control == Control::Hold;
@@ -146,7 +163,7 @@ impl Service {
                 }
             }
             if self.is_outdated(&evaluator).await? {
-                return Ok(Try::Overtaken);
+                return Ok(AnswerAttempt::Overtaken);
             }
         }
         if is_held {
@@ -157,7 +174,7 @@ impl Service {
             self.evaluate(&mut evaluator, now, Durability::Durable).await?;
             self.wake(Wake::Evaluated(Box::new(evaluator)));
         }
-        Ok(Try::Ended(Answered::Now))
+        Ok(AnswerAttempt::Ended(AnswerResult::Now))
     }
 
     /// A result that does not fit the facet is refused before it can fail the step; what lacks in it is found when
@@ -190,7 +207,7 @@ impl Service {
 }
 
 /// Where a step stands, with its work if it has any.
-struct At {
+struct StepAndWork {
     state: State,
     task: Option<Task>,
     event: Option<Event>,

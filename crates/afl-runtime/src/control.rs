@@ -27,7 +27,7 @@ const _: () = assert!(ENDED_AT_ONCE * (WRITES_OF_AN_END + 2 * MAX_CHANNELS) <= L
 
 /// What a cancel ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Canceled {
+pub enum CancelResult {
     Run,
     /// There was no run yet, and there will be none.
     Start,
@@ -51,18 +51,18 @@ impl Service {
     /// Ends the run: no task is created from now on, late results are refused. When it returns, everything of the
     /// run has ended. Canceling a canceled run changes nothing. A start that is left to a runner and not made yet is
     /// taken back instead.
-    pub async fn cancel(&self, run: &RunId) -> Result<Canceled, Error> {
+    pub async fn cancel(&self, run: &RunId) -> Result<CancelResult, Error> {
         if self.is_start_taken_back(run).await? {
-            return Ok(Canceled::Start);
+            return Ok(CancelResult::Start);
         }
         match self.set_control(run, Control::Cancel, "cancel").await {
             Err(Error::Refused(StateRefusal::Ended { status: RunStatus::Canceled, .. })) => {
-                return Ok(Canceled::Run);
+                return Ok(CancelResult::Run);
             }
             outcome => outcome?,
         }
         self.end_canceled(run, &self.actor).await?;
-        Ok(Canceled::Run)
+        Ok(CancelResult::Run)
     }
 
     async fn set_control(&self, id: &RunId, control: Control, verb: &'static str) -> Result<(), Error> {

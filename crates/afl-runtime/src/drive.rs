@@ -51,7 +51,7 @@ const WRITES_PER_ARRIVAL: usize = 10;
 
 /// A run that may have something to do.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Work {
+pub struct RunWork {
     pub run: RunId,
     /// Steps whose outcome came.
     pub arrivals: Vec<Arrival>,
@@ -67,8 +67,8 @@ pub struct Arrival {
 
 /// How a run stands after it was driven.
 #[derive(Debug)]
-pub struct Driven {
-    pub standing: Standing,
+pub struct DriveResult {
+    pub status: DriveStatus,
     /// The evaluator for the next drive, unless another process writes the run before.
     pub(crate) hot: Option<Box<Evaluation>>,
     /// Whether the evaluation began with stored records, so other processes may have written the run before.
@@ -76,7 +76,7 @@ pub struct Driven {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Standing {
+pub enum DriveStatus {
     /// There is no such run, or no longer.
     Gone,
     /// An operator holds it.
@@ -98,16 +98,16 @@ pub(crate) enum Others {
 impl Service {
     /// Takes in what arrived for a run. It is safe for many to drive the same run at once: one of them commits, the
     /// others see that and look again.
-    pub async fn drive_once(&self, work: &Work) -> Result<Driven, Error> {
+    pub async fn drive_once(&self, work: &RunWork) -> Result<DriveResult, Error> {
         self.drive(work, None, Others::Ignore).await
     }
 
     pub(crate) async fn drive(
         &self,
-        work: &Work,
+        work: &RunWork,
         hot: Option<Box<Evaluation>>,
         others: Others,
-    ) -> Result<Driven, Error> {
+    ) -> Result<DriveResult, Error> {
         let mut hot = hot;
         for redo in 0..REDOS {
             let (was_hot, epoch) = (hot.is_some(), self.store.epoch());
@@ -125,19 +125,19 @@ impl Service {
 
     async fn attempt(
         &self,
-        work: &Work,
+        work: &RunWork,
         hot: Option<Box<Evaluation>>,
         others: Others,
         redo: usize,
-    ) -> Result<Driven, Error> {
+    ) -> Result<DriveResult, Error> {
         let now = self.store.now().await?;
         let hot = hot.filter(|evaluator| evaluator.epoch() == self.store.epoch());
         let was_cold = hot.is_none();
         let mut evaluator = match hot {
             Some(evaluator) => evaluator,
             None => match self.cold(&work.run, others, now).await? {
-                Cold::Ready(evaluator) => evaluator,
-                Cold::Stands(standing) => return Ok(Driven { standing, hot: None, was_cold }),
+                ColdStart::Ready(evaluator) => evaluator,
+                ColdStart::NotNeeded(status) => return Ok(DriveResult { status, hot: None, was_cold }),
             },
         };
         let mut arrived = self.arrived(work, redo).await?.into_iter().peekable();
@@ -153,7 +153,7 @@ impl Service {
         }
         let status = evaluator.run().status;
         let hot = (!status.is_terminal()).then_some(evaluator);
-        Ok(Driven { standing: Standing::Rests(status), hot, was_cold })
+        Ok(DriveResult { status: DriveStatus::Rests(status), hot, was_cold })
     }
 
     /// An iteration is committed whole, so it must not be woken by more than a commit can hold.
@@ -162,33 +162,33 @@ impl Service {
     }
 
     /// Builds an evaluation from the stored records.
-    async fn cold(&self, id: &RunId, others: Others, now: Millis) -> Result<Cold, Error> {
+    async fn cold(&self, id: &RunId, others: Others, now: Millis) -> Result<ColdStart, Error> {
         let Some(suspended) = self.store.suspended(id).await? else {
-            return Ok(Cold::Stands(Standing::Gone));
+            return Ok(ColdStart::NotNeeded(DriveStatus::Gone));
         };
         let run = &suspended.run;
         if run.item.status.is_terminal() {
-            return Ok(Cold::Stands(Standing::Rests(run.item.status)));
+            return Ok(ColdStart::NotNeeded(DriveStatus::Rests(run.item.status)));
         }
         match run.item.control {
-            Control::Hold => Ok(Cold::Stands(Standing::Held)),
+            Control::Hold => Ok(ColdStart::NotNeeded(DriveStatus::Held)),
             Control::Cancel => {
                 self.end_canceled(id, &Actor::System).await?;
-                Ok(Cold::Stands(Standing::Rests(RunStatus::Canceled)))
+                Ok(ColdStart::NotNeeded(DriveStatus::Rests(RunStatus::Canceled)))
             }
             Control::Go if others == Others::Respect && is_under_way(&run.item, now) => {
-                Ok(Cold::Stands(Standing::Elsewhere))
+                Ok(ColdStart::NotNeeded(DriveStatus::Elsewhere))
             }
             Control::Go => {
                 let plan = self.plan_of(&run.item).await?;
                 let evaluation = Evaluation::resume(plan, suspended, now, self.options);
-                Ok(Cold::Ready(Box::new(evaluation)))
+                Ok(ColdStart::Ready(Box::new(evaluation)))
             }
         }
     }
 
     /// The outcomes that are there and not taken yet; an evaluation must not be woken for nothing.
-    async fn arrived(&self, work: &Work, redo: usize) -> Result<Vec<(StepId, Stored<Event>)>, Error> {
+    async fn arrived(&self, work: &RunWork, redo: usize) -> Result<Vec<(StepId, Stored<Event>)>, Error> {
         let mut arrived = Vec::with_capacity(work.arrivals.len());
         let mut wants = Wants::default();
         let mut seen = BTreeSet::new();
@@ -326,7 +326,7 @@ fn is_under_way(run: &Run, now: Millis) -> bool {
     run.active > 0 && (Millis(0)..UNDER_WAY).contains(&ago)
 }
 
-enum Cold {
+enum ColdStart {
     Ready(Box<Evaluation>),
-    Stands(Standing),
+    NotNeeded(DriveStatus),
 }

@@ -25,11 +25,11 @@ const KEPT: usize = 256;
 pub(crate) struct Plans {
     /// Held for a look-up, never across an await. A plan is a function of its version, so a race is harmless.
     #[expect(clippy::disallowed_types, reason = "every start looks a plan up; a channel would make it wait")]
-    by_version: RwLock<BTreeMap<String, Kept>>,
+    by_version: RwLock<BTreeMap<String, CachedPlan>>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct CachedPlan {
     plan: Arc<Plan>,
     program: InStore,
 }
@@ -57,7 +57,7 @@ impl Plans {
         if plans.len() >= KEPT {
             plans.pop_first();
         }
-        plans.insert(plan.version().to_owned(), Kept { plan, program });
+        plans.insert(plan.version().to_owned(), CachedPlan { plan, program });
     }
 }
 

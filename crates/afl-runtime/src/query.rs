@@ -46,7 +46,7 @@ pub struct RunList {
     pub next: Option<PageCursor>,
 }
 
-/// A step with its event and its task, lease included. [`StepEntry`](crate::view::StepEntry) is its JSON.
+/// A step with its event and its task, lease included. [`StepSummary`](crate::view::StepEntry) is its JSON.
 #[derive(Clone, PartialEq, Debug)]
 pub struct StepView {
     pub id: StepId,
@@ -70,7 +70,7 @@ pub struct StepList {
 
 /// Where a step came to rest in an iteration.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Moved {
+pub struct StepMove {
     pub step: StepId,
     pub path: String,
     pub state: State,
@@ -210,7 +210,7 @@ impl Service {
     }
 
     /// Where steps came to rest in one iteration.
-    pub async fn iteration(&self, id: &RunId, iteration: u64) -> Result<Vec<Moved>, Error> {
+    pub async fn iteration(&self, id: &RunId, iteration: u64) -> Result<Vec<StepMove>, Error> {
         let run = self.existing(id).await?.item;
         let plan = self.plan_of(&run).await?;
         let mut moved = Vec::new();
@@ -220,7 +220,7 @@ impl Service {
             for step in page.items.into_iter().map(|step| step.item) {
                 for rest in step.rests.iter().filter(|rest| rest.iteration == iteration) {
                     let path = plan.readable(&run.workflow, &step.id);
-                    moved.push(Moved { step: step.id.clone(), path, state: rest.state });
+                    moved.push(StepMove { step: step.id.clone(), path, state: rest.state });
                 }
             }
             match page.next {

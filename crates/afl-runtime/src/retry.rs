@@ -34,13 +34,13 @@ pub enum Again {
 
 /// The steps where failures began that no `catch` has dealt with.
 #[derive(Default)]
-struct Failed {
+struct FailedSteps {
     steps: Vec<Stored<Step>>,
     /// Left out, because it is unknown whether its work happened.
     undecided: Option<StepId>,
 }
 
-enum Try {
+enum RetryAttempt {
     Done,
     /// Others wrote the run: look again.
     Overtaken,
@@ -57,8 +57,8 @@ impl Service {
         for _ in 0..TRIES {
             let epoch = self.store.epoch();
             match self.try_retry(run, again, &mut opened).await {
-                Ok(Try::Done) => return Ok(opened),
-                Ok(Try::Overtaken) => {}
+                Ok(RetryAttempt::Done) => return Ok(opened),
+                Ok(RetryAttempt::Overtaken) => {}
                 Err(error) if error.is_conflict() || self.is_torn(&error, epoch) => {}
                 Err(error) => return Err(error),
             }
@@ -81,7 +81,12 @@ impl Service {
     }
 
     /// Adds what it opened, some of it also when others write the run meanwhile.
-    async fn try_retry(&self, id: &RunId, again: &Again, opened: &mut Vec<StepId>) -> Result<Try, Error> {
+    async fn try_retry(
+        &self,
+        id: &RunId,
+        again: &Again,
+        opened: &mut Vec<StepId>,
+    ) -> Result<RetryAttempt, Error> {
         let suspended = self.suspended(id).await?;
         let run = &suspended.run;
         if run.item.control == Control::Cancel || run.item.status == RunStatus::Canceled {
@@ -112,7 +117,7 @@ impl Service {
         for some in failed.steps.chunks(OPENED_AT_ONCE) {
             self.supply(&mut evaluator, &wants_of(some)).await?;
             if self.is_outdated(&evaluator).await? {
-                return Ok(Try::Overtaken);
+                return Ok(RetryAttempt::Overtaken);
             }
             for step in some {
                 evaluator.reopen(step.item.id.clone(), self.actor.clone(), on.cloned());
@@ -121,11 +126,11 @@ impl Service {
             opened.extend(some.iter().map(|step| step.item.id.clone()));
         }
         self.wake(Wake::Evaluated(Box::new(evaluator)));
-        Ok(Try::Done)
+        Ok(RetryAttempt::Done)
     }
 
-    async fn failed_within(&self, run: &RunId, within: &StepId) -> Result<Failed, Error> {
-        let mut failed = Failed::default();
+    async fn failed_within(&self, run: &RunId, within: &StepId) -> Result<FailedSteps, Error> {
+        let mut failed = FailedSteps::default();
         let mut above = self.above(run, within).await?;
         let mut after: Option<StepId> = None;
         let mut seen = 0;
@@ -153,10 +158,10 @@ impl Service {
         if seen == 0 { Err(Error::no_step(run, within)) } else { Ok(failed) }
     }
 
-    async fn above(&self, run: &RunId, step: &StepId) -> Result<Above, Error> {
+    async fn above(&self, run: &RunId, step: &StepId) -> Result<Ancestors, Error> {
         let steps = std::iter::successors(step.parent(), StepId::parent).collect();
         let found = self.store.load(run, &Wants { steps, ..Wants::default() }).await?.steps;
-        let mut above = Above::default();
+        let mut above = Ancestors::default();
         for step in found.into_iter().filter_map(|(_, found)| found) {
             above.note(&step.item, &StepId::root());
         }
@@ -166,12 +171,12 @@ impl Service {
 
 /// Facts about the ancestors of the step under examination.
 #[derive(Default)]
-struct Above {
+struct Ancestors {
     caught: BTreeSet<StepId>,
     undecided: BTreeSet<StepId>,
 }
 
-impl Above {
+impl Ancestors {
     fn note(&mut self, step: &Step, named: &StepId) {
         if step.caught.is_some() {
             self.caught.insert(step.id.clone());

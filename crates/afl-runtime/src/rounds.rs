@@ -2,7 +2,7 @@
 
 use crate::drive::Others;
 use crate::error::Error;
-use crate::look::{FoundWork, Where};
+use crate::find_work::{RunWithWork, WorkScan};
 use crate::scheduler::RunScheduler;
 use crate::service::Service;
 
@@ -27,7 +27,7 @@ impl Rounds {
             self.scheduler = RunScheduler::default();
         }
         self.service.queue.sweep_once().await?;
-        for FoundWork { work, .. } in self.service.look(&Where::Everywhere).await?.work {
+        for RunWithWork { work, .. } in self.service.find_work(&WorkScan::Everywhere).await?.work {
             self.scheduler.note(work);
         }
         let mut driven = 0;

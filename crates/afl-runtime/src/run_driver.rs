@@ -5,8 +5,8 @@
 //! other runs do.
 //!
 //! Approach: an evaluator that is kept between results sees every write of its run, because each commit expects the run's
-//! version. As long as one goes on, the tasks of its commits are all there are. One that begins with what is stored may
-//! have missed some, so all open tasks and all outcomes that wait are read once, after the evaluator has read the run.
+//! version. As long as it is kept, the tasks of its commits are all there are. A new evaluator may have missed some, so
+//! all open tasks and all outcomes that wait are read once, after the evaluator has read the run.
 //! [`RunDriver::revalidate`] reads one record to find out whether another process wrote the run.
 //!
 //! Rejected: to wake by the bucket of arrived outcomes, as [`Service::serve`] does. It holds the outcomes of all runs, so
@@ -22,7 +22,7 @@ use afl_engine::time::Millis;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::drive::{Arrival, Others, Standing, Work};
+use crate::drive::{Arrival, DriveStatus, Others, RunWork};
 use crate::error::Error;
 use crate::service::Service;
 
@@ -46,7 +46,7 @@ pub struct RunDriver {
 /// How a run stands after it was driven, and what there is to do for it.
 #[derive(Debug)]
 pub struct RunTurn {
-    pub standing: Standing,
+    pub status: DriveStatus,
     /// The tasks that came to be, or all open ones.
     pub tasks: Vec<Arc<Task>>,
     /// Whether all of the run was read, so that nothing was overlooked.
@@ -63,11 +63,11 @@ impl RunDriver {
     pub async fn drive(&mut self, arrived: Vec<StepId>) -> Result<RunTurn, Error> {
         let mut arrivals: Vec<Arrival> =
             arrived.into_iter().map(|step| Arrival { step, event: None }).collect();
-        let mut turn = RunTurn { standing: Standing::Gone, tasks: Vec::new(), is_complete: false };
+        let mut turn = RunTurn { status: DriveStatus::Gone, tasks: Vec::new(), is_complete: false };
         loop {
-            let work = Work { run: self.run.clone(), arrivals };
+            let work = RunWork { run: self.run.clone(), arrivals };
             let driven = self.service.drive(&work, self.hot.take(), Others::Ignore).await?;
-            turn.standing = driven.standing;
+            turn.status = driven.status;
             turn.tasks.extend(std::iter::from_fn(|| self.created.try_recv().ok()));
             self.hot = driven.hot;
             if self.hot.is_none() || !(driven.was_cold || self.is_search_due()) {

@@ -6,7 +6,7 @@ use afl_engine::evaluation::Evaluation;
 use afl_engine::id::RunId;
 use afl_engine::run::Control;
 
-use crate::drive::{Arrival, Driven, Work};
+use crate::drive::{Arrival, DriveResult, RunWork};
 
 /// How many runs are evaluated at once.
 const AT_ONCE: usize = 64;
@@ -15,7 +15,7 @@ const HOT: usize = 256;
 
 #[derive(Debug, Default)]
 pub(crate) struct RunScheduler {
-    slots: HashMap<RunId, Slot>,
+    slots: HashMap<RunId, RunSlot>,
     ready: VecDeque<RunId>,
     busy: usize,
     /// Counts uses, to find the one longest unused.
@@ -32,14 +32,14 @@ pub(crate) enum InHand {
 }
 
 #[derive(Debug)]
-struct Slot {
-    state: State,
+struct RunSlot {
+    state: SlotState,
     arrivals: Vec<Arrival>,
     hot: Option<Box<Evaluation>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+enum SlotState {
     /// Nothing to do; kept because it is hot.
     Idle {
         used: u64,
@@ -52,34 +52,34 @@ enum State {
 
 impl RunScheduler {
     /// A run has something to do.
-    pub(crate) fn note(&mut self, work: Work) {
+    pub(crate) fn note(&mut self, work: RunWork) {
         if self.quarantined.contains_key(&work.run) {
             return;
         }
-        let slot = self.slots.entry(work.run.clone()).or_insert_with(|| Slot {
-            state: State::Idle { used: 0 },
+        let slot = self.slots.entry(work.run.clone()).or_insert_with(|| RunSlot {
+            state: SlotState::Idle { used: 0 },
             arrivals: Vec::new(),
             hot: None,
         });
         slot.arrivals.extend(work.arrivals);
         match slot.state {
-            State::Idle { used } => {
+            SlotState::Idle { used } => {
                 self.idle.remove(&used);
-                slot.state = State::Ready;
+                slot.state = SlotState::Ready;
                 self.ready.push_back(work.run);
             }
-            State::Busy => slot.state = State::BusyAgain,
-            State::Ready | State::BusyAgain => {}
+            SlotState::Busy => slot.state = SlotState::BusyAgain,
+            SlotState::Ready | SlotState::BusyAgain => {}
         }
     }
 
     /// Work that a scan found. A run that is queued or being driven is left alone: its wake-up may have come before the
     /// scan, and if it has not, the next scan finds the run again.
-    pub(crate) fn note_found(&mut self, work: Work) -> InHand {
+    pub(crate) fn note_found(&mut self, work: RunWork) -> InHand {
         let state = self.slots.get(&work.run).map(|slot| slot.state);
         match state {
-            Some(State::Ready | State::Busy | State::BusyAgain) => InHand::Yes,
-            Some(State::Idle { .. }) | None => {
+            Some(SlotState::Ready | SlotState::Busy | SlotState::BusyAgain) => InHand::Yes,
+            Some(SlotState::Idle { .. }) | None => {
                 self.note(work);
                 InHand::No
             }
@@ -107,39 +107,41 @@ impl RunScheduler {
     pub(crate) fn take_over(&mut self, evaluator: Box<Evaluation>) {
         let run = evaluator.run().id.clone();
         self.adopt(evaluator);
-        self.note(Work { run, arrivals: Vec::new() });
+        self.note(RunWork { run, arrivals: Vec::new() });
     }
 
     /// The next run to drive, if one more may be driven now.
-    pub(crate) fn next(&mut self) -> Option<(Work, Option<Box<Evaluation>>)> {
+    pub(crate) fn next(&mut self) -> Option<(RunWork, Option<Box<Evaluation>>)> {
         if self.busy >= AT_ONCE {
             return None;
         }
         let run = self.ready.pop_front()?;
         let slot = self.slots.get_mut(&run).expect("a ready run has a slot");
-        slot.state = State::Busy;
+        slot.state = SlotState::Busy;
         self.busy += 1;
         let arrivals = std::mem::take(&mut slot.arrivals);
-        Some((Work { run, arrivals }, slot.hot.take()))
+        Some((RunWork { run, arrivals }, slot.hot.take()))
     }
 
     pub(crate) fn is_busy(&self) -> bool {
         self.busy > 0
     }
 
-    pub(crate) fn done(&mut self, run: &RunId, driven: Driven) {
+    pub(crate) fn done(&mut self, run: &RunId, driven: DriveResult) {
         self.busy -= 1;
         let slot = self.slots.get_mut(run).expect("a driven run has a slot");
         // An evaluation may have been adopted during the drive; the newer one knows more.
         let hot = [slot.hot.take(), driven.hot].into_iter().flatten().max_by_key(|hot| hot.run_version());
         match (slot.state, hot) {
-            (State::BusyAgain, hot) => {
+            (SlotState::BusyAgain, hot) => {
                 slot.hot = hot;
-                slot.state = State::Ready;
+                slot.state = SlotState::Ready;
                 self.ready.push_back(run.clone());
             }
-            (State::Idle { .. } | State::Ready | State::Busy, Some(hot)) => self.rest(run.clone(), hot),
-            (State::Idle { .. } | State::Ready | State::Busy, None) => {
+            (SlotState::Idle { .. } | SlotState::Ready | SlotState::Busy, Some(hot)) => {
+                self.rest(run.clone(), hot);
+            }
+            (SlotState::Idle { .. } | SlotState::Ready | SlotState::Busy, None) => {
                 self.slots.remove(run);
             }
         }
@@ -167,9 +169,9 @@ impl RunScheduler {
 
     fn rest(&mut self, run: RunId, hot: Box<Evaluation>) {
         self.uses += 1;
-        let state = State::Idle { used: self.uses };
+        let state = SlotState::Idle { used: self.uses };
         self.idle.insert(self.uses, run.clone());
-        self.slots.insert(run, Slot { state, arrivals: Vec::new(), hot: Some(hot) });
+        self.slots.insert(run, RunSlot { state, arrivals: Vec::new(), hot: Some(hot) });
         if self.idle.len() > HOT
             && let Some((_, coldest)) = self.idle.pop_first()
         {
@@ -191,15 +193,15 @@ mod tests {
     use afl_engine::version::Epoch;
 
     use super::*;
-    use crate::drive::Standing;
+    use crate::drive::DriveStatus;
 
-    fn work(run: &str) -> Work {
+    fn work(run: &str) -> RunWork {
         let arrivals = vec![Arrival { step: StepId::root(), event: None }];
-        Work { run: RunId(run.into()), arrivals }
+        RunWork { run: RunId(run.into()), arrivals }
     }
 
-    fn driven() -> Driven {
-        Driven { standing: Standing::Held, hot: None, was_cold: true }
+    fn driven() -> DriveResult {
+        DriveResult { status: DriveStatus::Held, hot: None, was_cold: true }
     }
 
     #[test]
@@ -269,8 +271,8 @@ mod tests {
             let (work, hot) = scheduler.next().expect("a run is ready");
             assert_eq!(hot.expect("it is hot").run_version(), newer);
             scheduler.adopt(of(adopted));
-            let (standing, hot) = (Standing::Held, Some(of(here)));
-            scheduler.done(&work.run, Driven { standing, hot, was_cold: false });
+            let (status, hot) = (DriveStatus::Held, Some(of(here)));
+            scheduler.done(&work.run, DriveResult { status, hot, was_cold: false });
             scheduler.note(work);
             let (_, hot) = scheduler.next().expect("it goes on");
             assert_eq!(hot.expect("it is hot").run_version(), newer);

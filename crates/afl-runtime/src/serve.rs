@@ -29,10 +29,10 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{self, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
-use crate::drive::{Driven, Others, Standing, Work};
+use crate::drive::{DriveResult, DriveStatus, Others, RunWork};
 use crate::error::{Error, StateRefusal};
+use crate::find_work::{RunWithWork, RunsWithWork, WorkScan};
 use crate::janitor::Janitor;
-use crate::look::{Found, FoundWork, Where};
 use crate::scheduler::{InHand, RunScheduler};
 use crate::service::Service;
 
@@ -61,7 +61,7 @@ const BACKOFF: Duration = Duration::from_millis(500);
 /// A message to the driver.
 #[derive(Debug)]
 pub(crate) enum Wake {
-    Arrived(Work),
+    Arrived(RunWork),
     /// A run was evaluated outside the driver; it goes on from there when something arrives.
     Evaluated(Box<Evaluation>),
     /// As before, but there is more to do at once.
@@ -156,7 +156,7 @@ impl Service {
 struct Driver {
     service: Service,
     scheduler: RunScheduler,
-    jobs: JoinSet<Done>,
+    jobs: JoinSet<JobResult>,
     /// Which run a job drives, should it panic.
     driving: HashMap<task::Id, RunId>,
     /// Where the last look ended.
@@ -174,12 +174,12 @@ struct Driver {
     health: watch::Sender<Health>,
 }
 
-enum Done {
-    Drove(RunId, Result<Driven, Error>),
-    Looked(Result<Found, Error>),
+enum JobResult {
+    Drove(RunId, Result<DriveResult, Error>),
+    Looked(Result<RunsWithWork, Error>),
 }
 
-type Joined = Result<(task::Id, Done), task::JoinError>;
+type JoinedJob = Result<(task::Id, JobResult), task::JoinError>;
 
 impl Driver {
     fn new(service: Service, health: watch::Sender<Health>) -> Self {
@@ -227,7 +227,7 @@ impl Driver {
                 () = sleep_until(self.everything), if !self.is_looking => {
                     self.everything = Instant::now() + BACKSTOP;
                     self.scheduler.clear_quarantine();
-                    self.look(Where::Everywhere);
+                    self.look(WorkScan::Everywhere);
                 }
             }
         }
@@ -252,7 +252,7 @@ impl Driver {
             let run = work.run.clone();
             let job = self.jobs.spawn(async move {
                 let driven = service.drive(&work, hot, Others::Respect).await;
-                Done::Drove(work.run, driven)
+                JobResult::Drove(work.run, driven)
             });
             self.driving.insert(job.id(), run);
         }
@@ -270,19 +270,19 @@ impl Driver {
     /// Scans at once, since a timer fires a millisecond late even when it is due.
     fn look_if_due(&mut self) {
         if !self.is_looking && self.next_look.is_some_and(|due| due <= Instant::now()) {
-            self.look(self.last.clone().map_or(Where::Everywhere, Where::Since));
+            self.look(self.last.clone().map_or(WorkScan::Everywhere, WorkScan::Since));
         }
     }
 
-    fn look(&mut self, at: Where) {
+    fn look(&mut self, at: WorkScan) {
         self.next_look = None;
         self.looked = Instant::now();
         self.is_looking = true;
         let service = self.service.clone();
-        self.jobs.spawn(async move { Done::Looked(service.look(&at).await) });
+        self.jobs.spawn(async move { JobResult::Looked(service.find_work(&at).await) });
     }
 
-    fn finish(&mut self, joined: Joined) {
+    fn finish(&mut self, joined: JoinedJob) {
         let (id, done) = match joined {
             Ok((id, done)) => (id, Ok(done)),
             Err(error) => (error.id(), Err(error)),
@@ -292,26 +292,26 @@ impl Driver {
             self.is_looking = false;
         }
         let trouble = match done {
-            Ok(Done::Drove(run, Ok(driven))) => {
-                if driven.standing == Standing::Elsewhere {
+            Ok(JobResult::Drove(run, Ok(driven))) => {
+                if driven.status == DriveStatus::Elsewhere {
                     self.look_at_everything_in(ELSEWHERE);
                 }
                 return self.scheduler.done(&run, driven);
             }
-            Ok(Done::Drove(run, Err(error))) if error.is_of_run() => {
+            Ok(JobResult::Drove(run, Err(error))) if error.is_of_run() => {
                 self.scheduler.quarantine(&run, error.to_string());
                 None
             }
-            Ok(Done::Drove(run, Err(error))) => {
+            Ok(JobResult::Drove(run, Err(error))) => {
                 self.scheduler.abandon(&run);
                 Some(error.to_string())
             }
-            Ok(Done::Looked(Ok(found))) => {
+            Ok(JobResult::Looked(Ok(found))) => {
                 self.take_found(found);
                 self.look_if_due();
                 None
             }
-            Ok(Done::Looked(Err(error))) => Some(error.to_string()),
+            Ok(JobResult::Looked(Err(error))) => Some(error.to_string()),
             // A bug that one run meets must not stop the others.
             Err(panic) => {
                 if let Some(run) = run {
@@ -331,14 +331,14 @@ impl Driver {
         self.everything = self.everything.min(Instant::now() + span);
     }
 
-    fn take_found(&mut self, found: Found) {
+    fn take_found(&mut self, found: RunsWithWork) {
         let share = match self.looked.elapsed() {
             short if short < LOOK_SHORT => Duration::ZERO,
             long => long.saturating_mul(LOOK_SHARE).min(LOOK_SLOWEST),
         };
         let mut last = found.last;
         let mut news: u32 = 0;
-        for FoundWork { work, first } in found.work {
+        for RunWithWork { work, first } in found.work {
             let arrivals = work.arrivals.len() as u32;
             match self.scheduler.note_found(work) {
                 InHand::No => news += arrivals,

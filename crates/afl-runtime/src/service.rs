@@ -95,7 +95,7 @@ impl Service {
         Self { created: Some(created), ..self }
     }
 
-    /// Whether somebody goes on with a run that is durable.
+    /// Whether this process drives a run after its first commit.
     pub(crate) fn is_gone_on_with(&self) -> bool {
         self.is_driven() || self.starts == Starts::FirstCommit
     }

@@ -46,7 +46,7 @@ impl StartRequest {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Started {
+pub struct StartResult {
     pub run: RunId,
     pub status: RunStatus,
     pub origin: Origin,
@@ -60,7 +60,7 @@ pub enum Origin {
 }
 
 /// A request against the program it names.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedStart {
     plan: Arc<Plan>,
     pub(crate) workflow: Arc<str>,
     /// The same key must ask for the same.
@@ -70,7 +70,7 @@ pub(crate) struct Prepared {
 impl Service {
     /// Starts a run. When it returns, the run is durable, and evaluated to its first fixed point if one commit can
     /// hold that.
-    pub async fn start(&self, request: StartRequest) -> Result<Started, Error> {
+    pub async fn start(&self, request: StartRequest) -> Result<StartResult, Error> {
         let prepared = self.prepare(&request).await?;
         for _ in 0..TRIES {
             if let Some(key) = &request.idempotency_key
@@ -92,11 +92,11 @@ impl Service {
     }
 
     /// Starts the run that has this id, however often it is called. Its key may be reserved for it already.
-    pub(crate) async fn start_as(&self, id: &RunId, request: &StartRequest) -> Result<Started, Error> {
+    pub(crate) async fn start_as(&self, id: &RunId, request: &StartRequest) -> Result<StartResult, Error> {
         for _ in 0..TRIES {
             if let Some(run) = self.store.run(id).await? {
                 let status = run.item.status;
-                return Ok(Started { run: id.clone(), status, origin: Origin::Existing });
+                return Ok(StartResult { run: id.clone(), status, origin: Origin::Existing });
             }
             let task = self.asked_by(id).await?;
             let prepared = self.prepare(request).await?;
@@ -119,7 +119,7 @@ impl Service {
         Err(Contention::Start { tries: TRIES }.into())
     }
 
-    pub(crate) async fn prepare(&self, request: &StartRequest) -> Result<Prepared, Error> {
+    pub(crate) async fn prepare(&self, request: &StartRequest) -> Result<PreparedStart, Error> {
         if let Some(key) = &request.idempotency_key {
             check_key(key)?;
         }
@@ -127,17 +127,17 @@ impl Service {
         let workflow = plans::workflow(&plan, request.workflow.as_deref())?;
         InputError::check_size(&workflow, &request.inputs)?;
         let digest = digest(&plan, &workflow, &request.inputs);
-        Ok(Prepared { plan, workflow, digest })
+        Ok(PreparedStart { plan, workflow, digest })
     }
 
     async fn try_start(
         &self,
-        prepared: &Prepared,
+        prepared: &PreparedStart,
         request: &StartRequest,
         id: &RunId,
         terms: Terms<'_>,
         now: Millis,
-    ) -> Result<Started, Error> {
+    ) -> Result<StartResult, Error> {
         let start = Start {
             id: id.clone(),
             workflow: Arc::clone(&prepared.workflow),
@@ -148,7 +148,7 @@ impl Service {
         };
         let evaluation = Evaluation::start(Arc::clone(&prepared.plan), start, now, self.options)?;
         match self.first_evaluation(evaluation, terms).await {
-            Ok(status) => Ok(Started { run: id.clone(), status, origin: Origin::New }),
+            Ok(status) => Ok(StartResult { run: id.clone(), status, origin: Origin::New }),
             Err(error) if error.is_uncertain() => self.started_after_all(id, error).await,
             Err(error) => Err(error),
         }
@@ -188,20 +188,28 @@ impl Service {
     }
 
     /// The connection failed during the commit, so only the store knows whether it happened.
-    async fn started_after_all(&self, id: &RunId, error: Error) -> Result<Started, Error> {
+    async fn started_after_all(&self, id: &RunId, error: Error) -> Result<StartResult, Error> {
         let Some(run) = self.store.run(id).await? else { return Err(error) };
         self.wake(Wake::Look);
-        Ok(Started { run: id.clone(), status: run.item.status, origin: Origin::New })
+        Ok(StartResult { run: id.clone(), status: run.item.status, origin: Origin::New })
     }
 
-    pub(crate) async fn reserved(&self, key: &str, prepared: &Prepared) -> Result<Option<Started>, Error> {
+    pub(crate) async fn reserved(
+        &self,
+        key: &str,
+        prepared: &PreparedStart,
+    ) -> Result<Option<StartResult>, Error> {
         match self.store.reservation(key).await? {
             Some(reservation) => self.already_started(reservation, prepared).await.map(Some),
             None => Ok(None),
         }
     }
 
-    async fn already_started(&self, reserved: Reservation, prepared: &Prepared) -> Result<Started, Error> {
+    async fn already_started(
+        &self,
+        reserved: Reservation,
+        prepared: &PreparedStart,
+    ) -> Result<StartResult, Error> {
         let Reservation { key, run, digest } = reserved;
         if digest != prepared.digest {
             return Err(StateRefusal::KeyTaken { key, run }.into());
@@ -211,11 +219,11 @@ impl Service {
             None if self.is_handed_over(&run).await? => RunStatus::Running,
             None => RunStatus::Canceled,
         };
-        Ok(Started { run, status, origin: Origin::Existing })
+        Ok(StartResult { run, status, origin: Origin::Existing })
     }
 }
 
-impl Prepared {
+impl PreparedStart {
     pub(crate) fn reservation(&self, request: &StartRequest, run: &RunId) -> Option<Reservation> {
         let key = request.idempotency_key.clone()?;
         Some(Reservation { key, run: run.clone(), digest: self.digest.clone() })

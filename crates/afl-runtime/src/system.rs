@@ -13,11 +13,11 @@ use afl_store::store::{Stored, bucket};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::drive::{Standing, Work};
+use crate::drive::{DriveStatus, RunWork};
 use crate::error::{Contention, Error, InvalidRequest, NotFound, StateRefusal};
 use crate::run_id;
 use crate::service::Service;
-use crate::start::{Origin, StartRequest, Started};
+use crate::start::{Origin, StartRequest, StartResult};
 
 wire_enum! {
     /// What runners do besides the work of steps.
@@ -35,7 +35,7 @@ const PAGE: usize = 500;
 
 /// What `afl:execute` has to start.
 #[derive(Serialize, Deserialize)]
-struct Start {
+struct ExecutePayload {
     run: RunId,
     program: String,
     workflow: String,
@@ -45,14 +45,14 @@ struct Start {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Resume {
+struct ResumePayload {
     run: RunId,
 }
 
 impl Service {
     /// Leaves a start to a runner, durably. The run will have the id that is returned; refused inputs make a failed
     /// task.
-    pub async fn hand_over(&self, request: StartRequest) -> Result<Started, Error> {
+    pub async fn hand_over(&self, request: StartRequest) -> Result<StartResult, Error> {
         let prepared = self.prepare(&request).await?;
         for _ in 0..TRIES {
             if let Some(key) = &request.idempotency_key
@@ -61,7 +61,7 @@ impl Service {
                 return Ok(started);
             }
             let run = run_id::fresh(self.store.now().await?, &self.entropy);
-            let start = Start {
+            let start = ExecutePayload {
                 run: run.clone(),
                 program: request.program.to_string(),
                 workflow: prepared.workflow.to_string(),
@@ -80,7 +80,7 @@ impl Service {
                 Err(error) => return Err(error.into()),
             }
             let status = afl_engine::run::RunStatus::Running;
-            return Ok(Started { run, status, origin: Origin::New });
+            return Ok(StartResult { run, status, origin: Origin::New });
         }
         Err(Contention::Start { tries: TRIES }.into())
     }
@@ -89,7 +89,7 @@ impl Service {
     pub async fn hand_over_evaluation(&self, run: &RunId) -> Result<RunId, Error> {
         self.existing(run).await?;
         let fresh = run_id::fresh(self.store.now().await?, &self.entropy);
-        let resume = Resume { run: run.clone() };
+        let resume = ResumePayload { run: run.clone() };
         let order = order(SystemTask::Resume, &fresh, format!("evaluate {run}"), &resume);
         let id = order.id.clone();
         self.queue.enqueue(order, None).await?;
@@ -104,7 +104,7 @@ impl Service {
     ) -> Result<Map<String, Value>, Error> {
         let result = match task {
             SystemTask::Execute => self.execute(read(payload)?).await?,
-            SystemTask::Resume => self.evaluate_now(&read::<Resume>(payload)?.run).await?,
+            SystemTask::Resume => self.evaluate_now(&read::<ResumePayload>(payload)?.run).await?,
         };
         match result {
             Value::Object(result) => Ok(result),
@@ -112,7 +112,7 @@ impl Service {
         }
     }
 
-    async fn execute(&self, start: Start) -> Result<Value, Error> {
+    async fn execute(&self, start: ExecutePayload) -> Result<Value, Error> {
         let program = start.program.parse().map_err(|_| NotFound::Program { version: start.program })?;
         let request = StartRequest {
             program,
@@ -122,7 +122,7 @@ impl Service {
             idempotency_key: start.key,
         };
         match self.start_as(&start.run, &request).await {
-            Ok(Started { run, status, origin }) => {
+            Ok(StartResult { run, status, origin }) => {
                 Ok(json!({"run": run, "status": status, "new": origin == Origin::New}))
             }
             Err(error) if error.is_of_store() => Err(error),
@@ -138,11 +138,11 @@ impl Service {
 
     async fn evaluate_now(&self, run: &RunId) -> Result<Value, Error> {
         let arrivals = self.arrivals_of(run).await?;
-        let driven = self.drive_once(&Work { run: run.clone(), arrivals }).await?;
-        match driven.standing {
-            Standing::Rests(status) => Ok(json!({"run": run, "status": status})),
-            Standing::Held | Standing::Elsewhere => Ok(json!({"run": run, "status": "held"})),
-            Standing::Gone => Err(Error::no_run(run)),
+        let driven = self.drive_once(&RunWork { run: run.clone(), arrivals }).await?;
+        match driven.status {
+            DriveStatus::Rests(status) => Ok(json!({"run": run, "status": status})),
+            DriveStatus::Held | DriveStatus::Elsewhere => Ok(json!({"run": run, "status": "held"})),
+            DriveStatus::Gone => Err(Error::no_run(run)),
         }
     }
 
@@ -221,8 +221,8 @@ impl Service {
     async fn free_key_of(&self, task: &Task) -> Result<(), Error> {
         let Some(event) = self.store.event(&task.workflow_id, &task.step_id).await? else { return Ok(()) };
         let payload = self.queue.whole_payload(&task.workflow_id, &event.item.payload, &task.path).await?;
-        match serde_json::from_value::<Start>(Value::Object(payload)) {
-            Ok(Start { run, key: Some(key), .. }) if self.store.run(&run).await?.is_none() => {
+        match serde_json::from_value::<ExecutePayload>(Value::Object(payload)) {
+            Ok(ExecutePayload { run, key: Some(key), .. }) if self.store.run(&run).await?.is_none() => {
                 Ok(self.store.free_key(&key, &run).await?)
             }
             Ok(_) | Err(_) => Ok(()),

@@ -24,7 +24,7 @@ pub struct Why {
     pub run: RunId,
     pub workflow: String,
     pub status: RunStatus,
-    pub reason: Reason,
+    pub reason: WhyReason,
     /// What it waits for, the first ones in the order of the program.
     pub waits: Vec<Wait>,
     /// How many open ends there are in all, in the run or in the step that was asked for.
@@ -37,7 +37,7 @@ pub struct Why {
 /// Why the run as a whole stands where it does.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reason {
+pub enum WhyReason {
     Completed,
     Failed(Failure),
     Canceled,
@@ -58,12 +58,12 @@ pub struct Wait {
     pub step: StepId,
     pub path: String,
     /// From the workflow down to the step, with where each stands.
-    pub chain: Vec<Link>,
+    pub chain: Vec<ChainLink>,
     pub on: On,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Link {
+pub struct ChainLink {
     pub path: String,
     pub state: State,
 }
@@ -119,7 +119,7 @@ impl Service {
     pub async fn why_within(&self, id: &RunId, within: &StepId) -> Result<Why, Error> {
         let run = self.existing(id).await?;
         let why = self.why_of(&run.item, within).await?;
-        if why.reason != Reason::Stalled {
+        if why.reason != WhyReason::Stalled {
             return Ok(why);
         }
         // What it waited for may have come while we looked.
@@ -144,7 +144,7 @@ impl Service {
     /// The first open ends, and how many there are.
     async fn waits(&self, run: &Run, within: &StepId) -> Result<(Vec<Wait>, u64), Error> {
         let mut waits = Vec::new();
-        let mut above: Vec<(StepId, Link)> = Vec::new();
+        let mut above: Vec<(StepId, ChainLink)> = Vec::new();
         let mut after: Option<StepId> = None;
         let (mut seen, mut waiting) = (0, 0);
         let plan = self.plan_of(run).await?;
@@ -153,7 +153,7 @@ impl Service {
             seen += page.steps.len();
             for view in page.steps {
                 above.retain(|(ancestor, _)| view.id.is_within(ancestor));
-                above.push((view.id.clone(), Link { path: view.path.clone(), state: view.step.state }));
+                above.push((view.id.clone(), ChainLink { path: view.path.clone(), state: view.step.state }));
                 let Some(on) = on(&view, &plan) else { continue };
                 waiting += 1;
                 if waits.len() < TOLD {
@@ -174,20 +174,20 @@ impl Service {
     }
 }
 
-fn reason(run: &Run, waits: &[Wait], is_of_run: bool) -> Reason {
+fn reason(run: &Run, waits: &[Wait], is_of_run: bool) -> WhyReason {
     match (run.status, run.control, &run.error) {
-        (RunStatus::Completed, ..) => Reason::Completed,
-        (RunStatus::Failed, _, Some(failure)) => Reason::Failed(failure.clone()),
-        (RunStatus::Failed, _, None) => Reason::Stalled,
-        (RunStatus::Canceled, ..) => Reason::Canceled,
-        (RunStatus::Running | RunStatus::Paused, Control::Hold, _) => Reason::Held,
-        (RunStatus::Running | RunStatus::Paused, Control::Cancel, _) => Reason::Canceling,
-        (RunStatus::Running, Control::Go, _) => Reason::Evaluating,
-        (RunStatus::Paused, Control::Go, _) if run.active > 0 => Reason::Evaluating,
+        (RunStatus::Completed, ..) => WhyReason::Completed,
+        (RunStatus::Failed, _, Some(failure)) => WhyReason::Failed(failure.clone()),
+        (RunStatus::Failed, _, None) => WhyReason::Stalled,
+        (RunStatus::Canceled, ..) => WhyReason::Canceled,
+        (RunStatus::Running | RunStatus::Paused, Control::Hold, _) => WhyReason::Held,
+        (RunStatus::Running | RunStatus::Paused, Control::Cancel, _) => WhyReason::Canceling,
+        (RunStatus::Running, Control::Go, _) => WhyReason::Evaluating,
+        (RunStatus::Paused, Control::Go, _) if run.active > 0 => WhyReason::Evaluating,
         (RunStatus::Paused, Control::Go, _) if waits.is_empty() && (is_of_run || run.counts.waiting == 0) => {
-            Reason::Stalled
+            WhyReason::Stalled
         }
-        (RunStatus::Paused, Control::Go, _) => Reason::Waiting,
+        (RunStatus::Paused, Control::Go, _) => WhyReason::Waiting,
     }
 }
 

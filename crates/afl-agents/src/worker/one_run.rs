@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use afl_runtime::agent::{ClaimRequest, Task, TaskState};
-use afl_runtime::{Millis, RunDriver, RunId, Standing, StepId};
+use afl_runtime::{DriveStatus, Millis, RunDriver, RunId, StepId};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
@@ -154,11 +154,11 @@ impl<'a> OneRun<'a> {
     async fn drive<S>(&mut self) -> Result<Option<StopReason<S>>, WorkerError> {
         let turn = self.driver.drive(std::mem::take(&mut self.arrived)).await?;
         self.is_complete = turn.is_complete;
-        match turn.standing {
-            Standing::Held => return Ok(Some(StopReason::Held)),
-            Standing::Gone => return Ok(Some(StopReason::Ended)),
-            Standing::Rests(status) if status.is_terminal() => return Ok(Some(StopReason::Ended)),
-            Standing::Rests(_) | Standing::Elsewhere => {}
+        match turn.status {
+            DriveStatus::Held => return Ok(Some(StopReason::Held)),
+            DriveStatus::Gone => return Ok(Some(StopReason::Ended)),
+            DriveStatus::Rests(status) if status.is_terminal() => return Ok(Some(StopReason::Ended)),
+            DriveStatus::Rests(_) | DriveStatus::Elsewhere => {}
         }
         if turn.is_complete {
             self.later.clear();

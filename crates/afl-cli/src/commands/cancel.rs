@@ -1,6 +1,6 @@
 //! `afl cancel`: ends a run.
 
-use afl_runtime::Canceled;
+use afl_runtime::CancelResult;
 use clap::Args;
 
 use crate::exit::Exit;
@@ -20,7 +20,7 @@ pub(crate) struct Options {
 pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     let (service, id) = options.run.find_begun_or_not().await?;
     match service.cancel(&id).await? {
-        Canceled::Run => options.run.tell(&service, &id, &format!("run {id} is canceled")).await,
-        Canceled::Start => options.run.tell_taken_back(&id),
+        CancelResult::Run => options.run.tell(&service, &id, &format!("run {id} is canceled")).await,
+        CancelResult::Start => options.run.tell_taken_back(&id),
     }
 }

@@ -2,7 +2,7 @@
 
 use afl_engine::run::{Run, RunStatus};
 use afl_runtime::RunQuery;
-use afl_runtime::view::RunEntry;
+use afl_runtime::view::RunSummary;
 use afl_store::store::RunState;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -69,7 +69,7 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
         output::say(&format!("{trouble}\n"));
     }
     if options.json {
-        let runs: Vec<RunEntry> = list.runs.iter().map(RunEntry::from).collect();
+        let runs: Vec<RunSummary> = list.runs.iter().map(RunSummary::from).collect();
         output::json(&json!({"runs": runs, "more": is_cut}))?;
     } else if list.runs.is_empty() {
         output::say(&match &options.workflow {

@@ -3,7 +3,7 @@
 use afl_engine::run::RunStatus;
 use afl_engine::task::DEFAULT_TASK_LIST;
 use afl_lang::render::Color;
-use afl_runtime::{Origin, Service, Started, SystemTask};
+use afl_runtime::{Origin, Service, StartResult, SystemTask};
 use clap::Args;
 use serde_json::json;
 
@@ -90,7 +90,7 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
 }
 
 /// Whether the id is only reserved, and the run left to a runner that has not begun it.
-async fn is_waiting(service: &Service, started: &Started) -> Result<bool, Failure> {
+async fn is_waiting(service: &Service, started: &StartResult) -> Result<bool, Failure> {
     match started.status {
         RunStatus::Running => Ok(!service.has_begun(&started.run).await?),
         RunStatus::Paused | RunStatus::Failed | RunStatus::Completed | RunStatus::Canceled => Ok(false),

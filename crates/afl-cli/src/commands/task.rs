@@ -8,7 +8,7 @@ use afl_engine::task::{DESIRED_FOR, Task, TaskKind};
 use afl_engine::value::{Map, Value};
 use afl_runtime::agent::{LogStream, TaskEvent};
 use afl_runtime::view::TaskDetail;
-use afl_runtime::{Again, Answered, Service, Verdict};
+use afl_runtime::{Again, AnswerResult, ReportedOutcome, Service};
 use clap::{Args, Subcommand};
 
 use crate::commands::tasks;
@@ -103,10 +103,10 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
         Action::Done(Done { one, result }) => {
             let result: Map<String, Value> = serde_json::from_str(result)
                 .map_err(|error| Trouble::BadResult { reason: error.to_string() })?;
-            answer(one, &Verdict::Done(result), "went on with that result").await?;
+            answer(one, &ReportedOutcome::Done(result), "went on with that result").await?;
         }
         Action::Fail(Fail { one, message }) => {
-            answer(one, &Verdict::Failed { message: message.clone() }, "failed").await?;
+            answer(one, &ReportedOutcome::Failed { message: message.clone() }, "failed").await?;
         }
         Action::Cancel(one) => {
             let Found { service, task } = one.find().await?;
@@ -149,11 +149,11 @@ async fn retry(options: &Retry) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn answer(one: &One, verdict: &Verdict, how: &str) -> Result<(), Failure> {
+async fn answer(one: &One, verdict: &ReportedOutcome, how: &str) -> Result<(), Failure> {
     let Found { service, task } = one.find_step().await?;
     match service.answer(&task.workflow_id, &task.step_id, verdict).await? {
-        Answered::Now => went_on(&service, &task, how).await,
-        Answered::Before => Err(ended(&task)),
+        AnswerResult::Now => went_on(&service, &task, how).await,
+        AnswerResult::Before => Err(ended(&task)),
     }
 }
 

@@ -8,7 +8,7 @@ use afl_engine::id::StepId;
 use afl_engine::task::DEFAULT_TASK_LIST;
 use afl_lang::render::Color;
 use afl_runtime::view::{Blocked, BlockedStep, WhyReport};
-use afl_runtime::{Error, Link, NotFound, On, Reason, Wait, Why};
+use afl_runtime::{ChainLink, Error, NotFound, On, Wait, Why, WhyReason};
 use clap::Args;
 
 use crate::color::{self, paint};
@@ -90,13 +90,13 @@ fn text(report: &WhyReport, store: &store::Options, color: Color) -> String {
     let why = &report.why;
     let mut text = format!("run {} of {} {}\n", why.run, why.workflow, because(&why.reason));
     let waits = match why.reason {
-        Reason::Completed | Reason::Canceled => &[][..],
-        Reason::Failed(_)
-        | Reason::Held
-        | Reason::Canceling
-        | Reason::Evaluating
-        | Reason::Waiting
-        | Reason::Stalled => &why.waits[..],
+        WhyReason::Completed | WhyReason::Canceled => &[][..],
+        WhyReason::Failed(_)
+        | WhyReason::Held
+        | WhyReason::Canceling
+        | WhyReason::Evaluating
+        | WhyReason::Waiting
+        | WhyReason::Stalled => &why.waits[..],
     };
     let mut above: Vec<String> = Vec::new();
     for wait in waits {
@@ -117,16 +117,18 @@ fn text(report: &WhyReport, store: &store::Options, color: Color) -> String {
 
 const ANY_TEXT: &str = "a string takes any text";
 
-fn because(reason: &Reason) -> String {
+fn because(reason: &WhyReason) -> String {
     match reason {
-        Reason::Completed => "is complete, so it waits for nothing".into(),
-        Reason::Failed(failure) => shown::headline(&format!("failed: {failure}")),
-        Reason::Canceled => "was canceled".into(),
-        Reason::Held => "is held: somebody paused it".into(),
-        Reason::Canceling => "is being canceled".into(),
-        Reason::Evaluating => "has steps that can go on at once, and nobody drives it".into(),
-        Reason::Waiting => "waits:".into(),
-        Reason::Stalled => "is stalled: nothing is open and nothing will wake it, which must not be".into(),
+        WhyReason::Completed => "is complete, so it waits for nothing".into(),
+        WhyReason::Failed(failure) => shown::headline(&format!("failed: {failure}")),
+        WhyReason::Canceled => "was canceled".into(),
+        WhyReason::Held => "is held: somebody paused it".into(),
+        WhyReason::Canceling => "is being canceled".into(),
+        WhyReason::Evaluating => "has steps that can go on at once, and nobody drives it".into(),
+        WhyReason::Waiting => "waits:".into(),
+        WhyReason::Stalled => {
+            "is stalled: nothing is open and nothing will wake it, which must not be".into()
+        }
     }
 }
 
@@ -134,7 +136,7 @@ fn because(reason: &Reason) -> String {
 fn open_end(wait: &Wait, above: &mut Vec<String>) -> String {
     let mut text = String::new();
     // A block has the path of the step it belongs to.
-    let mut links: Vec<&Link> = wait.chain.iter().collect();
+    let mut links: Vec<&ChainLink> = wait.chain.iter().collect();
     links.dedup_by(|block, owner| block.path == owner.path);
     if let On::Failure(_) | On::Decision { .. } = wait.on {
         links.pop();
@@ -164,17 +166,17 @@ fn advice(report: &WhyReport, store: &store::Options) -> Vec<String> {
     let command = |verb: &str| store.command(&format!("{verb} {}", why.run));
     let mut advice: Vec<String> = Vec::new();
     match &why.reason {
-        Reason::Failed(_) => {
+        WhyReason::Failed(_) => {
             advice.extend(decisions(why, &store.flag()));
             if advice.is_empty() || why.waits.iter().any(|wait| matches!(wait.on, On::Failure(_))) {
                 advice.push(format!("repair the cause, then {}", command("retry")));
             }
         }
-        Reason::Held | Reason::Evaluating | Reason::Canceling => {
+        WhyReason::Held | WhyReason::Evaluating | WhyReason::Canceling => {
             advice.push(format!("{} goes on with it", command("resume")));
         }
-        Reason::Stalled => advice.push(format!("{} tells what is wrong", store.command("doctor"))),
-        Reason::Waiting => {
+        WhyReason::Stalled => advice.push(format!("{} tells what is wrong", store.command("doctor"))),
+        WhyReason::Waiting => {
             advice.extend(decisions(why, &store.flag()));
             let others = why.waits.iter().filter(|wait| !matches!(wait.on, On::Decision { .. }));
             for wait in others {
@@ -195,7 +197,7 @@ fn advice(report: &WhyReport, store: &store::Options) -> Vec<String> {
             let resume = store.command(&format!("resume {} --handlers DIR{}", why.run, capabilities(why)));
             advice.push(format!("{resume} does the work here, with `--mock FILE` it answers from a file"));
         }
-        Reason::Completed | Reason::Canceled => {}
+        WhyReason::Completed | WhyReason::Canceled => {}
     }
     advice
 }

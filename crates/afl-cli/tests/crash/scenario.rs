@@ -18,7 +18,7 @@ use afl_engine::time::Millis;
 use afl_engine::value::Value;
 use afl_runtime::agent::{Claim, ClaimRequest, FacetFilter};
 use afl_runtime::doctor::Remedy;
-use afl_runtime::{Again, RunQuery, Service, StartRequest, TaskQuery, Verdict};
+use afl_runtime::{Again, ReportedOutcome, RunQuery, Service, StartRequest, TaskQuery};
 use afl_store::clock::{Clock, SimClock};
 use afl_store::fault::{Fault, FaultMoment, Faulty, at_write};
 use afl_store::record::Tenant;
@@ -202,7 +202,7 @@ async fn decide(service: &Service, run: &RunId, world: &World) {
         let step = &task.step_id;
         match world.answered(&task) {
             Some(answer) => {
-                let verdict = Verdict::Done(answer.clone().expect("such work goes well"));
+                let verdict = ReportedOutcome::Done(answer.clone().expect("such work goes well"));
                 service.answer(run, step, &verdict).await.expect("it is uncertain");
             }
             None => {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use afl_engine::run::RunStatus;
 use afl_engine::value::{Map, Value};
 use afl_runtime::agent::{Claim, ContinueResult, Refusal, SettleResult, Ticket};
-use afl_runtime::{Answered, Canceled, Error, Origin, RunQuery, Service, StateRefusal, Verdict};
+use afl_runtime::{
+    AnswerResult, CancelResult, Error, Origin, ReportedOutcome, RunQuery, Service, StateRefusal,
+};
 use serde_json::json;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
@@ -56,8 +58,8 @@ async fn tell(service: &Service, held: &Claim, way: usize, outcome: i64) -> bool
             Err(Refusal::Canceled { .. }) => false,
             Err(refusal) => panic!("{refusal}"),
         },
-        1 => match service.answer(run, step, &Verdict::Done(outcome)).await {
-            Ok(answered) => answered == Answered::Now,
+        1 => match service.answer(run, step, &ReportedOutcome::Done(outcome)).await {
+            Ok(answered) => answered == AnswerResult::Now,
             Err(Error::Refused(
                 StateRefusal::Task(Refusal::Canceled { .. }) | StateRefusal::Unanswerable { .. },
             )) => false,
@@ -125,7 +127,7 @@ async fn f6_cancels_among_the_outcomes_of_a_step_end_the_run_on_every_store() {
             calls.spawn(async move {
                 gate.wait().await;
                 if nth % 4 == 3 {
-                    assert_eq!(service.cancel(&held.ticket.run).await.unwrap(), Canceled::Run);
+                    assert_eq!(service.cancel(&held.ticket.run).await.unwrap(), CancelResult::Run);
                     return false;
                 }
                 tell(&service, &held, nth % 4, 7).await
@@ -137,7 +139,7 @@ async fn f6_cancels_among_the_outcomes_of_a_step_end_the_run_on_every_store() {
         let canonical = services[0].canonical(&run).await.unwrap();
 
         // Those that come late, and again.
-        assert_eq!(services[0].cancel(&run).await.unwrap(), Canceled::Run);
+        assert_eq!(services[0].cancel(&run).await.unwrap(), CancelResult::Run);
         for late in 0..3 {
             assert!(!tell(&services[late % 2], &held, late, -1).await, "{:?}", site.kind);
         }

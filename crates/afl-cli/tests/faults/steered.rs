@@ -6,7 +6,7 @@ use afl_engine::id::{RunId, StepId};
 use afl_engine::run::RunStatus;
 use afl_engine::value::{Map, Value};
 use afl_runtime::agent::Refusal;
-use afl_runtime::{Again, Contention, Error, NotFound, Service, StateRefusal, Verdict};
+use afl_runtime::{Again, Contention, Error, NotFound, ReportedOutcome, Service, StateRefusal};
 use serde_json::json;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
@@ -66,9 +66,9 @@ impl Person {
     }
 }
 
-fn done(n: i64) -> Verdict {
+fn done(n: i64) -> ReportedOutcome {
     let result: Map<String, Value> = json!({ "n": n }).as_object().unwrap().clone();
-    Verdict::Done(result)
+    ReportedOutcome::Done(result)
 }
 
 /// All of them at once, by way of two processes that drive and work.

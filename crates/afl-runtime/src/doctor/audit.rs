@@ -16,13 +16,13 @@ pub(super) struct Audit<'a> {
     run: &'a Run,
     plan: &'a Plan,
     /// The ancestors of the step under examination, with the counts of their children.
-    above: Vec<Above>,
+    above: Vec<OpenParent>,
     counted: Counts,
     sorts: Sorts,
     findings: Vec<Finding>,
 }
 
-struct Above {
+struct OpenParent {
     step: Step,
     open: u32,
     failed: u32,
@@ -60,7 +60,7 @@ impl<'a> Audit<'a> {
         if ended && !view.step.is_terminal() {
             self.find(Promise::Completion, &view.id, "the run has ended, but this step has not".to_owned());
         }
-        self.above.push(Above { step: view.step.clone(), open: 0, failed: 0 });
+        self.above.push(OpenParent { step: view.step.clone(), open: 0, failed: 0 });
     }
 
     pub(super) fn missing_value(&mut self, view: &StepView, name: &str) {
@@ -132,7 +132,7 @@ impl<'a> Audit<'a> {
 
     /// All children of the lowest step above have been seen.
     fn leave(&mut self) {
-        let Above { step, open, failed } = self.above.pop().expect("there is one to leave");
+        let OpenParent { step, open, failed } = self.above.pop().expect("there is one to leave");
         // A step replaces its counts from phase to phase, and a cancel does not count.
         let counts = step.object_type.is_block() && self.run.control != Control::Cancel;
         let Some(children) = step.children.as_ref().filter(|_| counts) else { return };

@@ -13,6 +13,6 @@ mod task;
 pub use blocked::{Blocked, BlockedStep};
 pub use needs::ProgramNeeds;
 pub use online::{OnlineServers, WhyReport};
-pub use run::{RunDetail, RunEntry};
-pub use step::{StepEntry, StepStatus, StepTask};
+pub use run::{RunDetail, RunSummary};
+pub use step::{StepStatus, StepSummary, StepTask};
 pub use task::{TaskDetail, TaskLogPage, TaskView};

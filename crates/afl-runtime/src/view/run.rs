@@ -13,14 +13,14 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::query::StepList;
 use crate::service::Service;
-use crate::view::StepEntry;
+use crate::view::StepSummary;
 
 const PAGE: usize = 1_000;
 
 /// A run without its values and steps.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RunEntry {
+pub struct RunSummary {
     pub run: RunId,
     pub workflow: Arc<str>,
     pub version: String,
@@ -40,15 +40,15 @@ pub struct RunEntry {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct RunDetail {
     #[serde(flatten)]
-    pub entry: RunEntry,
+    pub entry: RunSummary,
     pub inputs: Map<String, Value>,
     pub outputs: Map<String, Value>,
-    pub steps: Vec<StepEntry>,
+    pub steps: Vec<StepSummary>,
     /// Whether there are steps behind these.
     pub more: bool,
 }
 
-impl From<&Run> for RunEntry {
+impl From<&Run> for RunSummary {
     fn from(run: &Run) -> Self {
         Self {
             run: run.id.clone(),
@@ -94,7 +94,7 @@ impl Service {
             entry: run.into(),
             inputs: self.inputs(&run.id).await?,
             outputs: self.outputs(&run.id).await?,
-            steps: list.steps.iter().map(StepEntry::from).collect(),
+            steps: list.steps.iter().map(StepSummary::from).collect(),
             more: list.next.is_some(),
         })
     }

@@ -17,7 +17,7 @@ use crate::query::StepView;
 /// A step without the records behind it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct StepEntry {
+pub struct StepSummary {
     pub id: StepId,
     pub path: String,
     pub object_type: ObjectType,
@@ -62,7 +62,7 @@ pub enum StepStatus {
     Retrying,
 }
 
-impl From<&StepView> for StepEntry {
+impl From<&StepView> for StepSummary {
     fn from(view: &StepView) -> Self {
         Self {
             id: view.id.clone(),

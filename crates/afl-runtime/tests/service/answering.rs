@@ -6,7 +6,9 @@ use afl_engine::task::{Task, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 use afl_runtime::agent::Refusal;
-use afl_runtime::{Again, Answered, Error, InvalidRequest, On, StartRequest, StateRefusal, Verdict, compile};
+use afl_runtime::{
+    Again, AnswerResult, Error, InvalidRequest, On, ReportedOutcome, StartRequest, StateRefusal, compile,
+};
 use afl_store::fault::{BackendCall, BackendVerb, Fault};
 use serde_json::json;
 
@@ -105,14 +107,15 @@ impl Scene {
         self.world.examine().await;
     }
 
-    async fn done(&self, result: Value) -> Result<Answered, Error> {
-        let answered = self.world.service.answer(&self.run, &self.step, &Verdict::Done(object(result))).await;
+    async fn done(&self, result: Value) -> Result<AnswerResult, Error> {
+        let answered =
+            self.world.service.answer(&self.run, &self.step, &ReportedOutcome::Done(object(result))).await;
         self.world.examine().await;
         answered
     }
 
-    async fn give_up(&self) -> Result<Answered, Error> {
-        let verdict = Verdict::Failed { message: "not sent".to_owned() };
+    async fn give_up(&self) -> Result<AnswerResult, Error> {
+        let verdict = ReportedOutcome::Failed { message: "not sent".to_owned() };
         let answered = self.world.service.answer(&self.run, &self.step, &verdict).await;
         self.world.examine().await;
         answered
@@ -133,7 +136,7 @@ fn object(value: Value) -> Map<String, Value> {
     serde_json::from_value(value).unwrap()
 }
 
-fn refusal(answered: Result<Answered, Error>) -> String {
+fn refusal(answered: Result<AnswerResult, Error>) -> String {
     answered.unwrap_err().to_string().replace(|character: char| character.is_ascii_digit(), "")
 }
 
@@ -142,7 +145,7 @@ async fn g4_uncertain_work_that_happened_goes_on_with_the_result_that_a_person_t
     let scene = Scene::uncertain("Letter", "Letter.a").await;
     assert_eq!(scene.world.status(&scene.run).await, RunStatus::Failed);
     assert!(scene.task().await.is_uncertain());
-    assert_eq!(scene.done(json!({"n": 7})).await.unwrap(), Answered::Now);
+    assert_eq!(scene.done(json!({"n": 7})).await.unwrap(), AnswerResult::Now);
     let task = scene.task().await;
     assert_eq!((task.state, &task.error, task.token), (TaskState::Completed, &None, 1));
     let claims = scene.world.claim(10).await;
@@ -151,7 +154,7 @@ async fn g4_uncertain_work_that_happened_goes_on_with_the_result_that_a_person_t
     scene.world.service.complete(&claims[0].ticket, &object(json!({"n": 8}))).await.unwrap();
     scene.world.service.turn().await.unwrap();
     assert_eq!(scene.world.outputs(&scene.run).await, json!({"n": 8}));
-    assert_eq!(scene.done(json!({"n": 7})).await.unwrap(), Answered::Before);
+    assert_eq!(scene.done(json!({"n": 7})).await.unwrap(), AnswerResult::Before);
 }
 
 #[tokio::test]
@@ -160,12 +163,12 @@ async fn g4_uncertain_work_that_did_not_happen_is_tried_again_or_given_up() {
     scene.world.service.retry(&scene.run, &Again::Step(scene.step.clone())).await.unwrap();
     assert_eq!(scene.task().await.state, TaskState::Pending);
     scene.lose_worker().await;
-    assert_eq!(scene.give_up().await.unwrap(), Answered::Now);
+    assert_eq!(scene.give_up().await.unwrap(), AnswerResult::Now);
     let task = scene.task().await;
     assert_eq!((task.state, task.is_uncertain()), (TaskState::Failed, false));
     let run = scene.world.run(&scene.run).await;
     assert_eq!(run.error.unwrap().to_string(), "Letter.a: not sent");
-    assert_eq!(scene.give_up().await.unwrap(), Answered::Before, "telling it twice does no harm");
+    assert_eq!(scene.give_up().await.unwrap(), AnswerResult::Before, "telling it twice does no harm");
     assert_eq!(scene.world.claim(10).await, []);
 }
 
@@ -207,9 +210,9 @@ async fn a_failed_step_gets_its_result_whatever_it_failed_with() {
     }
     scene.world.service.turn().await.unwrap();
     assert_eq!(scene.world.status(&scene.run).await, RunStatus::Failed);
-    assert_eq!(scene.done(json!({"n": 2})).await.unwrap(), Answered::Now);
+    assert_eq!(scene.done(json!({"n": 2})).await.unwrap(), AnswerResult::Now);
     assert_eq!(scene.world.status(&scene.run).await, RunStatus::Failed, "the other one has failed too");
-    assert_eq!(scene.at("Beside.a").await.done(json!({"n": 3})).await.unwrap(), Answered::Now);
+    assert_eq!(scene.at("Beside.a").await.done(json!({"n": 3})).await.unwrap(), AnswerResult::Now);
     assert_eq!(scene.world.outputs(&scene.run).await, json!({"n": 5}));
 }
 
@@ -217,12 +220,12 @@ async fn a_failed_step_gets_its_result_whatever_it_failed_with() {
 async fn an_open_task_is_taken_from_its_holder() {
     let scene = Scene::new("Letter", "Letter.a").await;
     let claim = scene.world.claim(1).await.remove(0);
-    assert_eq!(scene.done(json!({"n": 2})).await.unwrap(), Answered::Now);
+    assert_eq!(scene.done(json!({"n": 2})).await.unwrap(), AnswerResult::Now);
     let late = scene.world.service.complete(&claim.ticket, &object(json!({"n": 9}))).await;
     assert!(matches!(late, Err(Refusal::LeaseLost { .. })), "{late:?}");
     scene.world.service.turn().await.unwrap();
     let next = scene.at("Letter.b").await;
-    assert_eq!(next.give_up().await.unwrap(), Answered::Now);
+    assert_eq!(next.give_up().await.unwrap(), AnswerResult::Now);
     scene.world.service.turn().await.unwrap();
     assert_eq!(scene.world.run(&scene.run).await.error.unwrap().to_string(), "Letter.b: not sent");
 }
@@ -233,7 +236,7 @@ async fn an_outcome_that_nobody_has_taken_in_yet_is_taken_in_first() {
     let claims = scene.world.claim(10).await;
     let bad = claims.iter().find(|claim| claim.task.name.ends_with("Bad")).unwrap();
     scene.world.service.fail(&bad.ticket, &broken()).await.unwrap();
-    assert_eq!(scene.done(json!({"n": 2})).await.unwrap(), Answered::Now);
+    assert_eq!(scene.done(json!({"n": 2})).await.unwrap(), AnswerResult::Now);
     assert_eq!(scene.task().await.state, TaskState::Completed);
 }
 
@@ -246,7 +249,7 @@ async fn the_result_for_a_script_and_the_event_behind_it_can_be_told_too() {
         }
         scene.world.service.turn().await.unwrap();
         assert_eq!(scene.world.status(&scene.run).await, RunStatus::Failed);
-        assert_eq!(scene.done(result).await.unwrap(), Answered::Now);
+        assert_eq!(scene.done(result).await.unwrap(), AnswerResult::Now);
     }
     assert_eq!(scene.world.outputs(&scene.run).await, json!({"m": 2}));
 }
@@ -306,7 +309,7 @@ async fn a_result_that_lacks_something_is_refused_and_can_be_told_again() {
     let refused = refusal(scene.done(json!({"m": 3})).await);
     assert!(refused.ends_with("is refused: it lacks `n`"), "{refused}");
     assert!(scene.task().await.is_uncertain());
-    assert_eq!(scene.done(json!({"n": 3})).await.unwrap(), Answered::Now);
+    assert_eq!(scene.done(json!({"n": 3})).await.unwrap(), AnswerResult::Now);
     assert_eq!(scene.world.claim(10).await[0].payload["n"], 3);
 }
 
@@ -345,7 +348,7 @@ async fn g1_no_moment_of_an_answer_offers_the_work_to_agents() {
             scene
                 .world
                 .service
-                .answer(&scene.run, &scene.step, &Verdict::Done(object(json!({"n": 7}))))
+                .answer(&scene.run, &scene.step, &ReportedOutcome::Done(object(json!({"n": 7}))))
                 .await,
         );
         let world = scene.world.restarted();

@@ -9,7 +9,9 @@ use afl_runtime::agent::{
     ClaimRequest, ContinueResult, FacetFilter, LogLevel, LogLine, LogStream, Refusal, SettleResult,
 };
 use afl_runtime::doctor::Remedy;
-use afl_runtime::{Again, Arrival, Error, Mark, NotFound, StateRefusal, SystemTask, Verdict, Work};
+use afl_runtime::{
+    Again, Arrival, Error, Mark, NotFound, ReportedOutcome, RunWork, StateRefusal, SystemTask,
+};
 use serde_json::json;
 
 use crate::scene::{CHANNEL, Scene, channel};
@@ -146,7 +148,7 @@ impl Scene {
             Ask::Resume => service.resume(run).await?,
             Ask::Cancel | Ask::CancelStart => drop(service.cancel(run).await?),
             Ask::Retry => once(service.retry(run, &Again::Run).await.map(drop))?,
-            Ask::Answer => drop(service.answer(run, step, &Verdict::Done(n(2))).await?),
+            Ask::Answer => drop(service.answer(run, step, &ReportedOutcome::Done(n(2))).await?),
             Ask::MarkRead => drop(service.mark_read(&Mark::All).await?),
             other => unreachable!("{other:?} is not asked by people"),
         }
@@ -195,7 +197,7 @@ impl Scene {
             Ask::Sweep => drop(service.sweep_once().await?),
             Ask::Drive => {
                 let arrivals = vec![Arrival { step: step.clone(), event: None }];
-                drop(service.drive_once(&Work { run: run.clone(), arrivals }).await?);
+                drop(service.drive_once(&RunWork { run: run.clone(), arrivals }).await?);
             }
             Ask::Turn => drop(service.turn().await?),
             Ask::Collect => drop(service.collect(world.clock.now()).await?),

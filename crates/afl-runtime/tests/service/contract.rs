@@ -5,7 +5,7 @@ use afl_engine::run::RunStatus;
 use afl_engine::state::State;
 use afl_engine::task::TaskState;
 use afl_runtime::agent::{ClaimRequest, FacetFilter, Refusal};
-use afl_runtime::{Arrival, Standing, StartRequest, Work, compile};
+use afl_runtime::{Arrival, DriveStatus, RunWork, StartRequest, compile};
 use afl_store::backend::{Backend, Scan};
 use afl_store::record::{Record, Tenant};
 use serde_json::json;
@@ -33,11 +33,11 @@ async fn driving_goes_to_the_next_fixed_point_and_says_where_that_is() {
         let held = world.claim(1).await.remove(0);
         world.service.complete(&held.ticket, &inc(&held)).await.unwrap();
         let arrivals = vec![Arrival { step: held.ticket.step.clone(), event: None }];
-        let work = Work { run: run.clone(), arrivals };
+        let work = RunWork { run: run.clone(), arrivals };
         // Two processes that know nothing but the store; what one did the other finds done.
         for process in [world.restarted(), world.restarted()] {
             let driven = process.service.drive_once(&work).await.unwrap();
-            assert_eq!(driven.standing, Standing::Rests(expected));
+            assert_eq!(driven.status, DriveStatus::Rests(expected));
         }
         assert_eq!(world.outputs(&run).await, outputs);
     }
@@ -130,7 +130,7 @@ async fn runs_that_are_driven_by_turns_come_out_as_each_does_alone() {
             let (answers, drives) = if at % 2 == 0 { (&one, &other) } else { (&other, &one) };
             answer(&answers.service, claim).await;
             let arrivals = vec![Arrival { step: claim.ticket.step.clone(), event: None }];
-            drives.service.drive_once(&Work { run: claim.ticket.run.clone(), arrivals }).await.unwrap();
+            drives.service.drive_once(&RunWork { run: claim.ticket.run.clone(), arrivals }).await.unwrap();
         }
     }
     for (run, alone) in runs.iter().zip(alone) {

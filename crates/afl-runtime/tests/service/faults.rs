@@ -9,7 +9,7 @@ use afl_engine::time::Millis;
 use afl_engine::value::Map;
 use afl_runtime::agent::{Claim, ClaimRequest, FacetFilter, Refusal, Ticket};
 use afl_runtime::doctor::{Promise, Remedy, Repair};
-use afl_runtime::{Answered, Error, Reason, Service, StartRequest, Verdict, Where};
+use afl_runtime::{AnswerResult, Error, ReportedOutcome, Service, StartRequest, WhyReason, WorkScan};
 use afl_store::fault::{BackendVerb, Fault, FaultMoment, at_write};
 use serde_json::{Value, json};
 
@@ -212,8 +212,8 @@ async fn tell(service: &Service, claim: &Claim) {
         Told::Continued => drop(service.continue_step(run, step, &result).await.unwrap()),
         Told::FailedStep => drop(service.fail_step(run, step, &broken()).await.unwrap()),
         Told::Answered => {
-            let answered = service.answer(run, step, &Verdict::Done(result)).await.unwrap();
-            assert_eq!(answered, Answered::Now);
+            let answered = service.answer(run, step, &ReportedOutcome::Done(result)).await.unwrap();
+            assert_eq!(answered, AnswerResult::Now);
         }
         Told::Updated => {
             service.update(&claim.ticket, &result).await.unwrap();
@@ -302,7 +302,7 @@ async fn g13_a_step_whose_block_is_lost_stops_its_run_and_no_other() {
         world.service.turn().await.unwrap();
     }
     assert_eq!(world.status(&well).await, RunStatus::Completed);
-    let found = world.service.look(&afl_runtime::Where::Everywhere).await.unwrap().work;
+    let found = world.service.find_work(&afl_runtime::WorkScan::Everywhere).await.unwrap().work;
     let found = found.into_iter().find(|found| found.work.run == hurt).expect("its result waits");
     let error = world.service.drive_once(&found.work).await.unwrap_err().to_string();
     assert!(error.contains("`s/wb0` is missing"), "{error}");
@@ -397,7 +397,7 @@ async fn g13_a_lost_step_stops_its_run_and_is_told_of() {
     let claims = world.claim(1).await;
     answer(&world.service, &claims[0]).await;
     world.lose(&run.0, "s/wb0s0").await;
-    let found = world.service.look(&Where::Everywhere).await.unwrap();
+    let found = world.service.find_work(&WorkScan::Everywhere).await.unwrap();
     let error = world.service.drive_once(&found.work[0].work).await.unwrap_err();
     assert!(error.is_damage() && error.to_string().contains("s/wb0s0"), "{error}");
     let report = world.service.doctor(Remedy::Tell).await.unwrap();
@@ -448,9 +448,9 @@ async fn g2_parts_without_their_run_are_told_of_and_discarded() {
 async fn g9_a_run_that_waits_for_what_is_gone_is_called_stalled() {
     let world = World::new();
     let run = world.start("One", json!({"n": 1})).await;
-    assert_eq!(world.service.why(&run).await.unwrap().reason, Reason::Waiting);
+    assert_eq!(world.service.why(&run).await.unwrap().reason, WhyReason::Waiting);
     world.lose(&run.0, "e/wb0s0").await;
-    assert_eq!(world.service.why(&run).await.unwrap().reason, Reason::Stalled);
+    assert_eq!(world.service.why(&run).await.unwrap().reason, WhyReason::Stalled);
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use afl_engine::task::{MAX_DELIVERIES, Task, TaskKind, TaskState};
 use afl_engine::time::Millis;
 use afl_runtime::agent::{Claim, ClaimRequest, FacetFilter};
 use afl_runtime::doctor::{Finding, Promise, Remedy, Repair, Report};
-use afl_runtime::{Canceled, Error, NotFound, Origin, RunQuery, StateRefusal, SystemTask, TaskQuery};
+use afl_runtime::{CancelResult, Error, NotFound, Origin, RunQuery, StateRefusal, SystemTask, TaskQuery};
 use serde_json::json;
 
 use crate::world::World;
@@ -208,7 +208,7 @@ async fn canceling_a_run_that_has_not_begun_takes_its_start_back() {
         let run = world.service.hand_over(request.clone()).await.unwrap().run;
         let held = if taken_by_a_runner { claim(&world, SystemTask::Execute).await } else { None };
         for _ in 0..2 {
-            assert_eq!(world.service.cancel(&run).await.unwrap(), Canceled::Start);
+            assert_eq!(world.service.cancel(&run).await.unwrap(), CancelResult::Start);
         }
         assert!(claim(&world, SystemTask::Execute).await.is_none());
         if let Some(held) = held {
@@ -221,7 +221,7 @@ async fn canceling_a_run_that_has_not_begun_takes_its_start_back() {
     // Its key can be used again, and a run that has begun is canceled as any other.
     let run = world.service.hand_over(request).await.unwrap().run;
     work(&world, SystemTask::Execute).await;
-    assert_eq!(world.service.cancel(&run).await.unwrap(), Canceled::Run);
+    assert_eq!(world.service.cancel(&run).await.unwrap(), CancelResult::Run);
     assert_eq!(world.status(&run).await, RunStatus::Canceled);
     let unknown = world.service.cancel(&RunId("none".into())).await.unwrap_err();
     assert!(matches!(unknown, Error::NotFound(NotFound::Run { .. })), "{unknown}");

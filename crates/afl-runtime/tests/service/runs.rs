@@ -6,8 +6,8 @@ use afl_engine::run::RunStatus;
 use afl_engine::state::State;
 use afl_runtime::agent::{Actor, Refusal};
 use afl_runtime::{
-    Again, Error, InvalidRequest, NotFound, On, Origin, Reason, RunQuery, StartRequest, StateRefusal,
-    StepView, TraceSubscription, compile,
+    Again, Error, InvalidRequest, NotFound, On, Origin, RunQuery, StartRequest, StateRefusal, StepView,
+    TraceSubscription, WhyReason, compile,
 };
 use serde_json::json;
 
@@ -94,7 +94,7 @@ async fn a_failed_step_fails_its_run_with_its_readable_path() {
     assert_eq!(record.status, RunStatus::Failed);
     assert_eq!(record.error.unwrap().to_string(), "Risky.b: it broke");
     let why = world.service.why(&run).await.unwrap();
-    assert!(matches!(&why.reason, Reason::Failed(failure) if failure.path == "Risky.b"), "{why:?}");
+    assert!(matches!(&why.reason, WhyReason::Failed(failure) if failure.path == "Risky.b"), "{why:?}");
 }
 
 // covers: SDK-6.1-e, RT-12-c, RT-13-b, RT-13-c
@@ -196,7 +196,7 @@ async fn a_held_run_is_neither_evaluated_nor_handed_out() {
     world.service.turn().await.unwrap();
     assert!(world.claim(10).await.is_empty());
     let why = world.service.why(&run).await.unwrap();
-    assert_eq!(why.reason, Reason::Held);
+    assert_eq!(why.reason, WhyReason::Held);
     assert_eq!(why.waits[0].on, On::Driver);
     world.service.resume(&run).await.unwrap();
     world.finish().await;
@@ -209,7 +209,7 @@ async fn why_tells_the_chain_and_what_to_do() {
     let run = world.start("Fan", json!({"items": [1, 2]})).await;
     world.claim(1).await;
     let why = world.service.why(&run).await.unwrap();
-    assert_eq!(why.reason, Reason::Waiting);
+    assert_eq!(why.reason, WhyReason::Waiting);
     assert_eq!(why.waiting, 2);
     let chain: Vec<(&str, State)> =
         why.waits[1].chain.iter().map(|link| (link.path.as_str(), link.state)).collect();

@@ -5,7 +5,7 @@ use afl_engine::id::RunId;
 use afl_engine::state::State;
 use afl_engine::task::TaskState;
 use afl_runtime::agent::Actor;
-use afl_runtime::{Again, Service, TaskQuery, Verdict};
+use afl_runtime::{Again, ReportedOutcome, Service, TaskQuery};
 use serde_json::json;
 
 use crate::world::{World, inc};
@@ -71,7 +71,7 @@ async fn what_people_decide_is_recorded_under_their_names() {
     let run = world.start("Risky", json!({"n": 1})).await;
     world.finish().await;
     let step = world.step(&run, "Risky.b").await;
-    let done = Verdict::Done(json!({"n": 2}).as_object().unwrap().clone());
+    let done = ReportedOutcome::Done(json!({"n": 2}).as_object().unwrap().clone());
     ada(&world).answer(&run, &step, &done).await.unwrap();
     assert_eq!(events(&world, &run, "Risky.b").await[4..], ["ERROR agent:agent", "COMPLETED user:ada"]);
     ada(&world).cancel(&run).await.unwrap();

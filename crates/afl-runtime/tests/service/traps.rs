@@ -3,7 +3,7 @@
 use afl_engine::id::{RunId, Segment, StepId};
 use afl_engine::run::RunStatus;
 use afl_runtime::agent::{Claim, Refusal};
-use afl_runtime::{Error, Service, StartRequest, StateRefusal, Verdict, compile};
+use afl_runtime::{Error, ReportedOutcome, Service, StartRequest, StateRefusal, compile};
 use serde_json::{Value, json};
 
 use crate::world::{World, broken, inc};
@@ -59,7 +59,7 @@ async fn call(service: &Service, late: Late, run: &RunId, step: &StepId, held: &
         Late::Fail => service.fail(&held.ticket, &broken()).await.map(drop),
         Late::Continue => service.continue_step(run, step, &result).await.map(drop),
         Late::FailStep => service.fail_step(run, step, &broken()).await.map(drop),
-        Late::Answer => match service.answer(run, step, &Verdict::Done(result)).await {
+        Late::Answer => match service.answer(run, step, &ReportedOutcome::Done(result)).await {
             Ok(_) => return true,
             Err(Error::Refused(StateRefusal::Unanswerable { .. })) => return false,
             Err(other) => panic!("{other}"),

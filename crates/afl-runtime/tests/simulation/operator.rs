@@ -6,7 +6,7 @@ use std::rc::Rc;
 use afl_engine::attribute::Held;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::value::Value;
-use afl_runtime::{Again, Answered, Error, Service, StepView, Verdict};
+use afl_runtime::{Again, AnswerResult, Error, ReportedOutcome, Service, StepView};
 use afl_store::seed::SeededRng;
 use serde_json::json;
 
@@ -78,7 +78,7 @@ impl Operator {
             return;
         };
         if *self.mood.borrow() == Mood::Bad && self.rng.below(3) == 0 {
-            let verdict = Verdict::Failed { message: "the operator says so".to_owned() };
+            let verdict = ReportedOutcome::Failed { message: "the operator says so".to_owned() };
             drop(self.service.answer(&self.run, &view.id, &verdict).await);
             return;
         }
@@ -87,12 +87,12 @@ impl Operator {
         // Whatever an agent did of it does not count.
         *self.log.borrow_mut().done.entry(key.clone()).or_default() += 1;
         self.log.borrow_mut().unknown += 1;
-        let answered = self.service.answer(&self.run, &view.id, &Verdict::Done(result)).await;
+        let answered = self.service.answer(&self.run, &view.id, &ReportedOutcome::Done(result)).await;
         let mut log = self.log.borrow_mut();
         match answered {
-            Ok(Answered::Now) => *log.accepted.entry(key.clone()).or_default() += 1,
+            Ok(AnswerResult::Now) => *log.accepted.entry(key.clone()).or_default() += 1,
             Err(Error::Contended(_) | Error::Unavailable(_) | Error::Damaged(_)) => return,
-            Ok(Answered::Before) | Err(_) => {}
+            Ok(AnswerResult::Before) | Err(_) => {}
         }
         log.unknown -= 1;
     }

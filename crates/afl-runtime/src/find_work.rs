@@ -7,7 +7,7 @@ use afl_engine::id::{RunId, StepId};
 use afl_store::backend::BucketCursor;
 use afl_store::store::RunState;
 
-use crate::drive::{Arrival, Work};
+use crate::drive::{Arrival, RunWork};
 use crate::error::Error;
 use crate::service::Service;
 
@@ -20,7 +20,7 @@ const OVERLAP_MS: i64 = 2_000;
 
 /// Where to look.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Where {
+pub enum WorkScan {
     /// At everything, as after a crash.
     Everywhere,
     /// At outcomes that came since a look before.
@@ -29,25 +29,25 @@ pub enum Where {
 
 /// What a look found, and where the next one may begin.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
-    pub work: Vec<FoundWork>,
+pub struct RunsWithWork {
+    pub work: Vec<RunWithWork>,
     pub last: Option<BucketCursor>,
 }
 
 #[derive(Clone, Debug)]
-pub struct FoundWork {
-    pub work: Work,
+pub struct RunWithWork {
+    pub work: RunWork,
     /// Where the first of its arrivals stands; a later scan begins there if the run is busy now.
     pub first: Option<BucketCursor>,
 }
 
 impl Service {
     /// All work there is. Runs that an operator holds are found too, and left alone when they are driven.
-    pub async fn look(&self, at: &Where) -> Result<Found, Error> {
+    pub async fn find_work(&self, at: &WorkScan) -> Result<RunsWithWork, Error> {
         let mut runs: BTreeMap<RunId, (Vec<Arrival>, Option<BucketCursor>)> = BTreeMap::new();
         let (mut after, everywhere) = match at {
-            Where::Everywhere => (None, true),
-            Where::Since(mark) => (Some(before(mark)), false),
+            WorkScan::Everywhere => (None, true),
+            WorkScan::Since(mark) => (Some(before(mark)), false),
         };
         let mut last = None;
         for _ in 0..LOOK / PAGE {
@@ -71,8 +71,8 @@ impl Service {
                 }
             }
         }
-        let found = |(run, (arrivals, first))| FoundWork { work: Work { run, arrivals }, first };
-        Ok(Found { work: runs.into_iter().map(found).collect(), last })
+        let found = |(run, (arrivals, first))| RunWithWork { work: RunWork { run, arrivals }, first };
+        Ok(RunsWithWork { work: runs.into_iter().map(found).collect(), last })
     }
 
     /// The outcomes of one run that wait for its evaluator, by a look at all its events.
