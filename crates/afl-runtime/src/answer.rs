@@ -41,8 +41,8 @@ enum AnswerAttempt {
 }
 
 impl Service {
-    /// Gives a step the outcome of its work. An agent that works on it loses its lease. A step that failed continues, or
-    /// fails for good, in one durable commit; only work that may have happened can be failed this way.
+    /// Gives a step the outcome of its work. An agent that works on it loses its lease. A step that failed continues,
+    /// or fails for good, in one durable commit; only work that may have happened can be failed this way.
     pub async fn answer(
         &self,
         run: &RunId,

@@ -9,8 +9,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 /// The place after the last entry of a page. Its text is opaque: a caller returns it as it is.
 ///
-/// The text is base64 of a version, the rank, the scope with its length, the id, and a checksum of all that. The checksum
-/// finds a text that was cut or mistyped; it protects no secret, so it needs no key.
+/// The text is base64 of a version, the rank, the scope with its length, the id, and a checksum of all that. The
+/// checksum finds a text that was cut or mistyped; it protects no secret, so it needs no key.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct PageCursor(pub(crate) BucketCursor);
 

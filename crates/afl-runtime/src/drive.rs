@@ -1,23 +1,25 @@
 //! Drives one run: evaluates the outcomes that arrived up to the next fixed point, and commits.
 //!
-//! **Problem.** Several processes may drive the same run at once, and any of them may die between two commits. Each outcome
-//! must be evaluated exactly once all the same. Reading a run for each outcome would be slow.
+//! **Problem.** Several processes may drive the same run at once, and any of them may die between two commits. Each
+//! outcome must be evaluated exactly once all the same. Reading a run for each outcome would be slow.
 //!
-//! **Approach.** Drives are optimistic. An evaluation reads records, and its commit expects the version of the run record
-//! that it read. One of two concurrent drives commits; the other is refused, throws its evaluation away, reads again and
-//! finds the outcomes taken. A kept evaluation skips the reads: only evaluators write steps, so its records stay valid
-//! until a commit is refused. After a crash of the database the epoch is newer, and the kept evaluation is dropped.
+//! **Approach.** Drives are optimistic. An evaluation reads records, and its commit expects the version of the run
+//! record that it read. One of two concurrent drives commits; the other is refused, throws its evaluation away, reads
+//! again and finds the outcomes taken. A kept evaluation skips the reads: only evaluators write steps, so its records
+//! stay valid until a commit is refused. After a crash of the database the epoch is newer, and the kept evaluation is
+//! dropped.
 //!
 //! A run that committed in the middle of an evaluation less than two seconds ago belongs to a living process, most
 //! likely. The driver leaves it alone and tries later; after that time it continues from the last commit.
 //!
-//! Arrivals are evaluated in the order of the program, so that equal outcomes give equal runs whatever their order. They
-//! come in portions that fit one commit, since an iteration is committed whole.
+//! Arrivals are evaluated in the order of the program, so that equal outcomes give equal runs whatever their order.
+//! They come in portions that fit one commit, since an iteration is committed whole.
 //!
-//! **Rejected.** A lock for each run costs two writes for each drive, and a dead holder blocks the run until it expires.
+//! **Rejected.** A lock for each run costs two writes for each drive, and a dead holder blocks the run until it
+//! expires.
 //!
-//! These are plain async functions, so that a simulation can call them one by one; [`serve`](crate::serve) calls them for
-//! all runs at once.
+//! These are plain async functions, so that a simulation can call them one by one; [`serve`](crate::serve) calls them
+//! for all runs at once.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};

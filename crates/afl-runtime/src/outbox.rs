@@ -154,8 +154,8 @@ impl Service {
         }
     }
 
-    /// Writes one notification for each channel with dead letters, and for each whose messages wait too long. Messages of
-    /// removed channels are deleted.
+    /// Writes one notification for each channel with dead letters, and for each whose messages wait too long. Messages
+    /// of removed channels are deleted.
     pub(crate) async fn tell_dead(&self, now: Millis) -> Result<(), Error> {
         for (name, since) in self.outbox().dead().await? {
             if self.outbox().sweep(&name, now).await? {

@@ -1,7 +1,7 @@
 //! Drives all runs of a store: the loops around [`drive`](crate::drive) and the janitor.
 //!
-//! **Problem.** Outcomes arrive from this process and from others, one by one or by the thousand. Each must be evaluated
-//! soon, no outcome may be forgotten after a crash, and an idle process must cost the store almost nothing.
+//! **Problem.** Outcomes arrive from this process and from others, one by one or by the thousand. Each must be
+//! evaluated soon, no outcome may be forgotten after a crash, and an idle process must cost the store almost nothing.
 //!
 //! **Approach.** The buckets of the store are the only truth; wake-ups are hints. An outcome of this process comes by
 //! channel with its event, so it needs no read. Outcomes of other processes wake a watch, and a scan of the bucket of
@@ -13,8 +13,8 @@
 //! Many outcomes of others are cheaper in one scan. So scans wait longer the more the last one found, up to 15 ms, and
 //! twice as long after each scan without news, up to 60 ms. Scans that take long use at most a twentieth of the time.
 //!
-//! **Rejected.** A queue of wake-ups in the store costs a write for each outcome and must itself survive crashes. A fixed
-//! interval of polling makes either a single outcome wait or an idle store busy.
+//! **Rejected.** A queue of wake-ups in the store costs a write for each outcome and must itself survive crashes. A
+//! fixed interval of polling makes either a single outcome wait or an idle store busy.
 
 use afl_engine::evaluation::Evaluation;
 use afl_engine::version::Epoch;
@@ -258,7 +258,8 @@ impl Driver {
         }
     }
 
-    /// A crash of the database may take back an evaluation. Its outcomes wait again, before the place where scans begin.
+    /// A crash of the database may take back an evaluation. Its outcomes wait again, before the place where scans
+    /// begin.
     fn look_behind_a_loss(&mut self) {
         let epoch = self.service.store.epoch();
         if self.epoch < epoch {

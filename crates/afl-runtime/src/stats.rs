@@ -83,8 +83,8 @@ impl Service {
         Ok(counts)
     }
 
-    /// Deletes a run that the doctor cannot repair, with everything of it, or such a record of a shared scope. A run that
-    /// is sound is canceled and collected instead.
+    /// Deletes a run that the doctor cannot repair, with everything of it, or such a record of a shared scope. A run
+    /// that is sound is canceled and collected instead.
     pub async fn discard(&self, run: &RunId) -> Result<(), Error> {
         if let Some((scope, id)) = shared_record(run) {
             return self.discard_shared(scope, id).await;

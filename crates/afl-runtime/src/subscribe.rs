@@ -38,7 +38,8 @@ impl TraceSubscription {
         self.told.recv().await
     }
 
-    /// Waits for the next record and adds all that are there, up to a limit; adds none after the last publisher is gone.
+    /// Waits for the next record and adds all that are there, up to a limit; adds none after the last publisher is
+    /// gone.
     pub async fn next_many(&mut self, batch: &mut Vec<TraceRecord>, limit: usize) {
         self.told.recv_many(batch, limit).await;
     }

@@ -1,18 +1,19 @@
 //! Relays the outbox: delivers the messages of each channel to its address.
 //!
-//! **Problem.** A message must reach its receiver at least once, although agents die and receivers are slow, unreachable
-//! or refuse. One bad receiver must not delay the others, and idle channels must cost nothing.
+//! **Problem.** A message must reach its receiver at least once, although agents die and receivers are slow,
+//! unreachable or refuse. One bad receiver must not delay the others, and idle channels must cost nothing.
 //!
-//! **Approach.** Messages wait in one bucket for each channel, by the time at which they are due. A watch wakes the relay
-//! when a message is written; without news it looks every 15 seconds. One read of the heads of these buckets finds the
-//! channels with due messages, and each gets a push of its own, which delivers them one by one. A named lock lets one
-//! agent push a channel. The lock only saves work: an agent that loses it may deliver a message twice, under the same id.
+//! **Approach.** Messages wait in one bucket for each channel, by the time at which they are due. A watch wakes the
+//! relay when a message is written; without news it looks every 15 seconds. One read of the heads of these buckets
+//! finds the channels with due messages, and each gets a push of its own, which delivers them one by one. A named
+//! lock lets one agent push a channel. The lock only saves work: an agent that loses it may deliver a message twice,
+//! under the same id.
 //!
-//! An unreachable receiver pauses its channel here, in memory, twice as long each time and for a minute at most. So its
-//! messages keep their position, and each agent finds out for itself when the receiver is back.
+//! An unreachable receiver pauses its channel here, in memory, twice as long each time and for a minute at most. So
+//! its messages keep their position, and each agent finds out for itself when the receiver is back.
 //!
-//! **Rejected.** One loop over all channels lets a slow receiver delay every other one. A delay for each message of an
-//! unreachable receiver costs a write for each of them, and they come back out of order.
+//! **Rejected.** One loop over all channels lets a slow receiver delay every other one. A delay for each message of
+//! an unreachable receiver costs a write for each of them, and they come back out of order.
 
 use std::collections::{BTreeMap, HashMap};
 use std::pin::pin;

@@ -1,4 +1,5 @@
-//! Checks every promise about stored data, and makes the repairs that are safe. The simulation runs it after every step.
+//! Checks every promise about stored data, and makes the repairs that are safe. The simulation runs it after every
+//! step.
 
 mod audit;
 mod run;

@@ -1,5 +1,5 @@
-//! Checks system tasks: each stands where its runner, the janitor or the collection looks for it, and has ended whole or not
-//! at all.
+//! Checks system tasks: each stands where its runner, the janitor or the collection looks for it, and has ended whole
+//! or not at all.
 
 use afl_engine::evaluation::Wants;
 use afl_engine::event::Reception;
