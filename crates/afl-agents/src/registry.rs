@@ -6,7 +6,7 @@ use afl_runtime::collection::{Collection, CollectionItem};
 use afl_runtime::{Durability, Service};
 
 use crate::host::{Hosts, HostsConfig};
-use crate::registration::{Problem, Registration};
+use crate::registration::{Registration, RegistrationProblem};
 
 impl CollectionItem for Registration {
     const COLLECTION: &'static str = "handler_registrations";
@@ -27,7 +27,7 @@ pub struct Registry {
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     #[error("the registration of {facet} is wrong: {}", list(.problems))]
-    Wrong { facet: String, problems: Vec<Problem> },
+    Wrong { facet: String, problems: Vec<RegistrationProblem> },
     #[error(transparent)]
     Store(#[from] afl_runtime::Error),
 }
@@ -99,6 +99,6 @@ impl Registry {
     }
 }
 
-fn list(problems: &[Problem]) -> String {
+fn list(problems: &[RegistrationProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use crate::handler::{Failure, FailureKind};
+use crate::handler::{HandlerFailure, HandlerFailureKind};
 use crate::registration::Checksum;
 
 /// Real paths of folders, in the order in which modules are looked for.
@@ -17,7 +17,7 @@ pub struct Roots(Vec<PathBuf>);
 
 /// A file under a root.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct RootedFile {
     /// Without links.
     pub(crate) path: PathBuf,
     file: File,
@@ -26,7 +26,7 @@ pub(crate) struct Opened {
 
 /// Changes when a file does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Stamp {
+pub(crate) struct FileStamp {
     device: u64,
     inode: u64,
     bytes: u64,
@@ -85,7 +85,7 @@ impl Roots {
         Ok(real)
     }
 
-    pub(crate) fn open(&self, path: &Path) -> Result<Opened, FileError> {
+    pub(crate) fn open(&self, path: &Path) -> Result<RootedFile, FileError> {
         let mut options = File::options();
         // A pipe in its place must not hold us up.
         options.read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
@@ -94,7 +94,7 @@ impl Roots {
         self.admit(path, &real)?;
         let metadata = file.metadata().map_err(|source| unreadable(path, source))?;
         if metadata.is_file() {
-            Ok(Opened { path: real, file, metadata })
+            Ok(RootedFile { path: real, file, metadata })
         } else {
             Err(FileError::NoFile { path: path.to_owned() })
         }
@@ -137,9 +137,9 @@ fn unreadable(path: &Path, source: io::Error) -> FileError {
     }
 }
 
-impl Opened {
-    pub(crate) fn stamp(&self) -> Stamp {
-        Stamp {
+impl RootedFile {
+    pub(crate) fn stamp(&self) -> FileStamp {
+        FileStamp {
             device: self.metadata.dev(),
             inode: self.metadata.ino(),
             bytes: self.metadata.len(),
@@ -188,15 +188,15 @@ pub(crate) fn anchored(path: &str, folder: &Path) -> PathBuf {
     fs::canonicalize(&path).unwrap_or(path)
 }
 
-impl From<FileError> for Failure {
+impl From<FileError> for HandlerFailure {
     fn from(error: FileError) -> Self {
         let kind = match error {
-            FileError::Missing { .. } | FileError::NoFile { .. } => FailureKind::NotFound,
-            FileError::Root { .. } | FileError::Unreadable { .. } => FailureKind::Unavailable,
+            FileError::Missing { .. } | FileError::NoFile { .. } => HandlerFailureKind::NotFound,
+            FileError::Root { .. } | FileError::Unreadable { .. } => HandlerFailureKind::Unavailable,
             FileError::Outside { .. } | FileError::TooLarge { .. } | FileError::Changed { .. } => {
-                FailureKind::Refused
+                HandlerFailureKind::Refused
             }
         };
-        Failure::new(kind, error.to_string())
+        HandlerFailure::new(kind, error.to_string())
     }
 }

@@ -181,7 +181,7 @@ impl Foreground {
         let (tell, events) = mpsc::channel(WORK_SHOWN);
         let showing = tokio::spawn(progress::show_work(events, progress.clone()));
         let stopped: Result<_, Failure> = async {
-            let worker = handlers.worker(service)?.telling(tell);
+            let worker = handlers.worker(service)?.with_listener(tell);
             Ok(worker.finish(run, stop.asked()).await?)
         }
         .await;

@@ -135,10 +135,10 @@ fn collect(declarations: &[Decl], facets: &mut Vec<Qualified>) {
 }
 
 impl MockHandler {
-    pub(crate) fn handle(&self, call: &Call) -> Result<Object, handler::Failure> {
+    pub(crate) fn handle(&self, call: &Call) -> Result<Object, handler::HandlerFailure> {
         let before = usize::try_from(call.context.facts().answered).unwrap_or(usize::MAX);
         self.answer(&call.payload, before).map_err(|message| {
-            handler::Failure::new(handler::FailureKind::Error, message)
+            handler::HandlerFailure::new(handler::HandlerFailureKind::Error, message)
                 .with("type", FailureKind::Event.name())
         })
     }

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use afl_agents::worker::{Ended, Told as Worked, Work};
+use afl_agents::worker::{AttemptEnd, AttemptInfo, WorkerEvent};
 use afl_engine::id::RunId;
 use afl_engine::run::Counts;
 use afl_engine::time::Millis;
@@ -55,8 +55,8 @@ impl Progress {
         }
     }
 
-    fn failed_attempt(&self, work: &Work, error: &str, next: Millis) {
-        let Work { path, attempt, of_attempts, .. } = work;
+    fn failed_attempt(&self, work: &AttemptInfo, error: &str, next: Millis) {
+        let AttemptInfo { path, attempt, of_attempts, .. } = work;
         let of = of_attempts.map(|most| format!(" of {most}")).unwrap_or_default();
         let next = Moment(next).from(Moment::now());
         let error = shown::inert(error);
@@ -149,14 +149,14 @@ async fn show(Told(mut told): Told, progress: Progress) {
 }
 
 /// Shows what a worker does, until it is gone.
-pub(crate) async fn show_work(mut events: mpsc::Receiver<Worked>, progress: Progress) {
+pub(crate) async fn show_work(mut events: mpsc::Receiver<WorkerEvent>, progress: Progress) {
     while let Some(event) = events.recv().await {
         match event {
-            Worked::Began(work) => progress.working_on(&work.path),
-            Worked::Ended { work, ended: Ended::Failed { message, again: Some(at) }, .. } => {
+            WorkerEvent::Began(work) => progress.working_on(&work.path),
+            WorkerEvent::Ended { work, ended: AttemptEnd::Failed { message, again: Some(at) }, .. } => {
                 progress.failed_attempt(&work, &message, at);
             }
-            Worked::Ready { .. } | Worked::Handlers { .. } | Worked::Ended { .. } => {}
+            WorkerEvent::Ready { .. } | WorkerEvent::Handlers { .. } | WorkerEvent::Ended { .. } => {}
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::time::Millis;
+use crate::time::{Backoff, Millis};
 use crate::wire::wire_enum;
 
 /// What the policies of a call say together; the defaults where none is given.
@@ -54,15 +54,9 @@ impl Retry {
         if attempts >= self.max {
             return None;
         }
-        let exponent = i32::try_from(attempts.saturating_sub(1)).unwrap_or(i32::MAX);
-        let wait = to_double(self.backoff_ms) * self.factor.powi(exponent);
-        Some(Millis(wait.clamp(0.0, to_double(self.max_backoff_ms).max(0.0)) as i64))
+        let backoff = Backoff { first: self.backoff_ms, factor: self.factor, most: self.max_backoff_ms };
+        Some(backoff.after(attempts))
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a wait of millennia may be off by a millisecond")]
-fn to_double(span: Millis) -> f64 {
-    span.0 as f64
 }
 
 wire_enum! {

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use afl_engine::time::Millis;
+use afl_engine::time::{Backoff, Millis};
 use afl_store::lock::Hold;
 use afl_store::server::PURGED_AFTER;
 use afl_store::store::bucket;
@@ -27,8 +27,8 @@ const MAINTENANCE_EVERY: Millis = Millis(60_000);
 const LEAST: Duration = Duration::from_millis(20);
 const IDLE: Duration = Duration::from_secs(15);
 const CLAIMED: Duration = Duration::from_secs(1);
-/// When something was due and could not be done, or another was at it.
-const OVERDUE: Duration = Duration::from_millis(250);
+/// When something is due, and this process cannot do it or another process does it.
+const OVERDUE: Backoff = Backoff::doubling(Millis(250), Millis(15_000));
 /// How long to leave a store alone that failed.
 const BACKOFF: Duration = Duration::from_millis(500);
 
@@ -38,14 +38,14 @@ pub(crate) struct Janitor {
     /// The lock, and until when it is ours by the store's clock.
     hold: Option<(Hold, Millis)>,
     next_maintenance: Millis,
-    /// How long to wait while something is due that cannot be done here.
-    patience: Duration,
+    /// How often in a row something was due that this process could not do.
+    overdue: u32,
 }
 
 impl Janitor {
     pub(crate) fn new(service: Service) -> Self {
         let owner = service.fresh_id();
-        Self { service, owner, hold: None, next_maintenance: Millis(0), patience: OVERDUE }
+        Self { service, owner, hold: None, next_maintenance: Millis(0), overdue: 0 }
     }
 
     /// A round whenever something may be due. Claims of other processes are found by the slow rounds: they come by the
@@ -71,7 +71,7 @@ impl Janitor {
         let mut next = upkeep.next;
         if upkeep.is_due() {
             if !self.acquire_lock(upkeep.now).await? {
-                return Ok(OVERDUE);
+                return Ok(OVERDUE.first.as_duration());
             }
             next = self.service.sweep_once().await?.next;
         }
@@ -84,18 +84,12 @@ impl Janitor {
         if next.is_none_or(|next| next <= now || next > now.plus(HELD_FOR)) {
             self.release_lock().await?;
         }
-        if !matches!(wait, Some(Err(_))) {
-            self.patience = OVERDUE;
-        }
+        self.overdue = if matches!(wait, Some(Err(_))) { self.overdue + 1 } else { 0 };
         Ok(match wait {
             None => IDLE,
             Some(Ok(wait)) => Duration::from_millis(wait).clamp(LEAST, IDLE),
             // It is due and was not done: perhaps another process can, one that reads newer records.
-            Some(Err(_)) => {
-                let wait = self.patience;
-                self.patience = (2 * wait).min(IDLE);
-                wait
-            }
+            Some(Err(_)) => OVERDUE.after(self.overdue).as_duration(),
         })
     }
 
@@ -193,7 +187,7 @@ mod tests {
         let now = world.clock.now();
         assert!(first.acquire_lock(now).await.expect("the store answers"));
         let wait = second.round().await.expect("the store answers");
-        assert_eq!(wait, OVERDUE);
+        assert_eq!(wait, OVERDUE.first.as_duration());
         assert!(!is_free(&second.service).await, "the lock is not its own");
         assert_eq!(store.counts().writes(), 0, "who is not elected writes nothing");
         world.clock.advance(HELD_FOR);

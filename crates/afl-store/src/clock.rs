@@ -24,7 +24,7 @@ impl Clock {
 
 fn system_now() -> Millis {
     match SystemTime::now().duration_since(SystemTime::UNIX_EPOCH) {
-        Ok(span) => Millis(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)),
+        Ok(span) => span.into(),
         Err(before) => Millis(i64::try_from(before.duration().as_millis()).map_or(i64::MIN, |span| -span)),
     }
 }

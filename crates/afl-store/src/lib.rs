@@ -23,5 +23,5 @@ pub mod server;
 pub mod store;
 pub mod watch;
 
-pub use afl_engine::time::Millis;
+pub use afl_engine::time::{Backoff, Millis};
 pub use afl_engine::version::{Epoch, Version};

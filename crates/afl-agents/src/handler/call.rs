@@ -3,7 +3,7 @@
 use afl_runtime::{FacetDeclaration, RunId, Service};
 use serde_json::{Value, json};
 
-use super::{Context, Failure, FailureKind, Object};
+use super::{Context, HandlerFailure, HandlerFailureKind, Object};
 
 #[derive(Clone, Debug)]
 pub struct Call {
@@ -27,11 +27,11 @@ impl Call {
 
     /// The facet as its program declares it: doc comment, parameters, returns and prompt. It is looked up when asked for,
     /// because most handlers do not need it. A script, and a call that belongs to no run, have none.
-    pub async fn declaration(&self) -> Result<Option<FacetDeclaration>, Failure> {
+    pub async fn declaration(&self) -> Result<Option<FacetDeclaration>, HandlerFailure> {
         let Some((service, run)) = &self.run else { return Ok(None) };
         service.declaration(run, &self.facet).await.map_err(|error| {
             let message = format!("cannot read the declaration of {}: {error}", self.facet);
-            Failure::new(FailureKind::Unavailable, message)
+            HandlerFailure::new(HandlerFailureKind::Unavailable, message)
         })
     }
 

@@ -10,8 +10,8 @@ use std::sync::{Arc, PoisonError};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use super::notes::{Level, Line, Notes, Progress, Stream, cut};
-use super::{Failure, FailureKind, Object};
+use super::notes::{Notes, Progress, cut};
+use super::{HandlerFailure, HandlerFailureKind, LogLevel, LogLine, LogStream, Object};
 
 /// What the holder of the task knows of this attempt.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -31,28 +31,28 @@ pub struct Facts {
 #[derive(Clone, Debug)]
 pub struct Context {
     facts: Arc<Facts>,
-    told: Arc<Told>,
-    stop: watch::Sender<Option<Stop>>,
-    sign: watch::Sender<Sign>,
+    notes: Arc<SharedNotes>,
+    stop: watch::Sender<Option<CallStop>>,
+    activity: watch::Sender<LastActivity>,
 }
 
 /// The holder's side: takes the notes, and cancels.
 #[derive(Clone, Debug)]
-pub struct Control {
-    told: Arc<Told>,
-    stop: watch::Sender<Option<Stop>>,
+pub struct CallControl {
+    notes: Arc<SharedNotes>,
+    stop: watch::Sender<Option<CallStop>>,
 }
 
 /// What the timeout counts from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Sign {
+pub(super) enum LastActivity {
     /// The work has not begun, so it cannot be overdue.
-    InLine,
-    OfLife(Instant),
+    Queued,
+    At(Instant),
 }
 
 #[derive(Debug, Default)]
-struct Told {
+struct SharedNotes {
     #[expect(clippy::disallowed_types, reason = "held for a push or a take, never across an await")]
     notes: Mutex<Notes>,
     arrived: Notify,
@@ -60,7 +60,7 @@ struct Told {
 
 /// Why a call is to end before it is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stop {
+pub enum CallStop {
     Canceled(CancelReason),
     TimedOut,
 }
@@ -76,11 +76,14 @@ pub enum CancelReason {
 }
 
 impl Context {
-    pub fn new(facts: Facts) -> (Self, Control) {
-        let told = Arc::new(Told::default());
+    pub fn new(facts: Facts) -> (Self, CallControl) {
+        let notes = Arc::new(SharedNotes::default());
         let stop = watch::Sender::new(None);
-        let control = Control { told: told.clone(), stop: stop.clone() };
-        (Self { facts: Arc::new(facts), told, stop, sign: watch::Sender::new(Sign::InLine) }, control)
+        let control = CallControl { notes: notes.clone(), stop: stop.clone() };
+        (
+            Self { facts: Arc::new(facts), notes, stop, activity: watch::Sender::new(LastActivity::Queued) },
+            control,
+        )
     }
 
     pub fn facts(&self) -> &Facts {
@@ -107,62 +110,58 @@ impl Context {
     }
 
     /// A line of the task's log. It is no sign of life: a loop that prints may hang all the same.
-    pub fn log(&self, stream: Stream, level: Level, text: impl Into<String>) {
-        let line = Line { stream, level, text: text.into() };
+    pub fn log(&self, stream: LogStream, level: LogLevel, text: impl Into<String>) {
+        let line = LogLine { stream, level, text: text.into() };
         self.tell(|notes| notes.push(line));
     }
 
-    pub fn is_stopped(&self) -> bool {
-        self.stop_asked().is_some()
-    }
-
-    pub(super) fn stop_asked(&self) -> Option<Stop> {
+    pub(super) fn stop_asked(&self) -> Option<CallStop> {
         *self.stop.borrow()
     }
 
     /// Waits until the call is to end.
-    pub async fn stopped(&self) -> Stop {
+    pub async fn stopped(&self) -> CallStop {
         let mut stop = self.stop.subscribe();
         let stop = stop.wait_for(Option::is_some).await.expect("we hold the sender");
         stop.expect("waited for")
     }
 
     /// Waiting in line is not the handler's silence: the timeout begins when it is over.
-    pub(crate) async fn in_line<T>(&self, turn: impl Future<Output = T>) -> T {
-        self.sign.send_replace(Sign::InLine);
+    pub(crate) async fn while_queued<T>(&self, turn: impl Future<Output = T>) -> T {
+        self.activity.send_replace(LastActivity::Queued);
         let turn = turn.await;
         self.restart_timeout();
         turn
     }
 
     pub(super) fn restart_timeout(&self) {
-        self.sign.send_replace(Sign::OfLife(Instant::now()));
+        self.activity.send_replace(LastActivity::At(Instant::now()));
     }
 
-    pub(super) fn signs(&self) -> watch::Receiver<Sign> {
-        self.sign.subscribe()
+    pub(super) fn activities(&self) -> watch::Receiver<LastActivity> {
+        self.activity.subscribe()
     }
 
     /// Tells the handler to end; the first reason stands.
-    pub(super) fn stop(&self, reason: Stop) {
+    pub(super) fn stop(&self, reason: CallStop) {
         stop(&self.stop, reason);
     }
 
     fn tell(&self, note: impl FnOnce(&mut Notes)) {
-        note(&mut self.told.notes.lock().unwrap_or_else(PoisonError::into_inner));
-        self.told.arrived.notify_one();
+        note(&mut self.notes.notes.lock().unwrap_or_else(PoisonError::into_inner));
+        self.notes.arrived.notify_one();
     }
 }
 
-impl Control {
+impl CallControl {
     pub fn cancel(&self, reason: CancelReason) {
-        stop(&self.stop, Stop::Canceled(reason));
+        stop(&self.stop, CallStop::Canceled(reason));
     }
 
     /// What was told since the last look; nothing is lost when the future is dropped.
     pub async fn notes(&self) -> Notes {
         loop {
-            let arrived = self.told.arrived.notified();
+            let arrived = self.notes.arrived.notified();
             let notes = self.take_notes();
             if !notes.is_empty() {
                 return notes;
@@ -173,25 +172,27 @@ impl Control {
 
     /// What is left after the call.
     pub fn take_notes(&self) -> Notes {
-        self.told.notes.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.notes.notes.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-fn stop(sender: &watch::Sender<Option<Stop>>, reason: Stop) {
+fn stop(sender: &watch::Sender<Option<CallStop>>, reason: CallStop) {
     sender.send_if_modified(|stop| stop.is_none() && stop.replace(reason).is_none());
 }
 
-impl Stop {
+impl CallStop {
     /// The outcome of a call that was stopped, whatever it answered afterwards.
-    pub(crate) fn failure(self) -> Failure {
+    pub(crate) fn failure(self) -> HandlerFailure {
         let (kind, message) = match self {
-            Self::TimedOut => (FailureKind::Timeout, "no sign of life from the handler within its timeout"),
-            Self::Canceled(CancelReason::Requested) => (FailureKind::Canceled, "canceled"),
-            Self::Canceled(CancelReason::LeaseLost) => {
-                (FailureKind::Canceled, "the lease of the task was lost")
+            Self::TimedOut => {
+                (HandlerFailureKind::Timeout, "no sign of life from the handler within its timeout")
             }
-            Self::Canceled(CancelReason::Shutdown) => (FailureKind::Canceled, "the agent is ending"),
+            Self::Canceled(CancelReason::Requested) => (HandlerFailureKind::Canceled, "canceled"),
+            Self::Canceled(CancelReason::LeaseLost) => {
+                (HandlerFailureKind::Canceled, "the lease of the task was lost")
+            }
+            Self::Canceled(CancelReason::Shutdown) => (HandlerFailureKind::Canceled, "the agent is ending"),
         };
-        Failure::new(kind, message)
+        HandlerFailure::new(kind, message)
     }
 }

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::Object;
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Failure {
-    pub kind: FailureKind,
+pub struct HandlerFailure {
+    pub kind: HandlerFailureKind,
     /// For people: what happened to which thing, and what to do.
     pub message: String,
     /// For programs: the traceback, the exit code, the status.
@@ -19,7 +19,7 @@ pub struct Failure {
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FailureKind {
+pub enum HandlerFailureKind {
     /// The handler said so: an exception, an error, an exit code, a status.
     Error,
     /// No sign of life for as long as the registration allows.
@@ -42,8 +42,8 @@ pub enum FailureKind {
 /// Where a handler's own name for its error stands in the details.
 const TYPE: &str = "type";
 
-impl Failure {
-    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+impl HandlerFailure {
+    pub fn new(kind: HandlerFailureKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), details: Object::new() }
     }
 
@@ -59,7 +59,7 @@ impl Failure {
     }
 }
 
-impl FailureKind {
+impl HandlerFailureKind {
     /// As stored and sent.
     pub const fn name(self) -> &'static str {
         match self {
@@ -76,13 +76,13 @@ impl FailureKind {
     }
 }
 
-impl fmt::Display for FailureKind {
+impl fmt::Display for HandlerFailureKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for HandlerFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.kind, self.message)
     }

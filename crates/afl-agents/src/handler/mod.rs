@@ -11,10 +11,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
+pub use afl_runtime::agent::{LogLevel, LogLine, LogStream};
 pub use call::Call;
-pub use context::{CancelReason, Context, Control, Facts, Stop};
-pub use failure::{Failure, FailureKind};
-pub use notes::{Level, Line, MAX_LINE_BYTES, Notes, Progress, Stream};
+pub use context::{CallControl, CallStop, CancelReason, Context, Facts};
+pub use failure::{HandlerFailure, HandlerFailureKind};
+pub use notes::{MAX_LINE_BYTES, Notes, Progress};
 pub use perform::perform;
 pub(crate) use perform::{message_of, of_panic};
 
@@ -27,7 +28,7 @@ pub type Object = Map<String, Value>;
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outcome {
     Completed { result: Object },
-    Failed(Failure),
+    Failed(HandlerFailure),
 }
 
 /// Does the work of calls. [`perform`] runs it, so that panics, silence and cancels become outcomes.
@@ -59,14 +60,14 @@ impl Outcome {
             Value::Object(result) => Self::Completed { result },
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
                 let message = format!("the result is {}, and must be a JSON object", kind_of(&value));
-                Self::Failed(Failure::new(FailureKind::InvalidResult, message))
+                Self::Failed(HandlerFailure::new(HandlerFailureKind::InvalidResult, message))
             }
         }
     }
 }
 
-impl From<Result<Object, Failure>> for Outcome {
-    fn from(returned: Result<Object, Failure>) -> Self {
+impl From<Result<Object, HandlerFailure>> for Outcome {
+    fn from(returned: Result<Object, HandlerFailure>) -> Self {
         match returned {
             Ok(result) => Self::Completed { result },
             Err(failure) => Self::Failed(failure),

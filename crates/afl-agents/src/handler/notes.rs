@@ -2,6 +2,7 @@
 
 use std::mem;
 
+use afl_runtime::agent::LogLine;
 use serde::{Deserialize, Serialize};
 
 use super::Object;
@@ -16,7 +17,7 @@ const MAX_BYTES: usize = 8 << 20;
 /// Everything told since the last look.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Notes {
-    pub lines: Vec<Line>,
+    pub lines: Vec<LogLine>,
     /// Lines that had no room; they came after [`Notes::lines`].
     pub dropped_lines: u64,
     /// The latest.
@@ -28,13 +29,6 @@ pub struct Notes {
     line_bytes: usize,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Line {
-    pub stream: Stream,
-    pub level: Level,
-    pub text: String,
-}
-
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Progress {
     /// From 0 to 1, where the handler knows.
@@ -42,24 +36,6 @@ pub struct Progress {
     pub fraction: Option<f64>,
     #[serde(default)]
     pub message: String,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Stream {
-    Stdout,
-    Stderr,
-    /// What the handler logs on purpose, and what we say of it.
-    System,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Level {
-    Debug,
-    Info,
-    Warn,
-    Error,
 }
 
 impl Notes {
@@ -71,7 +47,7 @@ impl Notes {
         !self.alive && self.lines.is_empty() && self.dropped_lines == 0
     }
 
-    pub(super) fn push(&mut self, mut line: Line) {
+    pub(super) fn push(&mut self, mut line: LogLine) {
         if self.lines.len() >= MAX_LINES || self.line_bytes >= MAX_BYTES {
             self.dropped_lines += 1;
             return;
@@ -91,26 +67,5 @@ pub(super) fn cut(text: &mut String) {
         let end = text.floor_char_boundary(MAX_LINE_BYTES);
         text.truncate(end);
         text.push('…');
-    }
-}
-
-impl Stream {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Stdout => "stdout",
-            Self::Stderr => "stderr",
-            Self::System => "system",
-        }
-    }
-}
-
-impl Level {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Debug => "debug",
-            Self::Info => "info",
-            Self::Warn => "warn",
-            Self::Error => "error",
-        }
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time;
 
-use super::context::Sign;
-use super::{Call, Context, Failure, FailureKind, Handler, Outcome, Stop};
+use super::context::LastActivity;
+use super::{Call, CallStop, Context, Handler, HandlerFailure, HandlerFailureKind, Outcome};
 
 /// Runs one call. `timeout` counts from the last sign of life; without one the call may take for ever.
 ///
@@ -29,12 +29,12 @@ pub async fn perform(handler: &dyn Handler, call: Call, timeout: Option<Duration
         },
         stop = context.stopped() => (stop, time::timeout(handler.grace(), work).await.ok()),
         () = overdue(&context, timeout) => {
-            context.stop(Stop::TimedOut);
-            (Stop::TimedOut, time::timeout(handler.grace(), work).await.ok())
+            context.stop(CallStop::TimedOut);
+            (CallStop::TimedOut, time::timeout(handler.grace(), work).await.ok())
         }
     };
     let mut failure = stop.failure();
-    if let (Stop::TimedOut, Some(timeout)) = (stop, timeout) {
+    if let (CallStop::TimedOut, Some(timeout)) = (stop, timeout) {
         let path = &context.facts().path;
         failure.message = format!(
             "no sign of life from the handler of {path} for {} ms: make it faster, let it call heartbeat, or raise timeout_ms",
@@ -51,8 +51,8 @@ fn settle(ended: Result<Outcome, Box<dyn Any + Send>>) -> Outcome {
     ended.unwrap_or_else(|panic| Outcome::Failed(of_panic(panic.as_ref())))
 }
 
-pub(crate) fn of_panic(panic: &(dyn Any + Send)) -> Failure {
-    Failure::new(FailureKind::Crash, format!("the handler panicked: {}", message_of(panic)))
+pub(crate) fn of_panic(panic: &(dyn Any + Send)) -> HandlerFailure {
+    HandlerFailure::new(HandlerFailureKind::Crash, format!("the handler panicked: {}", message_of(panic)))
 }
 
 pub(crate) fn message_of(panic: &(dyn Any + Send)) -> &str {
@@ -62,14 +62,14 @@ pub(crate) fn message_of(panic: &(dyn Any + Send)) -> &str {
 
 async fn overdue(context: &Context, timeout: Option<Duration>) {
     let Some(timeout) = timeout else { return std::future::pending().await };
-    let mut signs = context.signs();
+    let mut activities = context.activities();
     loop {
-        let sign = *signs.borrow_and_update();
-        match sign {
-            Sign::InLine => signs.changed().await.expect("the context has the sender"),
-            Sign::OfLife(last) => {
+        let activity = *activities.borrow_and_update();
+        match activity {
+            LastActivity::Queued => activities.changed().await.expect("the context has the sender"),
+            LastActivity::At(last) => {
                 time::sleep_until(last + timeout).await;
-                if *signs.borrow() == sign {
+                if *activities.borrow() == activity {
                     return;
                 }
             }

@@ -10,7 +10,7 @@ use tokio::time;
 
 use super::list::HostParts;
 use super::{HandlerSpec, Host, HostedHandler};
-use crate::handler::{Call, Context, Failure, FailureKind, Handler, Object, Outcome, Progress};
+use crate::handler::{Call, Context, Handler, HandlerFailure, HandlerFailureKind, Object, Outcome, Progress};
 use crate::http::HttpClient;
 
 pub(super) struct BuiltinHost {
@@ -89,7 +89,7 @@ impl Handler for BuiltinHandler {
             Builtin::Sleep => sleep(&payload, &context).await,
             Builtin::Fail => {
                 let message = payload.get("message").and_then(Value::as_str).unwrap_or("failed as asked");
-                Err(Failure::new(FailureKind::Error, message))
+                Err(HandlerFailure::new(HandlerFailureKind::Error, message))
             }
             Builtin::HttpGet => match text(&payload, "url") {
                 Ok(url) => self.http.get(url).await,
@@ -103,7 +103,7 @@ impl Handler for BuiltinHandler {
 
 #[async_trait]
 impl HostedHandler for BuiltinHandler {
-    async fn check(&self) -> Result<(), Failure> {
+    async fn check(&self) -> Result<(), HandlerFailure> {
         Ok(())
     }
 }
@@ -114,7 +114,7 @@ impl fmt::Debug for BuiltinHandler {
     }
 }
 
-async fn sleep(payload: &Object, context: &Context) -> Result<Object, Failure> {
+async fn sleep(payload: &Object, context: &Context) -> Result<Object, HandlerFailure> {
     let ms = payload
         .get("ms")
         .and_then(Value::as_u64)
@@ -129,7 +129,7 @@ async fn sleep(payload: &Object, context: &Context) -> Result<Object, Failure> {
     Ok(Object::from_iter([("ms".to_owned(), json!(ms))]))
 }
 
-fn pick(payload: &Object) -> Result<Object, Failure> {
+fn pick(payload: &Object) -> Result<Object, HandlerFailure> {
     let path = text(payload, "path")?;
     let mut value = payload.get("value").ok_or_else(|| missing("value", "the value to look into"))?;
     for key in path.split(['.', '[', ']']).filter(|key| !key.is_empty()) {
@@ -139,16 +139,19 @@ fn pick(payload: &Object) -> Result<Object, Failure> {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
         };
         value = inner.ok_or_else(|| {
-            Failure::new(FailureKind::Error, format!("there is no `{key}` on the path `{path}`"))
+            HandlerFailure::new(
+                HandlerFailureKind::Error,
+                format!("there is no `{key}` on the path `{path}`"),
+            )
         })?;
     }
     Ok(Object::from_iter([("value".to_owned(), value.clone())]))
 }
 
-fn text<'a>(payload: &'a Object, name: &str) -> Result<&'a str, Failure> {
+fn text<'a>(payload: &'a Object, name: &str) -> Result<&'a str, HandlerFailure> {
     payload.get(name).and_then(Value::as_str).ok_or_else(|| missing(name, "a text"))
 }
 
-fn missing(name: &str, expected: &str) -> Failure {
-    Failure::new(FailureKind::InvalidInput, format!("the payload needs `{name}`, {expected}"))
+fn missing(name: &str, expected: &str) -> HandlerFailure {
+    HandlerFailure::new(HandlerFailureKind::InvalidInput, format!("the payload needs `{name}`, {expected}"))
 }

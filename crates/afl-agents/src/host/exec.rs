@@ -21,7 +21,9 @@ use tokio::{task, time};
 
 use super::list::HostParts;
 use super::{HandlerSpec, Host, HostError, HostOption, HostedHandler, start_guardian};
-use crate::handler::{Call, Context, Failure, FailureKind, Handler, Object, Outcome, Stream};
+use crate::handler::{
+    Call, Context, Handler, HandlerFailure, HandlerFailureKind, LogStream, Object, Outcome,
+};
 use crate::process::{self, Ending, Group, Guardian, Output};
 use crate::registration::{Checksum, Registration};
 use crate::roots::{Roots, absolute, anchored};
@@ -41,11 +43,11 @@ pub(super) struct ExecHost {
     pass_variables: Vec<String>,
     /// Copies of programs whose checksum is registered, so that what runs is what was verified. An async lock, because
     /// whoever comes second waits for the copy of the first.
-    verified: Mutex<Verified>,
+    verified: Mutex<VerifiedCopies>,
 }
 
 #[derive(Debug, Default)]
-struct Verified {
+struct VerifiedCopies {
     folder: Option<TempDir>,
     programs: BTreeMap<String, PathBuf>,
 }
@@ -113,7 +115,7 @@ impl Handler for ExecHandler {
 
 #[async_trait]
 impl HostedHandler for ExecHandler {
-    async fn check(&self) -> Result<(), Failure> {
+    async fn check(&self) -> Result<(), HandlerFailure> {
         self.host.program(&self.path, self.checksum).await.map(drop)
     }
 }
@@ -135,11 +137,11 @@ impl ExecHost {
     }
 
     /// The program to start, if it may be started.
-    async fn program(&self, path: &Path, checksum: Option<Checksum>) -> Result<PathBuf, Failure> {
+    async fn program(&self, path: &Path, checksum: Option<Checksum>) -> Result<PathBuf, HandlerFailure> {
         let opened = self.roots.open(path)?;
         if !opened.is_executable() {
             let message = format!("{} is not executable: try `chmod +x` on it", path.display());
-            return Err(Failure::new(FailureKind::Refused, message));
+            return Err(HandlerFailure::new(HandlerFailureKind::Refused, message));
         }
         let Some(checksum) = checksum else { return Ok(opened.path) };
         let mut verified = self.verified.lock().await;
@@ -147,21 +149,25 @@ impl ExecHost {
             return Ok(program.clone());
         }
         let reading = task::spawn_blocking(move || opened.read(Some(checksum))).await;
-        let bytes = reading.map_err(|error| Failure::new(FailureKind::Unavailable, error.to_string()))??;
+        let bytes = reading
+            .map_err(|error| HandlerFailure::new(HandlerFailureKind::Unavailable, error.to_string()))??;
         let copied = verified.copy(checksum, &bytes);
         copied.map_err(|error| {
             let message = format!("cannot keep a verified copy of {}: {error}", path.display());
-            Failure::new(FailureKind::Unavailable, message)
+            HandlerFailure::new(HandlerFailureKind::Unavailable, message)
         })
     }
 }
 
 impl ExecHandler {
-    async fn attempt(&self, call: &Call) -> Result<Outcome, Failure> {
+    async fn attempt(&self, call: &Call) -> Result<Outcome, HandlerFailure> {
         let path = &self.path;
         let program = self.host.program(path, self.checksum).await?;
         let unavailable = |error: io::Error| {
-            Failure::new(FailureKind::Unavailable, format!("cannot start {}: {error}", path.display()))
+            HandlerFailure::new(
+                HandlerFailureKind::Unavailable,
+                format!("cannot start {}: {error}", path.display()),
+            )
         };
         let mut running = self.start(&program, call).await.map_err(unavailable)?;
         let payload = serde_json::to_vec(&call.payload).map_err(io::Error::from).map_err(unavailable)?;
@@ -169,9 +175,9 @@ impl ExecHandler {
         ended.map_err(unavailable).map(|ended| judge(path, &ended))
     }
 
-    async fn start(&self, program: &Path, call: &Call) -> io::Result<Running> {
+    async fn start(&self, program: &Path, call: &Call) -> io::Result<ProgramRun> {
         let facts = call.context.facts();
-        let (stderr, stderr_end) = Output::pipe(Stream::Stderr)?;
+        let (stderr, stderr_end) = Output::pipe(LogStream::Stderr)?;
         let (reader, writer) = io::pipe()?;
         let mut command = Command::new(program);
         command.args(&self.args).env_clear().envs(process::pass(&self.host.pass_variables));
@@ -183,7 +189,7 @@ impl ExecHandler {
         command.stdin(Stdio::piped()).stdout(Stdio::from(writer)).stderr(stderr_end);
         let (group, stdin) = spawn(&mut command, &self.host.guardian).await?;
         let stdout = pipe::Receiver::from_owned_fd(reader.into())?;
-        Ok(Running { group, stdin: Some(stdin), stdout: Some(stdout), stderr, result: Vec::new() })
+        Ok(ProgramRun { group, stdin: Some(stdin), stdout: Some(stdout), stderr, result: Vec::new() })
     }
 }
 
@@ -208,7 +214,7 @@ async fn spawn(
     }
 }
 
-struct Running {
+struct ProgramRun {
     group: Group,
     stdin: Option<tokio::process::ChildStdin>,
     stdout: Option<pipe::Receiver>,
@@ -216,15 +222,15 @@ struct Running {
     result: Vec<u8>,
 }
 
-struct Ended {
+struct ProgramEnd {
     status: ExitStatus,
     result: Vec<u8>,
     stderr: String,
 }
 
-impl Running {
+impl ProgramRun {
     /// Feeds it, reads it, and sees it to its end. Whoever asked drops us when the end takes too long.
-    async fn follow(&mut self, payload: &[u8], context: &Context) -> io::Result<Ended> {
+    async fn follow(&mut self, payload: &[u8], context: &Context) -> io::Result<ProgramEnd> {
         let mut stdin = self.stdin.take();
         let mut feeding = std::pin::pin!(async move {
             if let Some(stdin) = &mut stdin {
@@ -252,7 +258,7 @@ impl Running {
         self.group.end();
         self.stderr.finish(context);
         self.read_left()?;
-        Ok(Ended { status, result: std::mem::take(&mut self.result), stderr: self.stderr.tail() })
+        Ok(ProgramEnd { status, result: std::mem::take(&mut self.result), stderr: self.stderr.tail() })
     }
 
     /// What it left in the pipe; a descendant that escaped may hold that open, so its end is not waited for.
@@ -282,35 +288,36 @@ async fn read_some(stdout: &mut Option<pipe::Receiver>, result: &mut Vec<u8>) ->
 }
 
 /// The exit code decides; only then does the output count.
-fn judge(path: &Path, ended: &Ended) -> Outcome {
+fn judge(path: &Path, ended: &ProgramEnd) -> Outcome {
     let program = path.display();
     let ending = Ending::of(ended.status);
     let failed = |kind, message| {
-        let failure = ending.describe(Failure::new(kind, message)).with("stderr", ended.stderr.as_str());
+        let failure =
+            ending.describe(HandlerFailure::new(kind, message)).with("stderr", ended.stderr.as_str());
         Outcome::Failed(failure)
     };
     if ended.result.len() > MAX_OUTPUT_BYTES {
         let message =
             format!("{program} wrote more than {MAX_OUTPUT_BYTES} bytes: store them and return a reference");
-        return failed(FailureKind::InvalidResult, message);
+        return failed(HandlerFailureKind::InvalidResult, message);
     }
     match ending {
         Ending::Exited(0) => match serde_json::from_slice::<Value>(&ended.result) {
             Ok(value) => Outcome::of_value(value),
             Err(error) => {
                 let message = format!("{program} must write one JSON object to standard output: {error}");
-                failed(FailureKind::InvalidResult, message)
+                failed(HandlerFailureKind::InvalidResult, message)
             }
         },
         Ending::Exited(_) => {
             let said = ended.stderr.lines().last().unwrap_or("it wrote nothing to standard error");
-            failed(FailureKind::Error, format!("{program} ended with {ending}: {said}"))
+            failed(HandlerFailureKind::Error, format!("{program} ended with {ending}: {said}"))
         }
-        Ending::Signaled(_) => failed(FailureKind::Crash, format!("{program} ended with {ending}")),
+        Ending::Signaled(_) => failed(HandlerFailureKind::Crash, format!("{program} ended with {ending}")),
     }
 }
 
-impl Verified {
+impl VerifiedCopies {
     fn copy(&mut self, checksum: Checksum, bytes: &[u8]) -> io::Result<PathBuf> {
         let folder = match self.folder.take() {
             Some(folder) => folder,

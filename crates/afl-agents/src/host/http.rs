@@ -12,7 +12,7 @@ use url::Url;
 
 use super::list::HostParts;
 use super::{HandlerSpec, Host, HostError, HostOption, HostedHandler};
-use crate::handler::{Call, Failure, Handler, Object, Outcome};
+use crate::handler::{Call, Handler, HandlerFailure, Object, Outcome};
 use crate::http::{HttpClient, header_text};
 
 pub(super) struct HttpHost {
@@ -79,7 +79,7 @@ fn headers(value: &Value) -> Option<HeaderMap> {
 }
 
 impl HttpHandler {
-    async fn post(&self, call: &Call) -> Result<Outcome, Failure> {
+    async fn post(&self, call: &Call) -> Result<Outcome, HandlerFailure> {
         let body = serde_json::to_vec(&call.payload).expect("a JSON object has a text");
         let facts = call.context.facts();
         let mut headers = self.headers.clone();
@@ -100,7 +100,7 @@ impl Handler for HttpHandler {
 
 #[async_trait]
 impl HostedHandler for HttpHandler {
-    async fn check(&self) -> Result<(), Failure> {
+    async fn check(&self) -> Result<(), HandlerFailure> {
         self.host.client.admit(&self.url, self.secret.as_deref()).map(drop)
     }
 }

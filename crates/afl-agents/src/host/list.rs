@@ -12,10 +12,10 @@ use super::exec::ExecHost;
 use super::http::HttpHost;
 use super::python::{PythonConfig, PythonHost, ScriptHost};
 use super::{HandlerFile, HandlerSpec, Host, HostError, HostOption, HostedHandler, Offers};
-use crate::handler::{Call, Failure, FailureKind, Handler, Outcome, perform};
+use crate::handler::{Call, Handler, HandlerFailure, HandlerFailureKind, Outcome, perform};
 use crate::http::{HttpClient, HttpConfig};
 use crate::process::Guardian;
-use crate::registration::{Problem, Registration};
+use crate::registration::{Registration, RegistrationProblem};
 use crate::roots::Roots;
 
 #[derive(Clone, Default, Debug)]
@@ -76,9 +76,9 @@ impl Hosts {
     }
 
     /// Reads a registration, or reports everything that is wrong with it.
-    pub fn parse(&self, registration: &Registration) -> Result<RegisteredHandler, Vec<Problem>> {
+    pub fn parse(&self, registration: &Registration) -> Result<RegisteredHandler, Vec<RegistrationProblem>> {
         let (checksum, timeout) = (registration.parse_checksum(), registration.parse_timeout());
-        let mut problems: Vec<Problem> = registration.misnomers().collect();
+        let mut problems: Vec<RegistrationProblem> = registration.misnomers().collect();
         problems.extend(self.misfits(registration));
         let spec = HandlerSpec {
             registration,
@@ -98,9 +98,9 @@ impl Hosts {
         }
     }
 
-    fn hosted(&self, spec: HandlerSpec<'_>) -> Result<Box<dyn HostedHandler>, Problem> {
+    fn hosted(&self, spec: HandlerSpec<'_>) -> Result<Box<dyn HostedHandler>, RegistrationProblem> {
         let uri = &spec.registration.module_uri;
-        let bad = |reason: String| Problem::ModuleUri { uri: uri.clone(), reason };
+        let bad = |reason: String| RegistrationProblem::ModuleUri { uri: uri.clone(), reason };
         let scheme = uri.split_once(':').map_or("", |(scheme, _)| scheme);
         let Some(host) = self.hosts.iter().find(|host| host.schemes().contains(&scheme)) else {
             return Err(bad(format!("has the unknown scheme `{scheme}:`: write {}", self.forms())));
@@ -111,15 +111,15 @@ impl Hosts {
             _ => bad(reason),
         })?;
         if spec.checksum.is_some() && !host.names_files() {
-            return Err(Problem::ChecksumOfNoFile { uri: uri.clone() });
+            return Err(RegistrationProblem::ChecksumOfNoFile { uri: uri.clone() });
         }
         Ok(hosted)
     }
 
-    fn misfits(&self, registration: &Registration) -> impl Iterator<Item = Problem> {
+    fn misfits(&self, registration: &Registration) -> impl Iterator<Item = RegistrationProblem> {
         self.options().filter_map(|option| {
             let value = registration.metadata.get(option.name)?;
-            let problem = Problem::Metadata { name: option.name, expected: option.expected };
+            let problem = RegistrationProblem::Metadata { name: option.name, expected: option.expected };
             (!(option.fits)(value)).then_some(problem)
         })
     }
@@ -132,12 +132,12 @@ impl Hosts {
         }
     }
 
-    fn resolve(&self, registration: &Registration) -> Result<RegisteredHandler, Failure> {
+    fn resolve(&self, registration: &Registration) -> Result<RegisteredHandler, HandlerFailure> {
         self.parse(registration).map_err(|problems| {
             let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
             let message =
                 format!("the registration of {} is wrong: {}", registration.facet_name, problems.join("; "));
-            Failure::new(FailureKind::Refused, message)
+            HandlerFailure::new(HandlerFailureKind::Refused, message)
         })
     }
 
@@ -148,12 +148,12 @@ impl Hosts {
     }
 
     /// Whether the handler is complete, before work arrives. Loads it, and calls nothing.
-    pub async fn check(&self, registration: &Registration) -> Result<(), Failure> {
+    pub async fn check(&self, registration: &Registration) -> Result<(), HandlerFailure> {
         self.resolve(registration)?.hosted.check().await
     }
 
     /// The registrations that a module asks for. They take from `like` what they leave open.
-    pub async fn registrations(&self, like: &Registration) -> Result<Vec<Registration>, Failure> {
+    pub async fn registrations(&self, like: &Registration) -> Result<Vec<Registration>, HandlerFailure> {
         match self.resolve(like)?.hosted.records().await? {
             Some(records) => records.into_iter().map(|record| like.completed(record)).collect(),
             None => Ok(vec![like.clone()]),
@@ -172,7 +172,7 @@ impl Hosts {
     }
 
     /// The handlers that files declare. Runs nothing of them.
-    pub async fn discover(&self, files: &[PathBuf]) -> Result<Vec<HandlerFile>, Failure> {
+    pub async fn discover(&self, files: &[PathBuf]) -> Result<Vec<HandlerFile>, HandlerFailure> {
         let mut found = Vec::new();
         for host in &self.hosts {
             let own: Vec<PathBuf> = files.iter().filter(|file| is_of(&**host, file)).cloned().collect();
@@ -267,7 +267,7 @@ impl Handler for RegisteredHandler {
 
 /// Fails every call with what is wrong with its registration.
 struct UnreadableHandler {
-    failure: Failure,
+    failure: HandlerFailure,
     version: String,
 }
 

@@ -22,7 +22,7 @@ use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::handler::{Failure, Handler};
+use crate::handler::{Handler, HandlerFailure};
 use crate::process::Guardian;
 use crate::registration::{Checksum, Registration};
 
@@ -65,7 +65,7 @@ pub trait Host: Send + Sync {
     }
 
     /// The handlers that files declare, one result for each file, in their order. Runs nothing of them.
-    async fn discover(&self, _files: &[PathBuf]) -> Result<Vec<HandlerFile>, Failure> {
+    async fn discover(&self, _files: &[PathBuf]) -> Result<Vec<HandlerFile>, HandlerFailure> {
         Ok(Vec::new())
     }
 
@@ -89,10 +89,10 @@ pub type Offers<'a> = Box<dyn Iterator<Item = (&'a str, &'a Arc<dyn Handler>)> +
 #[async_trait]
 pub trait HostedHandler: Handler + fmt::Debug {
     /// Whether it is complete, before work arrives. Loads it, and calls nothing.
-    async fn check(&self) -> Result<(), Failure>;
+    async fn check(&self) -> Result<(), HandlerFailure>;
 
     /// The registrations that the handler's module asks for, as JSON; `None` where a module cannot ask.
-    async fn records(&self) -> Result<Option<Vec<Value>>, Failure> {
+    async fn records(&self) -> Result<Option<Vec<Value>>, HandlerFailure> {
         Ok(None)
     }
 }

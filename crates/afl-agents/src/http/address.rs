@@ -10,10 +10,10 @@ use url::{Host, Url};
 
 /// Hosts and networks that are allowed although they are not of the public internet.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Allowed(Vec<Entry>);
+pub struct AllowedHosts(Vec<AllowedEntry>);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Entry {
+enum AllowedEntry {
     /// Whatever it resolves to.
     Host(String),
     Network(IpNet),
@@ -30,7 +30,7 @@ pub struct PrivateAddress {
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{text}` is no host name, address or network such as 10.0.0.0/8")]
-pub struct BadEntry {
+pub struct BadAllowedEntry {
     text: String,
 }
 
@@ -61,16 +61,16 @@ const PRIVATE_V6: &[(Ipv6Addr, u8)] = &[
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
 ];
 
-impl Allowed {
-    pub fn new<'a>(entries: impl IntoIterator<Item = &'a str>) -> Result<Self, BadEntry> {
-        entries.into_iter().map(Entry::parse).collect::<Result<_, _>>().map(Self)
+impl AllowedHosts {
+    pub fn new<'a>(entries: impl IntoIterator<Item = &'a str>) -> Result<Self, BadAllowedEntry> {
+        entries.into_iter().map(AllowedEntry::parse).collect::<Result<_, _>>().map(Self)
     }
 
     fn admit(&self, host: &str, address: IpAddr) -> Result<(), PrivateAddress> {
         let address = address.to_canonical();
-        let is_allowed = |entry: &Entry| match entry {
-            Entry::Host(name) => name.eq_ignore_ascii_case(host),
-            Entry::Network(network) => network.contains(&address),
+        let is_allowed = |entry: &AllowedEntry| match entry {
+            AllowedEntry::Host(name) => name.eq_ignore_ascii_case(host),
+            AllowedEntry::Network(network) => network.contains(&address),
         };
         if is_public(address) || self.0.iter().any(is_allowed) {
             return Ok(());
@@ -88,8 +88,8 @@ impl Allowed {
     }
 }
 
-impl Entry {
-    fn parse(text: &str) -> Result<Self, BadEntry> {
+impl AllowedEntry {
+    fn parse(text: &str) -> Result<Self, BadAllowedEntry> {
         if let Ok(network) = text.parse::<IpNet>() {
             return Ok(Self::Network(network));
         }
@@ -98,7 +98,7 @@ impl Entry {
         }
         match Host::parse(text) {
             Ok(Host::Domain(name)) => Ok(Self::Host(name)),
-            Ok(Host::Ipv4(_) | Host::Ipv6(_)) | Err(_) => Err(BadEntry { text: text.to_owned() }),
+            Ok(Host::Ipv4(_) | Host::Ipv6(_)) | Err(_) => Err(BadAllowedEntry { text: text.to_owned() }),
         }
     }
 }
@@ -120,7 +120,7 @@ fn is_public(address: IpAddr) -> bool {
 /// Gives the connection only addresses that are allowed, so that no second look at a name can differ.
 #[derive(Clone)]
 pub(super) struct Resolver {
-    pub(super) allowed: Arc<Allowed>,
+    pub(super) allowed: Arc<AllowedHosts>,
     /// Knows the addresses of names.
     pub(super) names: Arc<dyn Resolve>,
 }
@@ -184,22 +184,28 @@ mod tests {
             "ff02::1",
         ];
         for address in private {
-            assert!(Allowed::default().admit("example.org", address.parse().unwrap()).is_err(), "{address}");
+            assert!(
+                AllowedHosts::default().admit("example.org", address.parse().unwrap()).is_err(),
+                "{address}"
+            );
         }
         for address in ["93.184.216.34", "1.1.1.1", "2606:4700:4700::1111", "172.32.0.1", "100.128.0.1"] {
-            assert!(Allowed::default().admit("example.org", address.parse().unwrap()).is_ok(), "{address}");
+            assert!(
+                AllowedHosts::default().admit("example.org", address.parse().unwrap()).is_ok(),
+                "{address}"
+            );
         }
     }
 
     #[test]
     fn what_the_operator_allows_is_admitted() {
-        let allowed = Allowed::new(["10.0.0.0/8", "127.0.0.1", "db.internal"]).unwrap();
+        let allowed = AllowedHosts::new(["10.0.0.0/8", "127.0.0.1", "db.internal"]).unwrap();
         let admitted = |host: &str, address: &str| allowed.admit(host, address.parse().unwrap()).is_ok();
         assert!(
             admitted("x", "10.9.9.9") && admitted("x", "127.0.0.1") && admitted("DB.internal", "192.168.0.1")
         );
         assert!(admitted("x", "::ffff:10.0.0.1"));
         assert!(!admitted("x", "127.0.0.2") && !admitted("x", "192.168.0.1"));
-        assert!(Allowed::new(["10.0.0.0/99"]).is_err());
+        assert!(AllowedHosts::new(["10.0.0.0/99"]).is_err());
     }
 }

@@ -18,16 +18,16 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-pub use address::{Allowed, BadEntry, PrivateAddress};
+pub use address::{AllowedHosts, BadAllowedEntry, PrivateAddress};
 use address::{Resolver, SystemNames};
 pub use sign::Secret;
 
-use crate::handler::{Failure, FailureKind, Object, Outcome};
+use crate::handler::{HandlerFailure, HandlerFailureKind, Object, Outcome};
 
 /// How HTTP handlers and the receivers of messages are called.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct HttpConfig {
-    pub allowed: Allowed,
+    pub allowed: AllowedHosts,
     /// By the name that registrations give as `metadata.secret`.
     pub secrets: BTreeMap<String, Secret>,
 }
@@ -81,8 +81,8 @@ impl HttpClient {
     }
 
     /// Whether a URL may be called and its calls signed, as far as that is known before the call.
-    pub(crate) fn admit(&self, url: &Url, secret: Option<&str>) -> Result<Option<&Secret>, Failure> {
-        let refused = |message: String| Failure::new(FailureKind::Refused, message);
+    pub(crate) fn admit(&self, url: &Url, secret: Option<&str>) -> Result<Option<&Secret>, HandlerFailure> {
+        let refused = |message: String| HandlerFailure::new(HandlerFailureKind::Refused, message);
         self.resolver.allowed.admit_url(url).map_err(|error| refused(error.to_string()))?;
         let Some(name) = secret else { return Ok(None) };
         let secret = self.secrets.get(name).ok_or_else(|| {
@@ -93,7 +93,7 @@ impl HttpClient {
         secret.map(Some)
     }
 
-    fn request(&self, method: Method, url: &Url) -> Result<RequestBuilder, Failure> {
+    fn request(&self, method: Method, url: &Url) -> Result<RequestBuilder, HandlerFailure> {
         let client = self.client().map_err(|error| unreachable(url, &error))?;
         Ok(client.request(method, url.clone()))
     }
@@ -106,7 +106,7 @@ impl HttpClient {
         key: &str,
         mut headers: HeaderMap,
         body: Vec<u8>,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<Outcome, HandlerFailure> {
         for (name, value) in signed(key, self.admit(url, secret)?, &body) {
             headers.insert(name, value);
         }
@@ -122,18 +122,18 @@ impl HttpClient {
         secret: Option<&str>,
         id: &str,
         body: Vec<u8>,
-    ) -> Result<(), Undelivered> {
+    ) -> Result<(), DeliveryError> {
         let url = Url::parse(url)
-            .map_err(|error| Undelivered::Refused(format!("its address is no URL: {error}")))?;
-        let not_here = |failure: Failure| Undelivered::NotHere(failure.message);
+            .map_err(|error| DeliveryError::Refused(format!("its address is no URL: {error}")))?;
+        let not_here = |failure: HandlerFailure| DeliveryError::NotHere(failure.message);
         let secret = self.admit(&url, secret).map_err(not_here)?;
         let headers: HeaderMap = signed(id, secret, &body).into_iter().collect();
         let request = self.request(Method::POST, &url).map_err(not_here)?.headers(headers).body(body);
         let response = request.send().await.map_err(|error| {
             let failure = unreachable(&url, &error);
             match failure.kind {
-                FailureKind::Refused => not_here(failure),
-                _ => Undelivered::Away(failure.message),
+                HandlerFailureKind::Refused => not_here(failure),
+                _ => DeliveryError::Away(failure.message),
             }
         })?;
         let status = response.status();
@@ -147,16 +147,18 @@ impl HttpClient {
         };
         let message = message[..message.floor_char_boundary(SHOWN_BYTES)].to_owned();
         Err(match status {
-            StatusCode::GONE => Undelivered::Gone(message),
-            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => Undelivered::Away(message),
-            _ if status.is_client_error() => Undelivered::Refused(message),
-            _ => Undelivered::Away(message),
+            StatusCode::GONE => DeliveryError::Gone(message),
+            StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => DeliveryError::Away(message),
+            _ if status.is_client_error() => DeliveryError::Refused(message),
+            _ => DeliveryError::Away(message),
         })
     }
 
     /// For the built-in handler.
-    pub(crate) async fn get(&self, url: &str) -> Result<Object, Failure> {
-        let bad = |reason: String| Failure::new(FailureKind::InvalidInput, format!("`{url}` {reason}"));
+    pub(crate) async fn get(&self, url: &str) -> Result<Object, HandlerFailure> {
+        let bad = |reason: String| {
+            HandlerFailure::new(HandlerFailureKind::InvalidInput, format!("`{url}` {reason}"))
+        };
         let parsed = Url::parse(url).map_err(|error| bad(format!("is no URL: {error}")))?;
         if !matches!(parsed.scheme(), "http" | "https") {
             return Err(bad("is neither http nor https".to_owned()));
@@ -168,7 +170,11 @@ impl HttpClient {
         Ok(Object::from_iter([("status".to_owned(), json!(status.as_u16())), ("body".to_owned(), body)]))
     }
 
-    async fn send(&self, url: &Url, request: RequestBuilder) -> Result<(StatusCode, Vec<u8>), Failure> {
+    async fn send(
+        &self,
+        url: &Url,
+        request: RequestBuilder,
+    ) -> Result<(StatusCode, Vec<u8>), HandlerFailure> {
         let response = request.send().await.map_err(|error| unreachable(url, &error))?;
         let status = response.status();
         Ok((status, read(url, response).await?))
@@ -177,7 +183,7 @@ impl HttpClient {
 
 /// Why a message was not taken.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Undelivered {
+pub(crate) enum DeliveryError {
     /// This agent may not, or has no secret to sign with; another one may.
     NotHere(String),
     /// Nobody takes any message now.
@@ -213,7 +219,7 @@ pub(crate) fn header_text(text: &str) -> HeaderValue {
     HeaderValue::from_str(&text).expect("only plain letters are left")
 }
 
-async fn read(url: &Url, mut response: Response) -> Result<Vec<u8>, Failure> {
+async fn read(url: &Url, mut response: Response) -> Result<Vec<u8>, HandlerFailure> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| unreachable(url, &error))? {
         if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
@@ -221,7 +227,7 @@ async fn read(url: &Url, mut response: Response) -> Result<Vec<u8>, Failure> {
                 "{} answered with more than {MAX_RESPONSE_BYTES} bytes: store them and return a reference",
                 shown(url)
             );
-            return Err(Failure::new(FailureKind::InvalidResult, message));
+            return Err(HandlerFailure::new(HandlerFailureKind::InvalidResult, message));
         }
         body.extend_from_slice(&chunk);
     }
@@ -249,20 +255,23 @@ fn judge(url: &Url, status: StatusCode, body: &[u8]) -> Outcome {
             Ok(value) => Outcome::of_value(value),
             Err(error) => {
                 let message = format!("{url} must answer with one JSON object: {error}");
-                Outcome::Failed(Failure::new(FailureKind::InvalidResult, message))
+                Outcome::Failed(HandlerFailure::new(HandlerFailureKind::InvalidResult, message))
             }
         };
     }
     let (kind, advice) = match status {
-        StatusCode::NOT_FOUND | StatusCode::GONE => (FailureKind::NotFound, ": register the right address"),
-        StatusCode::REQUEST_TIMEOUT | StatusCode::GATEWAY_TIMEOUT => (FailureKind::Timeout, ""),
+        StatusCode::NOT_FOUND | StatusCode::GONE => {
+            (HandlerFailureKind::NotFound, ": register the right address")
+        }
+        StatusCode::REQUEST_TIMEOUT | StatusCode::GATEWAY_TIMEOUT => (HandlerFailureKind::Timeout, ""),
         StatusCode::TOO_MANY_REQUESTS | StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE => {
-            (FailureKind::Unavailable, "")
+            (HandlerFailureKind::Unavailable, "")
         }
-        _ if status.is_redirection() => {
-            (FailureKind::Refused, ", and redirects are not followed: register the address it leads to")
-        }
-        _ => (FailureKind::Error, ""),
+        _ if status.is_redirection() => (
+            HandlerFailureKind::Refused,
+            ", and redirects are not followed: register the address it leads to",
+        ),
+        _ => (HandlerFailureKind::Error, ""),
     };
     let told: Option<Value> = serde_json::from_slice(body).ok();
     let message = told.as_ref().and_then(error_message).map_or_else(
@@ -270,7 +279,7 @@ fn judge(url: &Url, status: StatusCode, body: &[u8]) -> Outcome {
         |message| format!("{url} answered {status}: {message}"),
     );
     let text = String::from_utf8_lossy(&body[..body.len().min(SHOWN_BYTES)]).into_owned();
-    Outcome::Failed(Failure::new(kind, message).with("status", status.as_u16()).with("body", text))
+    Outcome::Failed(HandlerFailure::new(kind, message).with("status", status.as_u16()).with("body", text))
 }
 
 /// `message`, `error`, or `error.message`, as most servers have it.
@@ -280,17 +289,17 @@ fn error_message(body: &Value) -> Option<&str> {
     candidates.into_iter().flatten().find_map(Value::as_str)
 }
 
-fn unreachable(url: &Url, error: &reqwest::Error) -> Failure {
+fn unreachable(url: &Url, error: &reqwest::Error) -> HandlerFailure {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     let mut deepest = error.to_string();
     while let Some(inner) = cause {
         if let Some(private) = inner.downcast_ref::<PrivateAddress>() {
-            return Failure::new(FailureKind::Refused, private.to_string());
+            return HandlerFailure::new(HandlerFailureKind::Refused, private.to_string());
         }
         deepest = inner.to_string();
         cause = inner.source();
     }
-    Failure::new(FailureKind::Unavailable, format!("cannot reach {}: {deepest}", shown(url)))
+    HandlerFailure::new(HandlerFailureKind::Unavailable, format!("cannot reach {}: {deepest}", shown(url)))
 }
 
 /// Without the query, which may hold what is nobody's business.

@@ -50,14 +50,16 @@ async fn f19_a_name_that_turns_to_a_private_address_is_refused_at_every_call() {
     tokio::spawn(serve(listener));
     let looks = Arc::new(AtomicUsize::new(0));
     let answers = vec![vec![PUBLIC], vec![PRIVATE], vec![PUBLIC, PRIVATE], vec![PUBLIC]];
-    let config =
-        HttpConfig { allowed: Allowed::new(["127.0.0.1"]).expect("an address"), ..HttpConfig::default() };
+    let config = HttpConfig {
+        allowed: AllowedHosts::new(["127.0.0.1"]).expect("an address"),
+        ..HttpConfig::default()
+    };
     let host = HttpClient::with_names(config, Changing { answers, looks: looks.clone() });
     for (nth, is_admitted) in [true, false, false, true].into_iter().enumerate() {
         match host.get(&url).await {
             Ok(answer) => assert!(is_admitted && answer["body"] == json!(PUBLIC), "{nth}: {answer:?}"),
             Err(failure) => {
-                assert!(!is_admitted && failure.kind == FailureKind::Refused, "{nth}: {failure}");
+                assert!(!is_admitted && failure.kind == HandlerFailureKind::Refused, "{nth}: {failure}");
             }
         }
         assert_eq!(looks.load(Ordering::SeqCst), nth + 1, "what was looked at is what is called");

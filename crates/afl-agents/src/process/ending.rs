@@ -4,7 +4,7 @@ use std::fmt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-use crate::handler::Failure;
+use crate::handler::HandlerFailure;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ending {
@@ -21,7 +21,7 @@ impl Ending {
     }
 
     /// Adds what programs judge by.
-    pub(crate) fn describe(self, failure: Failure) -> Failure {
+    pub(crate) fn describe(self, failure: HandlerFailure) -> HandlerFailure {
         match self {
             Self::Exited(code) => failure.with("exit_code", code),
             Self::Signaled(signal) => failure.with("signal", signal),

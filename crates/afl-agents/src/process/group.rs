@@ -15,11 +15,11 @@ pub(crate) struct Group {
     child: Child,
     id: Pid,
     guardian: Arc<Guardian>,
-    state: State,
+    state: GroupState,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+enum GroupState {
     Alive,
     /// The child is reaped and the rest killed: the number may be somebody else's.
     Ended,
@@ -29,7 +29,7 @@ impl Group {
     pub(crate) fn spawn(command: &mut Command, guardian: &Arc<Guardian>) -> io::Result<Self> {
         let child = command.process_group(0).spawn()?;
         let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).expect("a new child has an id");
-        let group = Self { child, id, guardian: guardian.clone(), state: State::Alive };
+        let group = Self { child, id, guardian: guardian.clone(), state: GroupState::Alive };
         guardian.watch_over(group.number())?;
         Ok(group)
     }
@@ -43,7 +43,7 @@ impl Group {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        if self.state == State::Ended {
+        if self.state == GroupState::Ended {
             return;
         }
         // Refused only if all are gone already, or have become another user whom the kernel protects from us.
@@ -74,8 +74,8 @@ impl Group {
     /// Kills what is left.
     pub(crate) fn end(&mut self) {
         self.signal(Signal::KILL);
-        if self.state == State::Alive {
-            self.state = State::Ended;
+        if self.state == GroupState::Alive {
+            self.state = GroupState::Ended;
             self.guardian.forget(self.number());
         }
     }

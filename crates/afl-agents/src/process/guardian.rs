@@ -19,11 +19,11 @@ use std::sync::PoisonError;
 #[derive(Debug, Default)]
 pub(crate) struct Guardian {
     #[expect(clippy::disallowed_types, reason = "protects the list and the order of the lines that tell it")]
-    watch: Mutex<Watch>,
+    watch: Mutex<GuardianState>,
 }
 
 #[derive(Debug, Default)]
-struct Watch {
+struct GuardianState {
     groups: BTreeSet<i32>,
     shell: Option<Shell>,
 }
@@ -71,7 +71,7 @@ impl Guardian {
     }
 }
 
-impl Watch {
+impl GuardianState {
     fn restart(&mut self) -> io::Result<()> {
         self.shell = Some(Shell::start()?);
         let groups: Vec<i32> = self.groups.iter().copied().collect();

@@ -10,22 +10,22 @@ use std::process::Stdio;
 use tokio::net::unix::pipe;
 use tokio::task;
 
-use crate::handler::{Context, Level, MAX_LINE_BYTES, Stream};
+use crate::handler::{Context, LogLevel, LogStream, MAX_LINE_BYTES};
 
 /// One end of a pipe whose other end is a child's standard output or error.
 #[derive(Debug)]
 pub(crate) struct Output {
     pipe: Option<pipe::Receiver>,
-    stream: Stream,
+    stream: LogStream,
     line: Vec<u8>,
-    rest: Rest,
+    rest: RestOfLine,
     tail: VecDeque<String>,
     chunk: Vec<u8>,
 }
 
 /// What to do with the bytes up to the next line break.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Rest {
+enum RestOfLine {
     Keep,
     /// The line was too long and is told already.
     Skip,
@@ -38,15 +38,15 @@ const TAIL_LINES: usize = 20;
 
 impl Output {
     /// The reading end, and what to give to the child.
-    pub(crate) fn pipe(stream: Stream) -> io::Result<(Self, Stdio)> {
+    pub(crate) fn pipe(stream: LogStream) -> io::Result<(Self, Stdio)> {
         let (reader, writer) = io::pipe()?;
         Ok((Self::new(reader, stream)?, Stdio::from(writer)))
     }
 
-    fn new(reader: PipeReader, stream: Stream) -> io::Result<Self> {
+    fn new(reader: PipeReader, stream: LogStream) -> io::Result<Self> {
         let pipe = Some(pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?);
         let (line, tail, chunk) = (Vec::new(), VecDeque::new(), vec![0; CHUNK_BYTES]);
-        Ok(Self { pipe, stream, line, rest: Rest::Keep, tail, chunk })
+        Ok(Self { pipe, stream, line, rest: RestOfLine::Keep, tail, chunk })
     }
 
     /// Waits for output and tells its lines; never returns once the pipe is closed. May be dropped at any time.
@@ -82,7 +82,7 @@ impl Output {
         while matches!(rustix::io::read(pipe, &mut self.chunk[..]), Ok(1..)) {}
         self.line.clear();
         self.tail.clear();
-        self.rest = Rest::Keep;
+        self.rest = RestOfLine::Keep;
     }
 
     /// Tells all that was written, and the last line even if it is not complete.
@@ -91,7 +91,7 @@ impl Output {
         if !self.line.is_empty() {
             self.end_line(context);
         }
-        self.rest = Rest::Keep;
+        self.rest = RestOfLine::Keep;
     }
 
     /// The last lines, for the message about a crash.
@@ -128,15 +128,15 @@ impl Output {
                 Some(text) => (text, true),
                 None => (piece, false),
             };
-            if self.rest == Rest::Keep {
+            if self.rest == RestOfLine::Keep {
                 self.line.extend_from_slice(text);
                 if is_end || self.line.len() > MAX_LINE_BYTES {
                     self.end_line(context);
                 }
             }
             // A line that was told before its end leaves nothing behind.
-            let is_told = self.rest == Rest::Skip || self.line.is_empty();
-            self.rest = if is_told && !is_end { Rest::Skip } else { Rest::Keep };
+            let is_told = self.rest == RestOfLine::Skip || self.line.is_empty();
+            self.rest = if is_told && !is_end { RestOfLine::Skip } else { RestOfLine::Keep };
         }
     }
 
@@ -145,8 +145,8 @@ impl Output {
         let text = String::from_utf8_lossy(&line);
         let text = text.trim_end_matches('\r').to_owned();
         let level = match self.stream {
-            Stream::Stdout | Stream::System => Level::Info,
-            Stream::Stderr => Level::Warn,
+            LogStream::Stdout | LogStream::System => LogLevel::Info,
+            LogStream::Stderr => LogLevel::Warn,
         };
         if self.tail.len() == TAIL_LINES {
             self.tail.pop_front();

@@ -7,6 +7,7 @@ mod topics;
 
 use std::time::Duration;
 
+use afl_runtime::Millis;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,7 +16,7 @@ pub use lookup::{NoHandler, find};
 pub use name::DottedName;
 pub use topics::{BadTopic, Topics};
 
-use crate::handler::{Failure, FailureKind, Object};
+use crate::handler::{HandlerFailure, HandlerFailureKind, Object};
 
 /// The record under its documented names. [`Hosts::parse`](crate::Hosts::parse) says what is wrong with one.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -47,7 +48,7 @@ pub struct Registration {
 
 /// One thing that is wrong with a registration, in the order in which they are reported.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, thiserror::Error)]
-pub enum Problem {
+pub enum RegistrationProblem {
     #[error("facet_name `{name}` is no name of a facet: write `ns.Facet` or `Facet`")]
     FacetName { name: String },
     #[error("module_uri `{uri}` {reason}")]
@@ -89,8 +90,7 @@ impl Registration {
     /// step's own `Timeout` goes before it, be it longer or shorter. Any other time was chosen for this handler, and no
     /// step goes beyond it.
     pub fn timeout_of(&self, step: Option<Duration>) -> i64 {
-        let step = step.map(|step| i64::try_from(step.as_millis()).unwrap_or(i64::MAX));
-        match step.map(|step| step.clamp(1, MAX_TIMEOUT_MS)) {
+        match step.map(|step| Millis::from(step).0.clamp(1, MAX_TIMEOUT_MS)) {
             None => self.timeout_ms,
             Some(step) if self.timeout_ms == DEFAULT_TIMEOUT_MS => step,
             Some(step) => self.timeout_ms.min(step),
@@ -123,7 +123,7 @@ impl Registration {
     }
 
     /// What a module says of itself, with the rest from here.
-    pub(crate) fn completed(&self, record: Value) -> Result<Self, Failure> {
+    pub(crate) fn completed(&self, record: Value) -> Result<Self, HandlerFailure> {
         let mut fields = serde_json::to_value(self).expect("a registration has a JSON form");
         if let (Value::Object(fields), Value::Object(said)) = (&mut fields, record) {
             let is_said = |value: &Value| value.as_str() != Some("");
@@ -131,33 +131,33 @@ impl Registration {
         }
         serde_json::from_value(fields).map_err(|error| {
             let message = format!("{} registers something that cannot be read: {error}", self.module_uri);
-            Failure::new(FailureKind::InvalidResult, message)
+            HandlerFailure::new(HandlerFailureKind::InvalidResult, message)
         })
     }
 
     /// The names that cannot be names.
-    pub(crate) fn misnomers(&self) -> impl Iterator<Item = Problem> {
+    pub(crate) fn misnomers(&self) -> impl Iterator<Item = RegistrationProblem> {
         let facet = DottedName::parse(&self.facet_name)
             .is_none()
-            .then(|| Problem::FacetName { name: self.facet_name.clone() });
+            .then(|| RegistrationProblem::FacetName { name: self.facet_name.clone() });
         let entrypoint = (!name::is_identifier(&self.entrypoint))
-            .then(|| Problem::Entrypoint { name: self.entrypoint.clone() });
+            .then(|| RegistrationProblem::Entrypoint { name: self.entrypoint.clone() });
         facet.into_iter().chain(entrypoint)
     }
 
-    pub(crate) fn parse_timeout(&self) -> Result<Duration, Problem> {
+    pub(crate) fn parse_timeout(&self) -> Result<Duration, RegistrationProblem> {
         match self.timeout_ms {
             1..=MAX_TIMEOUT_MS => Ok(Duration::from_millis(self.timeout_ms.unsigned_abs())),
-            timeout_ms => Err(Problem::Timeout { timeout_ms }),
+            timeout_ms => Err(RegistrationProblem::Timeout { timeout_ms }),
         }
     }
 
-    pub(crate) fn parse_checksum(&self) -> Result<Option<Checksum>, Problem> {
+    pub(crate) fn parse_checksum(&self) -> Result<Option<Checksum>, RegistrationProblem> {
         if self.checksum.is_empty() {
             return Ok(None);
         }
         let checksum = Checksum::parse(&self.checksum);
-        checksum.map(Some).ok_or_else(|| Problem::Checksum { text: self.checksum.clone() })
+        checksum.map(Some).ok_or_else(|| RegistrationProblem::Checksum { text: self.checksum.clone() })
     }
 }
 

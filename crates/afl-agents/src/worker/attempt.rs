@@ -8,18 +8,19 @@ use afl_runtime::agent::{
 use afl_runtime::{Millis, Service};
 use serde_json::Value;
 use tokio::sync::watch;
-use tokio::time::{Instant, interval_at, sleep, sleep_until, timeout_at};
+use tokio::time::{Instant, interval_at, sleep_until, timeout_at};
 
+use super::STORE_BACKOFF;
 use super::counts::Latencies;
-use super::item_lock::Locked;
+use super::item_lock::ItemLockResult;
 use crate::handler::{
-    Call, CancelReason, Context, Control, Facts, Failure, FailureKind, Handler, Level, Line, Notes, Outcome,
-    Stream, perform,
+    Call, CallControl, CancelReason, Context, Facts, Handler, HandlerFailure, HandlerFailureKind, Notes,
+    Outcome, perform,
 };
 
 /// How a claimed task left the worker's hands.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Ended {
+pub enum AttemptEnd {
     Completed,
     Failed {
         message: String,
@@ -36,7 +37,7 @@ pub enum Ended {
     Locked,
 }
 
-impl Ended {
+impl AttemptEnd {
     /// Whether nobody else has to do it, by what this worker did.
     pub fn is_done(&self) -> bool {
         match self {
@@ -48,16 +49,16 @@ impl Ended {
 
 /// Why an attempt is stopped before its end.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Halt {
-    Told(CancelReason),
+enum HaltReason {
+    Canceled(CancelReason),
     /// The lease is ours, but the lock of the item is not.
     Unlocked,
 }
 
-impl Halt {
+impl HaltReason {
     fn reason(self) -> CancelReason {
         match self {
-            Self::Told(reason) => reason,
+            Self::Canceled(reason) => reason,
             Self::Unlocked => CancelReason::LeaseLost,
         }
     }
@@ -68,16 +69,13 @@ const LOG_LINES: usize = 100;
 const LOG_AGE: Duration = Duration::from_secs(1);
 /// What a store keeps of one attempt; the lines after that are counted only, so that no handler can fill it.
 const LOG_MOST_BYTES: usize = 8 << 20;
-/// From one try to settle to the next, when the store is away.
-const RETRY_FIRST: Duration = Duration::from_millis(100);
-const RETRY_MOST: Duration = Duration::from_secs(5);
 /// More often than this no lease is extended, however little silence a policy allows.
 const EXTEND_LEAST: Duration = Duration::from_millis(10);
 
-pub(super) struct Attempt<'a> {
+pub(super) struct TaskAttempt<'a> {
     service: &'a Service,
     claim: &'a Claim,
-    control: Control,
+    control: CallControl,
     lease: Duration,
     extend_every: Duration,
     /// By this process's steady clock, with a margin: later than this the task may be somebody else's.
@@ -92,7 +90,7 @@ pub(super) struct Attempt<'a> {
 }
 
 /// Whether a store that does not answer makes us wait.
-enum Told {
+enum StoreReply {
     Accepted,
     Lost,
     Canceled,
@@ -100,7 +98,7 @@ enum Told {
     Later,
 }
 
-impl<'a> Attempt<'a> {
+impl<'a> TaskAttempt<'a> {
     /// `granted` is when the claim was asked for: the lease is never older than that.
     pub(super) fn new(
         service: &'a Service,
@@ -136,13 +134,13 @@ impl<'a> Attempt<'a> {
     /// Works until the task is settled or lost; `shutdown` turns true when the worker can wait no longer.
     pub(super) async fn run(
         mut self,
-        hand: &dyn Handler,
+        handler: &dyn Handler,
         context: Context,
         shutdown: watch::Receiver<bool>,
-        lock: &Locked,
+        lock: &ItemLockResult,
         latencies: &Latencies,
-    ) -> Ended {
-        let outcome = self.work(hand, context, shutdown, lock).await;
+    ) -> AttemptEnd {
+        let outcome = self.work(handler, context, shutdown, lock).await;
         let notes = self.control.take_notes();
         self.note(notes).await;
         let ended = match outcome {
@@ -166,16 +164,16 @@ impl<'a> Attempt<'a> {
     /// An end instead of an outcome when the task is no longer ours.
     async fn work(
         &mut self,
-        hand: &dyn Handler,
+        handler: &dyn Handler,
         context: Context,
         mut shutdown: watch::Receiver<bool>,
-        lock: &Locked,
-    ) -> Result<Outcome, Ended> {
+        lock: &ItemLockResult,
+    ) -> Result<Outcome, AttemptEnd> {
         let call = Call::new(&*self.claim.task.name, self.claim.payload.clone(), context);
         let call = call.of_run(self.service, &self.claim.task.workflow_id);
         let silence = self.claim.task.policy.timeout_ms;
-        let silence = silence.map(|span| Duration::from_millis(u64::try_from(span.0).unwrap_or(0)));
-        let mut work = std::pin::pin!(perform(hand, call, hand.timeout(silence)));
+        let silence = silence.map(Millis::as_duration);
+        let mut work = std::pin::pin!(perform(handler, call, handler.timeout(silence)));
         let mut unlocked = std::pin::pin!(lock.lost());
         let mut extensions = interval_at(Instant::now() + self.extend_every, self.extend_every);
         let control = self.control.clone();
@@ -183,22 +181,22 @@ impl<'a> Attempt<'a> {
         loop {
             let flush_at = self.since.map(|since| since + LOG_AGE);
             // The lease first: a handler that prints all the time must not cost it.
-            let told = tokio::select! {
+            let halted = tokio::select! {
                 biased;
-                _ = extensions.tick() => while_ours(self.ours_until, self.extend()).await.map(Halt::Told),
-                () = sleep_until(self.ours_until), if halt.is_none() => Some(Halt::Told(CancelReason::LeaseLost)),
-                () = &mut unlocked, if halt.is_none() => Some(Halt::Unlocked),
-                Ok(()) = shutdown.changed(), if halt.is_none() => Some(Halt::Told(CancelReason::Shutdown)),
+                _ = extensions.tick() => while_ours(self.ours_until, self.extend()).await.map(HaltReason::Canceled),
+                () = sleep_until(self.ours_until), if halt.is_none() => Some(HaltReason::Canceled(CancelReason::LeaseLost)),
+                () = &mut unlocked, if halt.is_none() => Some(HaltReason::Unlocked),
+                Ok(()) = shutdown.changed(), if halt.is_none() => Some(HaltReason::Canceled(CancelReason::Shutdown)),
                 outcome = &mut work => {
                     return match halt {
-                        Some(Halt::Told(CancelReason::LeaseLost)) => Err(Ended::Lost),
-                        Some(Halt::Told(CancelReason::Requested)) => Err(Ended::Canceled),
-                        Some(Halt::Told(CancelReason::Shutdown) | Halt::Unlocked) => Err(self.give_back().await),
+                        Some(HaltReason::Canceled(CancelReason::LeaseLost)) => Err(AttemptEnd::Lost),
+                        Some(HaltReason::Canceled(CancelReason::Requested)) => Err(AttemptEnd::Canceled),
+                        Some(HaltReason::Canceled(CancelReason::Shutdown) | HaltReason::Unlocked) => Err(self.give_back().await),
                         None => Ok(outcome),
                     };
                 }
                 notes = control.notes() => {
-                    while_ours(self.ours_until, self.note(notes)).await.map(Halt::Told)
+                    while_ours(self.ours_until, self.note(notes)).await.map(HaltReason::Canceled)
                 }
                 () = sleep_until(flush_at.unwrap_or(self.ours_until)), if flush_at.is_some() => {
                     // Lines that are not stored by then are those of a lost attempt.
@@ -206,43 +204,42 @@ impl<'a> Attempt<'a> {
                     None
                 }
             };
-            if let Some(told) = told {
+            if let Some(reason) = halted {
                 // The first reason stands.
-                control.cancel(halt.get_or_insert(told).reason());
+                control.cancel(halt.get_or_insert(reason).reason());
             }
         }
     }
 
     /// The task is offered to others at once. Work that may be done once only has begun, so its outcome is unknown:
     /// the end of its lease will ask a person.
-    async fn give_back(&self) -> Ended {
+    async fn give_back(&self) -> AttemptEnd {
         if self.claim.task.policy.effect != Some(Effect::Once) {
             // A lease that is not given back ends by itself.
             drop(self.service.release(&self.claim.ticket).await);
         }
-        Ended::GivenBack
+        AttemptEnd::GivenBack
     }
 
     /// Why to stop, if the task is no longer to be done.
     async fn extend(&mut self) -> Option<CancelReason> {
         let asked = Instant::now();
-        let by = Millis(i64::try_from(self.lease.as_millis()).unwrap_or(i64::MAX));
-        match told(&self.service.extend(&self.claim.ticket, by).await) {
-            Told::Accepted => {
+        match reply(&self.service.extend(&self.claim.ticket, self.lease.into()).await) {
+            StoreReply::Accepted => {
                 self.ours_until = asked + margin(self.lease);
                 None
             }
-            Told::Lost => Some(CancelReason::LeaseLost),
-            Told::Canceled => Some(CancelReason::Requested),
+            StoreReply::Lost => Some(CancelReason::LeaseLost),
+            StoreReply::Canceled => Some(CancelReason::Requested),
             // There are more tries before the lease ends.
-            Told::Later => None,
+            StoreReply::Later => None,
         }
     }
 
     /// Stores what the handler told.
     async fn note(&mut self, notes: Notes) -> Option<CancelReason> {
         for line in notes.lines {
-            self.push(stored(line));
+            self.push(line);
         }
         if notes.dropped_lines > 0 {
             let text =
@@ -260,11 +257,11 @@ impl<'a> Attempt<'a> {
             self.flush().await;
         }
         let partial = notes.update?;
-        match told(&self.service.update(&self.claim.ticket, &partial).await) {
-            Told::Accepted => None,
-            Told::Lost => Some(CancelReason::LeaseLost),
-            Told::Canceled => Some(CancelReason::Requested),
-            Told::Later => {
+        match reply(&self.service.update(&self.claim.ticket, &partial).await) {
+            StoreReply::Accepted => None,
+            StoreReply::Lost => Some(CancelReason::LeaseLost),
+            StoreReply::Canceled => Some(CancelReason::Requested),
+            StoreReply::Later => {
                 let text = "a part of the result could not be stored: the store is away".to_owned();
                 self.push(system(LogLevel::Warn, text));
                 None
@@ -289,17 +286,17 @@ impl<'a> Attempt<'a> {
         }
         let mut lines = std::mem::take(&mut self.lines);
         let answer = self.service.log(&self.claim.ticket, self.page, lines.clone()).await;
-        let mut taken = told(&answer);
+        let mut taken = reply(&answer);
         if answer.is_err_and(is_too_large) {
             let text = format!("{} lines dropped: together they are too large to be stored", lines.len());
             lines = vec![system(LogLevel::Warn, text)];
-            taken = told(&self.service.log(&self.claim.ticket, self.page, lines.clone()).await);
+            taken = reply(&self.service.log(&self.claim.ticket, self.page, lines.clone()).await);
         }
         match taken {
-            Told::Accepted => self.page += 1,
+            StoreReply::Accepted => self.page += 1,
             // Lines of a lost attempt belong to nobody.
-            Told::Lost | Told::Canceled => {}
-            Told::Later => {
+            StoreReply::Lost | StoreReply::Canceled => {}
+            StoreReply::Later => {
                 self.lines = lines;
                 self.since = Some(Instant::now());
             }
@@ -307,10 +304,10 @@ impl<'a> Attempt<'a> {
     }
 
     /// Work that must happen at most once, and ended without a word, may have happened.
-    fn error(&self, failure: &Failure) -> EventError {
+    fn error(&self, failure: &HandlerFailure) -> EventError {
         let is_once = self.claim.task.policy.effect == Some(Effect::Once);
         match failure.kind {
-            FailureKind::Crash | FailureKind::Timeout if is_once => EventError {
+            HandlerFailureKind::Crash | HandlerFailureKind::Timeout if is_once => EventError {
                 kind: UNCERTAIN.to_owned(),
                 message: format!(
                     "{}; the work must happen at most once: find out whether it happened, then retry the step or \
@@ -323,12 +320,12 @@ impl<'a> Attempt<'a> {
     }
 
     /// Tells the outcome until it is accepted, or until the task may be somebody else's.
-    async fn settle(&mut self, outcome: Outcome) -> Ended {
+    async fn settle(&mut self, outcome: Outcome) -> AttemptEnd {
         if let Outcome::Failed(failure) = &outcome {
             self.lines.extend(detail(failure));
         }
-        let mut wait = RETRY_FIRST;
         let mut outcome = outcome;
+        let mut failures = 0;
         loop {
             let answer = match &outcome {
                 Outcome::Completed { result } => self.service.complete(&self.claim.ticket, result).await,
@@ -336,41 +333,47 @@ impl<'a> Attempt<'a> {
             };
             let again = match &answer {
                 Err(refusal @ Refusal::TooLarge { .. }) => {
-                    outcome = Outcome::Failed(Failure::new(FailureKind::InvalidResult, refusal.to_string()));
+                    outcome = Outcome::Failed(HandlerFailure::new(
+                        HandlerFailureKind::InvalidResult,
+                        refusal.to_string(),
+                    ));
                     continue;
                 }
                 Ok(SettleResult::Again { not_before }) => Some(*not_before),
                 Ok(SettleResult::Arrived(_) | SettleResult::Repeated) | Err(_) => None,
             };
-            match (told(&answer), &outcome) {
-                (Told::Accepted, Outcome::Completed { .. }) => return Ended::Completed,
-                (Told::Accepted, Outcome::Failed(failure)) => {
-                    return Ended::Failed { message: failure.message.clone(), again };
+            match (reply(&answer), &outcome) {
+                (StoreReply::Accepted, Outcome::Completed { .. }) => return AttemptEnd::Completed,
+                (StoreReply::Accepted, Outcome::Failed(failure)) => {
+                    return AttemptEnd::Failed { message: failure.message.clone(), again };
                 }
-                (Told::Lost, _) => return Ended::Lost,
-                (Told::Canceled, _) => return Ended::Canceled,
-                (Told::Later, _) if Instant::now() + wait >= self.ours_until => return Ended::Lost,
-                (Told::Later, _) => {
-                    sleep(wait).await;
-                    wait = (2 * wait).min(RETRY_MOST);
+                (StoreReply::Lost, _) => return AttemptEnd::Lost,
+                (StoreReply::Canceled, _) => return AttemptEnd::Canceled,
+                (StoreReply::Later, _) => {
+                    failures += 1;
+                    let next = Instant::now() + STORE_BACKOFF.after(failures).as_duration();
+                    if next >= self.ours_until {
+                        return AttemptEnd::Lost;
+                    }
+                    sleep_until(next).await;
                 }
             }
         }
     }
 }
 
-fn told<T>(answer: &Result<T, Refusal>) -> Told {
+fn reply<T>(answer: &Result<T, Refusal>) -> StoreReply {
     match answer {
         // Only what a handler tells can be too large, and a part that is lost is no harm.
-        Ok(_) | Err(Refusal::TooLarge { .. }) => Told::Accepted,
+        Ok(_) | Err(Refusal::TooLarge { .. }) => StoreReply::Accepted,
         Err(
             Refusal::LeaseLost { .. }
             | Refusal::Unknown { .. }
             | Refusal::TooEarly { .. }
             | Refusal::NotOpen { .. },
-        ) => Told::Lost,
-        Err(Refusal::Canceled { .. }) => Told::Canceled,
-        Err(Refusal::Store(_)) => Told::Later,
+        ) => StoreReply::Lost,
+        Err(Refusal::Canceled { .. }) => StoreReply::Canceled,
+        Err(Refusal::Store(_)) => StoreReply::Later,
     }
 }
 
@@ -393,15 +396,15 @@ fn is_too_large(refusal: Refusal) -> bool {
 /// A store that does not answer must not keep a handler at work whose lease has ended.
 async fn while_ours(
     ours_until: Instant,
-    told: impl Future<Output = Option<CancelReason>>,
+    call: impl Future<Output = Option<CancelReason>>,
 ) -> Option<CancelReason> {
-    timeout_at(ours_until, told).await.unwrap_or(Some(CancelReason::LeaseLost))
+    timeout_at(ours_until, call).await.unwrap_or(Some(CancelReason::LeaseLost))
 }
 
 /// The janitor counts the silence that a policy allows from the last extension.
 fn extend_within(claim: &Claim, every: Duration) -> Duration {
-    let silence = claim.task.policy.timeout_ms.and_then(|span| u64::try_from(span.0).ok());
-    silence.map_or(every, |span| every.min(Duration::from_millis(span) / 3)).max(EXTEND_LEAST)
+    let silence = claim.task.policy.timeout_ms.map(Millis::as_duration);
+    silence.map_or(every, |silence| every.min(silence / 3)).max(EXTEND_LEAST)
 }
 
 /// The holder stops before the store's clock says so.
@@ -410,7 +413,7 @@ fn margin(lease: Duration) -> Duration {
 }
 
 /// What a person needs to find the cause, in the log.
-fn detail(failure: &Failure) -> Vec<LogLine> {
+fn detail(failure: &HandlerFailure) -> Vec<LogLine> {
     let text = |name: &str, value: &Value| match value {
         Value::String(text) => format!("{name}: {text}"),
         other => format!("{name}: {other}"),
@@ -422,21 +425,4 @@ fn detail(failure: &Failure) -> Vec<LogLine> {
 
 fn system(level: LogLevel, text: String) -> LogLine {
     LogLine { stream: LogStream::System, level, text }
-}
-
-fn stored(line: Line) -> LogLine {
-    LogLine {
-        stream: match line.stream {
-            Stream::Stdout => LogStream::Stdout,
-            Stream::Stderr => LogStream::Stderr,
-            Stream::System => LogStream::System,
-        },
-        level: match line.level {
-            Level::Debug => LogLevel::Debug,
-            Level::Info => LogLevel::Info,
-            Level::Warn => LogLevel::Warn,
-            Level::Error => LogLevel::Error,
-        },
-        text: line.text,
-    }
 }

@@ -9,21 +9,21 @@ use afl_runtime::{Millis, RunId};
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use serde::Serialize;
 
-use super::attempt::Ended;
+use super::attempt::AttemptEnd;
 
 /// Statistics only: nothing is decided by them.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Counts {
+pub struct WorkerCounts {
     pub handled: BTreeMap<String, HandlerCounts>,
     /// By their idempotency keys.
-    pub current: BTreeMap<String, Current>,
+    pub current: BTreeMap<String, TaskInWork>,
     /// Tasks that were handed out to this worker.
     pub claims: u64,
 }
 
 /// A task in work.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Current {
+pub struct TaskInWork {
     pub path: String,
     pub facet: String,
     pub run: RunId,
@@ -31,9 +31,9 @@ pub struct Current {
     pub since: Millis,
 }
 
-impl Counts {
+impl WorkerCounts {
     pub(super) fn began(&mut self, claim: &Claim) {
-        let current = Current {
+        let current = TaskInWork {
             path: claim.task.path.clone(),
             facet: claim.task.name.to_string(),
             run: claim.ticket.run.clone(),
@@ -43,21 +43,21 @@ impl Counts {
         self.current.insert(claim.idempotency_key(), current);
     }
 
-    pub(super) fn ended(&mut self, claim: &Claim, ended: &Ended) {
+    pub(super) fn ended(&mut self, claim: &Claim, ended: &AttemptEnd) {
         self.current.remove(&claim.idempotency_key());
         let handled = self.handled.entry(claim.task.name.to_string()).or_default();
         match ended {
-            Ended::Completed => handled.completed += 1,
-            Ended::Failed { .. } => handled.failed += 1,
-            Ended::Lost => handled.lost += 1,
-            Ended::Canceled => handled.canceled += 1,
-            Ended::GivenBack | Ended::Locked => {}
+            AttemptEnd::Completed => handled.completed += 1,
+            AttemptEnd::Failed { .. } => handled.failed += 1,
+            AttemptEnd::Lost => handled.lost += 1,
+            AttemptEnd::Canceled => handled.canceled += 1,
+            AttemptEnd::GivenBack | AttemptEnd::Locked => {}
         }
     }
 
     /// The paths of what is in work, the oldest first.
     pub(super) fn paths(&self) -> Vec<String> {
-        let mut current: Vec<&Current> = self.current.values().collect();
+        let mut current: Vec<&TaskInWork> = self.current.values().collect();
         current.sort_by_key(|current| current.since.0);
         current.into_iter().map(|current| current.path.clone()).collect()
     }

@@ -21,7 +21,7 @@ use tokio::time::{sleep, timeout};
 
 use super::config::{Config, host_name};
 use super::rounds::ended;
-use super::{Phase, Worker, metrics};
+use super::{Worker, WorkerPhase, metrics};
 
 /// How many are answered at once; whoever comes then waits for one of them.
 const CONNECTIONS: usize = 64;
@@ -33,7 +33,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(1);
 const NOT_ACCEPTED: Duration = Duration::from_millis(500);
 
 #[derive(Debug, thiserror::Error)]
-pub enum HttpError {
+pub enum StatusServerError {
     #[error("no port from {first} to {last} of {host} is free for the status of the worker")]
     NoPort { host: IpAddr, first: u16, last: u16 },
     #[error("cannot tell the status of the worker on {address}: {source}")]
@@ -41,7 +41,7 @@ pub enum HttpError {
 }
 
 /// The first free port, if a port is wanted at all.
-pub(super) async fn listen(config: &Config) -> Result<Option<TcpListener>, HttpError> {
+pub(super) async fn listen(config: &Config) -> Result<Option<TcpListener>, StatusServerError> {
     let Some(first) = config.http_port else { return Ok(None) };
     let host = config.http_host;
     let last = match first {
@@ -54,10 +54,10 @@ pub(super) async fn listen(config: &Config) -> Result<Option<TcpListener>, HttpE
         match TcpListener::bind(address).await {
             Ok(listener) => return Ok(Some(listener)),
             Err(error) if error.kind() == ErrorKind::AddrInUse => {}
-            Err(source) => return Err(HttpError::Refused { address, source }),
+            Err(source) => return Err(StatusServerError::Refused { address, source }),
         }
     }
-    Err(HttpError::NoPort { host, first, last })
+    Err(StatusServerError::NoPort { host, first, last })
 }
 
 impl Worker {
@@ -147,10 +147,13 @@ pub fn reachable(address: SocketAddr) -> String {
 async fn health(State(worker): State<Worker>) -> impl IntoResponse {
     let phase = worker.phase();
     let code = match phase {
-        Phase::Running => StatusCode::OK,
-        Phase::Idle | Phase::Startup | Phase::Draining | Phase::Stopping | Phase::Ended | Phase::Broken => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        WorkerPhase::Running => StatusCode::OK,
+        WorkerPhase::Idle
+        | WorkerPhase::Startup
+        | WorkerPhase::Draining
+        | WorkerPhase::Stopping
+        | WorkerPhase::Ended
+        | WorkerPhase::Broken => StatusCode::SERVICE_UNAVAILABLE,
     };
     (code, [(header::CONTENT_TYPE, JSON)], json!({"state": phase.state(), "phase": phase}).to_string())
 }

@@ -22,7 +22,7 @@ pub(super) struct ItemLock {
 }
 
 /// What came of asking for the lock.
-pub(super) enum Locked {
+pub(super) enum ItemLockResult {
     /// The profile has no locks: the claim alone keeps others away.
     NotNeeded,
     Ours(ItemLock),
@@ -33,28 +33,28 @@ pub(super) enum Locked {
 }
 
 impl Worker {
-    pub(super) async fn lock_item(&self, claim: &Claim) -> Result<Locked, WorkerError> {
+    pub(super) async fn lock_item(&self, claim: &Claim) -> Result<ItemLockResult, WorkerError> {
         match self.config.profile {
             Profile::Service => {}
-            Profile::Registry | Profile::Poller => return Ok(Locked::NotNeeded),
+            Profile::Registry | Profile::Poller => return Ok(ItemLockResult::NotNeeded),
         }
         let (locks, duration) = (self.service.locks(), self.config.lease());
         let key = format!("{ITEMS}{}", claim.idempotency_key());
         let meta = json!({"path": claim.task.path, "server": self.config.server_name});
-        let held = locks.acquire(&key, &self.server_id, millis(duration), meta).await;
+        let held = locks.acquire(&key, &self.server_id, duration.into(), meta).await;
         if let Some(hold) = held.map_err(afl_runtime::Error::from)? {
             let extend_every = self.config.lock_extend_every();
-            return Ok(Locked::Ours(ItemLock { locks, hold, duration, extend_every }));
+            return Ok(ItemLockResult::Ours(ItemLock { locks, hold, duration, extend_every }));
         }
         // It is looked for again after a poll, or when its time is over.
         let now = self.service.now().await?;
         let poll = now.plus(Millis(i64::try_from(self.config.poll_interval_ms).unwrap_or(i64::MAX)));
         let other = locks.get(&key).await.map_err(afl_runtime::Error::from)?;
-        Ok(Locked::Elsewhere { until: other.map_or(now, |other| other.expires.min(poll)) })
+        Ok(ItemLockResult::Elsewhere { until: other.map_or(now, |other| other.expires.min(poll)) })
     }
 }
 
-impl Locked {
+impl ItemLockResult {
     /// Returns when the lock is lost; never, where there is none.
     pub(super) async fn lost(&self) {
         match self {
@@ -77,7 +77,7 @@ impl ItemLock {
         loop {
             sleep(self.extend_every).await;
             let asked = Instant::now();
-            match self.locks.extend(&self.hold, millis(self.duration)).await {
+            match self.locks.extend(&self.hold, self.duration.into()).await {
                 Ok(true) => ours_until = asked + self.duration,
                 // The store is away; there are more tries before the lock ends.
                 Err(_) if asked < ours_until => {}
@@ -85,8 +85,4 @@ impl ItemLock {
             }
         }
     }
-}
-
-fn millis(span: Duration) -> Millis {
-    Millis(i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
 }

@@ -17,6 +17,7 @@ mod attempt;
 mod config;
 mod counts;
 mod directory;
+mod events;
 mod http;
 mod item_lock;
 mod metrics;
@@ -27,7 +28,6 @@ mod push;
 mod relay;
 mod rounds;
 mod system;
-mod told;
 mod usage;
 
 use std::fmt;
@@ -36,26 +36,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use afl_runtime::{Program, Service};
+use afl_runtime::{Backoff, Millis, Program, Service};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::handler::{Call, Context, Facts, Failure, FailureKind, Handler, Object, Outcome, perform};
+use crate::handler::{
+    Call, Context, Facts, Handler, HandlerFailure, HandlerFailureKind, Object, Outcome, perform,
+};
 use crate::host::Hosts;
 pub use crate::host::SCRIPT_TASK;
 use crate::registration::{BadTopic, NoHandler, Registration, Topics};
 use crate::registry::{Registry, RegistryError};
 
-pub use attempt::Ended;
+pub use attempt::AttemptEnd;
 pub use config::{Config, Profile};
 use counts::Latencies;
-pub use counts::{Counts, Current};
+pub use counts::{TaskInWork, WorkerCounts};
 use directory::Directory;
-pub use http::{HttpError, reachable};
+pub use events::{AttemptInfo, WorkerEvent};
+pub use http::{StatusServerError, reachable};
 pub use one_run::StopReason;
-pub use phase::Phase;
+pub use phase::WorkerPhase;
 use system::SystemHost;
-pub use told::{Told, Work};
+
+/// Between the tries of a call, while the store is unavailable.
+const STORE_BACKOFF: Backoff = Backoff::doubling(Millis(100), Millis(5_000));
 
 /// One process's worker. Clones are the same worker.
 #[derive(Clone)]
@@ -66,14 +71,14 @@ pub struct Worker {
     directory: watch::Sender<Directory>,
     registry: Registry,
     running: Arc<AtomicBool>,
-    phase: watch::Sender<Phase>,
+    phase: watch::Sender<WorkerPhase>,
     /// When it was started the last time.
     started: watch::Sender<Option<Instant>>,
     /// Where its status can be asked for.
     http: watch::Sender<Option<SocketAddr>>,
-    counts: watch::Sender<Counts>,
+    counts: watch::Sender<WorkerCounts>,
     latencies: Latencies,
-    listener: Option<mpsc::Sender<Told>>,
+    listener: Option<mpsc::Sender<WorkerEvent>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -89,7 +94,7 @@ pub enum WorkerError {
     #[error("a worker without a task list would never get work")]
     NoTaskList,
     #[error(transparent)]
-    Http(#[from] HttpError),
+    Http(#[from] StatusServerError),
     #[error("this worker runs already")]
     Running,
     /// A bug, in it or in what was to tell it to stop.
@@ -122,7 +127,7 @@ impl Worker {
             config: Arc::new(config),
             directory: watch::Sender::new(Directory::new(topics, system)),
             running: Arc::default(),
-            phase: watch::Sender::new(Phase::Idle),
+            phase: watch::Sender::new(WorkerPhase::Idle),
             started: watch::Sender::default(),
             http: watch::Sender::default(),
             counts: watch::Sender::default(),
@@ -175,7 +180,7 @@ impl Worker {
 
     /// Tells a listener what the worker does.
     #[must_use]
-    pub fn telling(self, listener: mpsc::Sender<Told>) -> Self {
+    pub fn with_listener(self, listener: mpsc::Sender<WorkerEvent>) -> Self {
         Self { listener: Some(listener), ..self }
     }
 
@@ -192,7 +197,10 @@ impl Worker {
             Ok(handler) => handler,
             Err(NoHandler::Unknown { .. }) => return None,
             Err(ambiguous @ NoHandler::Ambiguous { .. }) => {
-                return Some(Outcome::Failed(Failure::new(FailureKind::Refused, ambiguous.to_string())));
+                return Some(Outcome::Failed(HandlerFailure::new(
+                    HandlerFailureKind::Refused,
+                    ambiguous.to_string(),
+                )));
             }
         };
         let (context, _) = Context::new(Facts { path: event_type.to_owned(), ..Facts::default() });
@@ -217,11 +225,11 @@ impl Worker {
         &self.config
     }
 
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> WorkerCounts {
         self.counts.borrow().clone()
     }
 
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> WorkerPhase {
         *self.phase.borrow()
     }
 

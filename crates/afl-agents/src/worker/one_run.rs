@@ -25,7 +25,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
-use super::attempt::Ended;
+use super::attempt::AttemptEnd;
 use super::directory::Directory;
 use super::{Worker, WorkerError};
 
@@ -107,7 +107,7 @@ enum Doer {
 struct AttemptResult {
     task: Arc<Task>,
     /// Nothing when the task was not handed out.
-    ended: Result<Option<Ended>, WorkerError>,
+    ended: Result<Option<AttemptEnd>, WorkerError>,
 }
 
 impl<'a> OneRun<'a> {
@@ -268,16 +268,16 @@ impl<'a> OneRun<'a> {
         let facet = self.facets.get_mut(&key(&task)).expect("its task was noted");
         facet.in_work -= 1;
         match ended? {
-            Some(Ended::Completed | Ended::Failed { again: None, .. } | Ended::Canceled) => {
+            Some(AttemptEnd::Completed | AttemptEnd::Failed { again: None, .. } | AttemptEnd::Canceled) => {
                 facet.full_until = None;
                 self.arrived.push(step);
             }
-            Some(Ended::Failed { again: Some(at), .. }) => {
+            Some(AttemptEnd::Failed { again: Some(at), .. }) => {
                 facet.full_until = None;
                 let now = self.driver.now().await?;
                 self.later.insert((instant(at, now), step));
             }
-            Some(Ended::Lost | Ended::GivenBack | Ended::Locked) => {
+            Some(AttemptEnd::Lost | AttemptEnd::GivenBack | AttemptEnd::Locked) => {
                 self.later.insert((Instant::now(), step));
             }
             None => self.read_refused(task).await?,
@@ -380,7 +380,7 @@ impl Worker {
         task: &Arc<Task>,
         directory: Arc<Directory>,
         aborted: watch::Receiver<bool>,
-    ) -> Result<Option<Ended>, WorkerError> {
+    ) -> Result<Option<AttemptEnd>, WorkerError> {
         let granted = Instant::now();
         let mut request = ClaimRequest { task: Some(task.clone()), ..self.request(directory.clone(), 1) };
         if directory.stand_ins.contains_key(&*task.name) {
@@ -388,8 +388,8 @@ impl Worker {
             request.server = task.desired_server.as_deref().map(str::to_owned);
         }
         let Some(claim) = self.service.claim(&request).await?.pop() else { return Ok(None) };
-        let Some(hand) = self.hand_for(&claim, &directory).await else { return Ok(None) };
-        Ok(Some(self.attempt(&claim, &*hand, granted, aborted).await))
+        let Some(handler) = self.handler_for(&claim, &directory).await else { return Ok(None) };
+        Ok(Some(self.attempt(&claim, &*handler, granted, aborted).await))
     }
 }
 
@@ -399,5 +399,5 @@ fn key(task: &Task) -> (Arc<str>, Arc<str>) {
 
 /// By the clock of this process.
 fn instant(at: Millis, now: Millis) -> Instant {
-    Instant::now() + Duration::from_millis(u64::try_from(at.since(now).0).unwrap_or(0))
+    Instant::now() + at.since(now).as_duration()
 }

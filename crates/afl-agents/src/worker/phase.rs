@@ -6,7 +6,7 @@ use serde::Serialize;
 /// `ServerState`, and within `shutdown` how far the end is: work is finished, then stopped and given back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Phase {
+pub enum WorkerPhase {
     /// It has never been started.
     Idle,
     Startup,
@@ -20,7 +20,7 @@ pub enum Phase {
     Broken,
 }
 
-impl Phase {
+impl WorkerPhase {
     pub const fn state(self) -> ServerState {
         match self {
             Self::Idle | Self::Startup => ServerState::Startup,

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use super::http::reachable;
 use super::item_lock::ITEMS;
-use super::{Phase, Profile, Told, Worker, WorkerError};
+use super::{Profile, Worker, WorkerError, WorkerEvent, WorkerPhase};
 
 /// How long to wait for the store at the end: the record then says by its age that nobody is there.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -16,10 +16,10 @@ const FAREWELL: Duration = Duration::from_secs(2);
 impl Worker {
     /// The record as `startup`, then as `running`.
     pub(super) async fn appear(&self) -> Result<(), WorkerError> {
-        self.phase.send_replace(Phase::Startup);
-        self.tell().await?;
-        self.phase.send_replace(Phase::Running);
-        self.tell().await
+        self.phase.send_replace(WorkerPhase::Startup);
+        self.write_record().await?;
+        self.phase.send_replace(WorkerPhase::Running);
+        self.write_record().await
     }
 
     pub(super) async fn keep_presence(&self, until: impl Future<Output = ()>) {
@@ -33,7 +33,7 @@ impl Worker {
                 () = sleep(every) => {}
             }
             // A heartbeat that fails is followed by the next; meanwhile the record grows old, which is true.
-            drop(self.tell().await);
+            drop(self.write_record().await);
             drop(self.forget_old_locks().await);
         }
     }
@@ -41,8 +41,8 @@ impl Worker {
     /// The last word: that it ended, or why it cannot go on.
     pub(super) async fn disappear(&self, worked: &Result<(), WorkerError>) {
         let error = worked.as_ref().err().map(ToString::to_string);
-        self.phase.send_replace(if error.is_none() { Phase::Ended } else { Phase::Broken });
-        drop(tokio::time::timeout(FAREWELL, self.tell_with(error)).await);
+        self.phase.send_replace(if error.is_none() { WorkerPhase::Ended } else { WorkerPhase::Broken });
+        drop(tokio::time::timeout(FAREWELL, self.write_record_with(error)).await);
     }
 
     /// Reads the registrations again when they changed, and now and then.
@@ -61,18 +61,18 @@ impl Worker {
             drop(self.refresh().await);
             let names = self.registered_names();
             if names != before {
-                self.tell_of(|| Told::Handlers { names });
+                self.publish(|| WorkerEvent::Handlers { names });
                 // Others look there for who can do their work.
-                drop(self.tell().await);
+                drop(self.write_record().await);
             }
         }
     }
 
-    async fn tell(&self) -> Result<(), WorkerError> {
-        self.tell_with(None).await
+    async fn write_record(&self) -> Result<(), WorkerError> {
+        self.write_record_with(None).await
     }
 
-    async fn tell_with(&self, error: Option<String>) -> Result<(), WorkerError> {
+    async fn write_record_with(&self, error: Option<String>) -> Result<(), WorkerError> {
         let servers = self.service.collection::<Server>();
         let known = servers.get(&self.server_id).await.map_err(afl_runtime::Error::from)?;
         let now = self.service.now().await?;

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use crate::host::Hosts;
-use crate::http::Undelivered;
+use crate::http::DeliveryError;
 
 const LOCKS: &str = "afl.outbox/";
 /// Longer than a delivery can take.
@@ -25,7 +25,7 @@ const PAGE: usize = 50;
 
 /// How pushing ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Pushed {
+pub(super) enum PushResult {
     /// All that was due.
     All,
     /// What is due cannot be read by this release, or another agent was faster.
@@ -38,7 +38,7 @@ pub(super) enum Pushed {
     NotHere,
 }
 
-pub(super) struct Push {
+pub(super) struct ChannelPush {
     pub(super) service: Service,
     pub(super) hosts: Arc<Hosts>,
     pub(super) owner: String,
@@ -50,17 +50,17 @@ pub(super) struct Push {
     pub(super) stopped: watch::Receiver<bool>,
 }
 
-enum Sent {
+enum SendResult {
     Delivered,
-    Undelivered(Undelivered),
+    Undelivered(DeliveryError),
 }
 
-impl Push {
-    pub(super) async fn run(self) -> Result<Pushed, Error> {
+impl ChannelPush {
+    pub(super) async fn run(self) -> Result<PushResult, Error> {
         let (locks, key) = (self.service.locks(), format!("{LOCKS}{}", self.name));
-        let duration = Millis(i64::try_from(HELD_FOR.as_millis()).unwrap_or(i64::MAX));
+        let duration = Millis::from(HELD_FOR);
         let Some(hold) = locks.acquire(&key, &self.owner, duration, Value::Null).await? else {
-            return Ok(Pushed::Elsewhere);
+            return Ok(PushResult::Elsewhere);
         };
         let pushed = self.push(&hold, duration).await;
         // One that is not given back runs out.
@@ -68,15 +68,15 @@ impl Push {
         pushed
     }
 
-    async fn push(&self, hold: &Hold, duration: Millis) -> Result<Pushed, Error> {
+    async fn push(&self, hold: &Hold, duration: Millis) -> Result<PushResult, Error> {
         let outbox = self.service.outbox();
         let mut since = Instant::now();
         let mut after = None;
-        let mut pushed = Pushed::Nothing;
+        let mut pushed = PushResult::Nothing;
         loop {
             let page = outbox.due(&self.name, self.due, after.take(), PAGE).await?;
             for row in page.rows {
-                pushed = Pushed::All;
+                pushed = PushResult::All;
                 // What was posted is waited for, so that nobody posts it again; nothing else is begun.
                 if *self.stopped.borrow() {
                     return Ok(pushed);
@@ -87,24 +87,24 @@ impl Push {
                 }
                 if since.elapsed() > HELD_FOR / 2 {
                     if !self.service.locks().extend(hold, duration).await? {
-                        return Ok(Pushed::Elsewhere);
+                        return Ok(PushResult::Elsewhere);
                     }
                     since = Instant::now();
                 }
                 match self.send(&outbox, &row).await? {
-                    Sent::Delivered => outbox.discard(row).await?,
-                    Sent::Undelivered(Undelivered::NotHere(error)) => {
+                    SendResult::Delivered => outbox.discard(row).await?,
+                    SendResult::Undelivered(DeliveryError::NotHere(error)) => {
                         outbox.noted(row, &error).await?;
-                        return Ok(Pushed::NotHere);
+                        return Ok(PushResult::NotHere);
                     }
-                    Sent::Undelivered(Undelivered::Away(error)) => {
+                    SendResult::Undelivered(DeliveryError::Away(error)) => {
                         outbox.failed(row, &error, DeliveryFailure::Unreachable).await?;
-                        return Ok(Pushed::Away);
+                        return Ok(PushResult::Away);
                     }
-                    Sent::Undelivered(Undelivered::Refused(error)) => {
+                    SendResult::Undelivered(DeliveryError::Refused(error)) => {
                         outbox.failed(row, &error, DeliveryFailure::Transient).await?;
                     }
-                    Sent::Undelivered(Undelivered::Gone(error)) => {
+                    SendResult::Undelivered(DeliveryError::Gone(error)) => {
                         outbox.failed(row, &error, DeliveryFailure::Permanent).await?;
                     }
                 }
@@ -116,12 +116,12 @@ impl Push {
         }
     }
 
-    async fn send(&self, outbox: &Outbox, row: &OutboxRow) -> Result<Sent, Error> {
+    async fn send(&self, outbox: &Outbox, row: &OutboxRow) -> Result<SendResult, Error> {
         let letter = match outbox.envelope(row).await {
             Ok(letter) => letter,
             // What belongs to it is gone, and does not come back.
             Err(error) if error.is_damage() => {
-                return Ok(Sent::Undelivered(Undelivered::Gone(error.to_string())));
+                return Ok(SendResult::Undelivered(DeliveryError::Gone(error.to_string())));
             }
             Err(error) => return Err(error.into()),
         };
@@ -129,11 +129,11 @@ impl Push {
         let secret = self.channel.secret.as_deref();
         let delivery = self.hosts.http().deliver(&self.url, secret, &letter.id, body);
         Ok(match timeout(ANSWER_TIMEOUT, delivery).await {
-            Ok(Ok(())) => Sent::Delivered,
-            Ok(Err(undelivered)) => Sent::Undelivered(undelivered),
+            Ok(Ok(())) => SendResult::Delivered,
+            Ok(Err(undelivered)) => SendResult::Undelivered(undelivered),
             Err(_) => {
                 let seconds = ANSWER_TIMEOUT.as_secs();
-                Sent::Undelivered(Undelivered::Away(format!("no answer within {seconds} s")))
+                SendResult::Undelivered(DeliveryError::Away(format!("no answer within {seconds} s")))
             }
         })
     }

@@ -19,14 +19,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::pin::pin;
 use std::time::Duration;
 
-use afl_runtime::Error;
 use afl_runtime::outbox::ChannelTarget;
+use afl_runtime::{Backoff, Error, Millis};
 use futures_util::FutureExt;
 use tokio::sync::watch;
 use tokio::task::{self, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
-use super::push::{Push, Pushed};
+use super::push::{ChannelPush, PushResult};
 use super::rounds::ended;
 use super::{Worker, WorkerError};
 
@@ -37,22 +37,21 @@ const IDLE: Duration = Duration::from_secs(15);
 const BACKOFF: Duration = Duration::from_millis(500);
 /// How long a channel is left alone that another agent pushes.
 const ELSEWHERE: Duration = Duration::from_secs(5);
-/// How long a receiver is left alone that is away; twice as long each time.
-const AWAY_FIRST: Duration = Duration::from_secs(1);
-const AWAY_MOST: Duration = Duration::from_mins(1);
+/// Between the attempts to reach a receiver that does not answer.
+const AWAY: Backoff = Backoff::doubling(Millis(1_000), Millis(60_000));
 
 /// What is known of the channels that are, or were, pushed.
 #[derive(Default)]
-struct Rests {
+struct ChannelPauses {
     /// By the task that pushes, which has no name to give back when it panics.
     busy: HashMap<task::Id, String>,
-    rests: BTreeMap<String, Rest>,
+    rests: BTreeMap<String, ChannelPause>,
 }
 
-struct Rest {
+struct ChannelPause {
     until: Instant,
-    /// How long it was left alone the last time.
-    span: Duration,
+    /// How often in a row its receiver could not be reached.
+    failures: u32,
 }
 
 impl Worker {
@@ -61,7 +60,7 @@ impl Worker {
             return;
         }
         let mut came = self.service.watch_outbox();
-        let mut rests = Rests::default();
+        let mut rests = ChannelPauses::default();
         let mut pushing = JoinSet::new();
         let mut due = Instant::now();
         let mut until = pin!(ended(stopped.clone()));
@@ -96,8 +95,8 @@ impl Worker {
             return Ok(());
         }
         let (stop, stopped) = watch::channel(false);
-        let (_, pushes) = self.push_due(&Rests::default(), stopped).await?;
-        let mut pushing: JoinSet<_> = pushes.into_iter().map(Push::run).collect();
+        let (_, pushes) = self.push_due(&ChannelPauses::default(), stopped).await?;
+        let mut pushing: JoinSet<_> = pushes.into_iter().map(ChannelPush::run).collect();
         let mut relayed = Ok(());
         loop {
             let joined = tokio::select! {
@@ -119,9 +118,9 @@ impl Worker {
     /// What is to be pushed now, and how long until the next look.
     async fn push_due(
         &self,
-        rests: &Rests,
+        rests: &ChannelPauses,
         stopped: watch::Receiver<bool>,
-    ) -> Result<(Duration, Vec<Push>), Error> {
+    ) -> Result<(Duration, Vec<ChannelPush>), Error> {
         let hosts = self.directory.borrow().hosts.clone();
         let Some(hosts) = hosts else { return Ok((IDLE, Vec::new())) };
         let waiting = self.service.outbox().waiting().await?;
@@ -129,8 +128,7 @@ impl Worker {
         let mut wait = IDLE;
         let mut pushes = Vec::new();
         for (name, at) in waiting {
-            let until_due = u64::try_from(at.since(now).0).unwrap_or(0);
-            let until_due = Duration::from_millis(until_due).max(rests.left(&name));
+            let until_due = at.since(now).as_duration().max(rests.left(&name));
             if !until_due.is_zero() {
                 wait = wait.min(until_due.max(LEAST));
                 continue;
@@ -144,7 +142,7 @@ impl Worker {
                 Err(error) => return Err(error.into()),
             };
             match &channel.to {
-                ChannelTarget::Url(url) if channel.enabled => pushes.push(Push {
+                ChannelTarget::Url(url) if channel.enabled => pushes.push(ChannelPush {
                     service: self.service.clone(),
                     hosts: hosts.clone(),
                     owner: self.server_id.to_string(),
@@ -161,7 +159,7 @@ impl Worker {
     }
 }
 
-impl Rests {
+impl ChannelPauses {
     fn left(&self, name: &str) -> Duration {
         if self.busy.values().any(|busy| busy == name) {
             return IDLE;
@@ -170,21 +168,23 @@ impl Rests {
         until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
     }
 
-    fn ended(&mut self, joined: Result<(task::Id, Result<Pushed, Error>), JoinError>) {
+    fn ended(&mut self, joined: Result<(task::Id, Result<PushResult, Error>), JoinError>) {
         let (id, pushed) = match joined {
             Ok((id, pushed)) => (id, Some(pushed)),
             Err(broken) => (broken.id(), None),
         };
         let name = self.busy.remove(&id).expect("whoever is spawned is noted");
-        let before = self.rests.get(&name).map_or(Duration::ZERO, |rest| rest.span);
-        let span = match pushed {
-            Some(Ok(Pushed::All)) => Duration::ZERO,
-            Some(Ok(Pushed::Nothing)) => AWAY_FIRST,
-            Some(Ok(Pushed::Elsewhere)) => ELSEWHERE,
-            // A bug, which may come again.
-            Some(Ok(Pushed::Away | Pushed::NotHere)) | None => (2 * before).clamp(AWAY_FIRST, AWAY_MOST),
-            Some(Err(_)) => BACKOFF,
+        let before = self.rests.get(&name).map_or(0, |rest| rest.failures);
+        let (span, failures) = match pushed {
+            Some(Ok(PushResult::All)) => (Duration::ZERO, 0),
+            Some(Ok(PushResult::Nothing)) => (AWAY.first.as_duration(), 0),
+            Some(Ok(PushResult::Elsewhere)) => (ELSEWHERE, before),
+            // A panic may come again.
+            Some(Ok(PushResult::Away | PushResult::NotHere)) | None => {
+                (AWAY.after(before + 1).as_duration(), before + 1)
+            }
+            Some(Err(_)) => (BACKOFF, before),
         };
-        self.rests.insert(name, Rest { until: Instant::now() + span, span });
+        self.rests.insert(name, ChannelPause { until: Instant::now() + span, failures });
     }
 }

@@ -5,26 +5,25 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use afl_runtime::Millis;
 use afl_runtime::agent::{Claim, ClaimRequest, FacetFilter};
 use afl_runtime::watch::Watch;
+use afl_runtime::{Backoff, Millis};
 use futures_util::FutureExt;
 use futures_util::future::select_all;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::attempt::{Attempt, Ended};
+use super::attempt::{AttemptEnd, TaskAttempt};
 use super::directory::Directory;
+use super::events::{AttemptInfo, WorkerEvent};
 use super::http::listen;
-use super::item_lock::Locked;
-use super::told::{Told, Work};
-use super::{Phase, Worker, WorkerError};
+use super::item_lock::ItemLockResult;
+use super::{Worker, WorkerError, WorkerPhase};
 use crate::handler::{Handler, message_of};
 
-/// From one try to the next, when the store is away.
-const BACKOFF_FIRST: Duration = Duration::from_millis(100);
-const BACKOFF_MOST: Duration = Duration::from_secs(30);
+/// Between claims, while the store is unavailable.
+const CLAIM_BACKOFF: Backoff = Backoff::doubling(Millis(200), Millis(30_000));
 
 impl Worker {
     /// Works until told to stop; then finishes what it has begun, within the time that the shutdown may take, and
@@ -33,20 +32,20 @@ impl Worker {
         if self.running.swap(true, Ordering::SeqCst) {
             return Err(WorkerError::Running);
         }
-        self.phase.send_replace(Phase::Idle);
+        self.phase.send_replace(WorkerPhase::Idle);
         // The futures of a worker are large, and live once. A bug must not leave a record that says `running`.
         let worked = AssertUnwindSafe(Box::pin(self.work(until))).catch_unwind().await;
         let worked =
             worked.unwrap_or_else(|panic| Err(WorkerError::Panicked(message_of(&*panic).to_owned())));
         self.http.send_replace(None);
         match self.phase() {
-            Phase::Idle => {}
-            Phase::Startup
-            | Phase::Running
-            | Phase::Draining
-            | Phase::Stopping
-            | Phase::Ended
-            | Phase::Broken => self.disappear(&worked).await,
+            WorkerPhase::Idle => {}
+            WorkerPhase::Startup
+            | WorkerPhase::Running
+            | WorkerPhase::Draining
+            | WorkerPhase::Stopping
+            | WorkerPhase::Ended
+            | WorkerPhase::Broken => self.disappear(&worked).await,
         }
         self.running.store(false, Ordering::SeqCst);
         worked
@@ -58,7 +57,7 @@ impl Worker {
         self.http.send_replace(listener.as_ref().and_then(|listener| listener.local_addr().ok()));
         self.started.send_replace(Some(Instant::now()));
         self.appear().await?;
-        self.tell_of(|| Told::Ready { names: self.registered_names(), http: self.http_address() });
+        self.publish(|| WorkerEvent::Ready { names: self.registered_names(), http: self.http_address() });
         let (stop, stopped) = watch::channel(false);
         let driving = async {
             match self.service.health() {
@@ -97,7 +96,7 @@ impl Worker {
     }
 
     /// The same for the one task that is the next; says how it ended, if there was one.
-    pub async fn poll_one(&self) -> Result<Option<Ended>, WorkerError> {
+    pub async fn poll_one(&self) -> Result<Option<AttemptEnd>, WorkerError> {
         self.refresh().await?;
         let done = self.do_next().await?;
         self.service.turn().await?;
@@ -105,24 +104,24 @@ impl Worker {
     }
 
     /// Nobody extends the lease of a task that waits for its turn, so only what begins at once is claimed.
-    async fn do_next(&self) -> Result<Option<(Claim, Ended)>, WorkerError> {
+    async fn do_next(&self) -> Result<Option<(Claim, AttemptEnd)>, WorkerError> {
         let (_stop, never) = watch::channel(false);
         let granted = Instant::now();
-        let Some((claim, hand)) = self.claim(1).await?.pop() else { return Ok(None) };
-        let ended = self.attempt(&claim, &*hand, granted, never).await;
+        let Some((claim, handler)) = self.claim(1).await?.pop() else { return Ok(None) };
+        let ended = self.attempt(&claim, &*handler, granted, never).await;
         Ok(Some((claim, ended)))
     }
 
     async fn rounds(&self, until: impl Future<Output = ()> + Send) {
         let slots = Arc::new(Semaphore::new(self.config.max_concurrent));
-        let (hurry, hurried) = watch::channel(false);
+        let (abort, aborted) = watch::channel(false);
         let mut attempts = JoinSet::new();
         let mut until = std::pin::pin!(until);
         let lists = self.config.task_lists.iter();
         let mut tasks: Vec<Watch> = lists.map(|list| self.service.watch_tasks(list)).collect();
         let mut room = self.service.watch_room();
         let mut handlers = self.directory.subscribe();
-        let mut backoff = BACKOFF_FIRST;
+        let mut failures = 0;
         loop {
             let free = tokio::select! {
                 () = &mut until => break,
@@ -133,21 +132,21 @@ impl Worker {
             let granted = Instant::now();
             let wait = match self.claim(slots.available_permits()).await {
                 Ok(claims) if claims.is_empty() => {
-                    backoff = BACKOFF_FIRST;
+                    failures = 0;
                     Duration::from_millis(self.config.poll_interval_ms)
                 }
                 Ok(claims) => {
-                    backoff = BACKOFF_FIRST;
-                    for (claim, hand) in claims {
+                    failures = 0;
+                    for (claim, handler) in claims {
                         let slot = slots.clone().acquire_owned().await.expect("it is never closed");
-                        attempts.spawn(self.clone().hold(slot, claim, hand, granted, hurried.clone()));
+                        attempts.spawn(self.clone().hold(slot, claim, handler, granted, aborted.clone()));
                     }
                     continue;
                 }
                 // What has to be said of a store that is away, its driver says.
                 Err(_) => {
-                    backoff = (2 * backoff).min(BACKOFF_MOST);
-                    backoff
+                    failures += 1;
+                    CLAIM_BACKOFF.after(failures).as_duration()
                 }
             };
             tokio::select! {
@@ -158,16 +157,16 @@ impl Worker {
                 () = sleep(wait) => {}
             }
         }
-        self.phase.send_replace(Phase::Draining);
-        self.drain(attempts, &hurry).await;
+        self.phase.send_replace(WorkerPhase::Draining);
+        self.drain(attempts, &abort).await;
     }
 
     /// Lets the attempts finish, then tells those that are left to give their tasks back.
-    async fn drain(&self, mut attempts: JoinSet<()>, hurry: &watch::Sender<bool>) {
+    async fn drain(&self, mut attempts: JoinSet<()>, abort: &watch::Sender<bool>) {
         let all = async { while attempts.join_next().await.is_some() {} };
         if timeout(Duration::from_millis(self.config.shutdown_timeout_ms), all).await.is_err() {
-            self.phase.send_replace(Phase::Stopping);
-            hurry.send_replace(true);
+            self.phase.send_replace(WorkerPhase::Stopping);
+            abort.send_replace(true);
             while attempts.join_next().await.is_some() {}
         }
     }
@@ -176,46 +175,46 @@ impl Worker {
         self,
         slot: OwnedSemaphorePermit,
         claim: Claim,
-        hand: Arc<dyn Handler>,
+        handler: Arc<dyn Handler>,
         granted: Instant,
-        hurried: watch::Receiver<bool>,
+        aborted: watch::Receiver<bool>,
     ) {
-        self.attempt(&claim, &*hand, granted, hurried).await;
+        self.attempt(&claim, &*handler, granted, aborted).await;
         drop(slot);
     }
 
     pub(super) async fn attempt(
         &self,
         claim: &Claim,
-        hand: &dyn Handler,
+        handler: &dyn Handler,
         granted: Instant,
-        hurried: watch::Receiver<bool>,
-    ) -> Ended {
+        aborted: watch::Receiver<bool>,
+    ) -> AttemptEnd {
         let lock = match self.lock_item(claim).await {
-            Ok(Locked::Elsewhere { until }) => {
+            Ok(ItemLockResult::Elsewhere { until }) => {
                 // A task that is not given back comes back with the end of its lease.
                 drop(self.service.put_off(&claim.ticket, until).await);
-                return Ended::Locked;
+                return AttemptEnd::Locked;
             }
-            Ok(lock @ (Locked::NotNeeded | Locked::Ours(_))) => lock,
+            Ok(lock @ (ItemLockResult::NotNeeded | ItemLockResult::Ours(_))) => lock,
             // The store is away, or the lock cannot be read: it is not tried again at once.
             Err(_) => {
                 let poll = Millis(i64::try_from(self.config.poll_interval_ms).unwrap_or(i64::MAX));
                 drop(self.service.put_off(&claim.ticket, claim.task.updated.plus(poll)).await);
-                return Ended::GivenBack;
+                return AttemptEnd::GivenBack;
             }
         };
-        self.tell_of(|| Told::Began(Work::of(claim)));
+        self.publish(|| WorkerEvent::Began(AttemptInfo::of(claim)));
         self.counts.send_modify(|counts| counts.began(claim));
         let (lease, every) = (self.config.lease(), self.config.extend_every());
-        let (attempt, context) = Attempt::new(&self.service, claim, lease, every, granted);
+        let (attempt, context) = TaskAttempt::new(&self.service, claim, lease, every, granted);
         let began = Instant::now();
-        let ended = attempt.run(hand, context, hurried, &lock, &self.latencies).await;
+        let ended = attempt.run(handler, context, aborted, &lock, &self.latencies).await;
         lock.let_go().await;
         self.counts.send_modify(|counts| counts.ended(claim, &ended));
         let took = began.elapsed();
         self.latencies.worked(took);
-        self.tell_of(|| Told::Ended { work: Work::of(claim), ended: ended.clone(), took });
+        self.publish(|| WorkerEvent::Ended { work: AttemptInfo::of(claim), ended: ended.clone(), took });
         ended
     }
 
@@ -224,8 +223,8 @@ impl Worker {
         let directory = Arc::new(self.directory.borrow().clone());
         let mut held = Vec::new();
         for claim in self.service.claim(&self.request(directory.clone(), max)).await? {
-            if let Some(hand) = self.hand_for(&claim, &directory).await {
-                held.push((claim, hand));
+            if let Some(handler) = self.handler_for(&claim, &directory).await {
+                held.push((claim, handler));
             }
         }
         Ok(held)
@@ -245,7 +244,7 @@ impl Worker {
         }
     }
 
-    pub(super) async fn hand_for(&self, claim: &Claim, directory: &Directory) -> Option<Arc<dyn Handler>> {
+    pub(super) async fn handler_for(&self, claim: &Claim, directory: &Directory) -> Option<Arc<dyn Handler>> {
         let found = directory.find(&claim.task.name);
         if found.is_err() {
             // A task that is not given back comes back with the end of its lease.

@@ -7,12 +7,9 @@ use afl_runtime::{Service, SystemTask};
 use async_trait::async_trait;
 use tokio::time::sleep;
 
-use crate::handler::{Call, Failure, FailureKind, Handler, Outcome};
+use super::STORE_BACKOFF;
+use crate::handler::{Call, Handler, HandlerFailure, HandlerFailureKind, Outcome};
 use crate::host::{Host, Offers};
-
-/// From one try to the next, when the store is away.
-const RETRY_FIRST: Duration = Duration::from_millis(100);
-const RETRY_MOST: Duration = Duration::from_secs(5);
 
 #[derive(Clone)]
 pub(super) struct SystemHost(Vec<(&'static str, Arc<dyn Handler>)>);
@@ -41,18 +38,19 @@ impl Host for SystemHost {
 impl Handler for SystemHandler {
     /// Tries again while the store is away and the task is ours; both tasks may be done any number of times.
     async fn run(&self, call: Call) -> Outcome {
-        let mut wait = RETRY_FIRST;
+        let mut failures = 0;
         loop {
             let error = match self.service.do_system_task(self.task, call.payload.clone()).await {
                 Ok(result) => return Outcome::Completed { result },
                 Err(error) => error,
             };
             if !error.is_of_store() {
-                return Outcome::Failed(Failure::new(FailureKind::Error, error.to_string()));
+                return Outcome::Failed(HandlerFailure::new(HandlerFailureKind::Error, error.to_string()));
             }
+            failures += 1;
             tokio::select! {
                 stop = call.context.stopped() => return Outcome::Failed(stop.failure()),
-                () = sleep(wait) => wait = (2 * wait).min(RETRY_MOST),
+                () = sleep(STORE_BACKOFF.after(failures).as_duration()) => {}
             }
         }
     }

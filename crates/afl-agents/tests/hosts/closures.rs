@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use afl_agents::handler::{
-    CancelReason, Failure, FailureKind, Handler, Level, Notes, Object, Outcome, Progress, Stream, blocking,
-    concurrent, perform,
+    CancelReason, Handler, HandlerFailure, HandlerFailureKind, LogLevel, LogStream, Notes, Object, Outcome,
+    Progress, blocking, concurrent, perform,
 };
 use insta::assert_snapshot;
 use serde_json::json;
@@ -23,7 +23,7 @@ async fn outcome(handler: &dyn Handler, timeout: Option<Duration>) -> String {
 async fn functions_of_the_process_are_handlers() {
     assert_eq!(outcome(&blocking(|call| Ok(call.payload)), None).await, r#"{"amount":5}"#);
     assert_eq!(outcome(&concurrent(async |call| Ok(call.payload)), None).await, r#"{"amount":5}"#);
-    let failing = blocking(|_| Err(Failure::new(FailureKind::Error, "no money")));
+    let failing = blocking(|_| Err(HandlerFailure::new(HandlerFailureKind::Error, "no money")));
     assert_eq!(outcome(&failing, None).await, "error: no money");
 }
 
@@ -59,7 +59,7 @@ async fn t14_the_timeout_counts_from_the_last_sign_of_life() {
     let talking = concurrent(async |call| {
         loop {
             tokio::time::sleep(SECOND / 2).await;
-            call.context.log(Stream::Stdout, Level::Info, "still here");
+            call.context.log(LogStream::Stdout, LogLevel::Info, "still here");
         }
     });
     assert!(outcome(&talking, Some(SECOND)).await.starts_with("timeout"));
@@ -81,7 +81,7 @@ async fn a_cancel_ends_the_call_whatever_it_would_answer() {
         let again = call.clone();
         let (outcome, ()) = tokio::join!(perform(&handler, call, None), cancel);
         let Outcome::Failed(failure) = outcome else { panic!("not canceled") };
-        assert_eq!(failure.kind, FailureKind::Canceled, "{reason:?}");
+        assert_eq!(failure.kind, HandlerFailureKind::Canceled, "{reason:?}");
         let never = concurrent(async |_| panic!("a canceled call began"));
         assert_eq!(perform(&never, again, None).await, Outcome::Failed(failure));
     }
@@ -92,7 +92,7 @@ async fn what_a_handler_tells_arrives() {
     let (call, control) = call(json!({}));
     let telling = concurrent(async |call| {
         let context = &call.context;
-        context.log(Stream::System, Level::Warn, "low on money");
+        context.log(LogStream::System, LogLevel::Warn, "low on money");
         context.progress(Progress { fraction: Some(0.1), message: "a bit".to_owned() });
         context.progress(Progress { fraction: Some(0.9), message: "nearly".to_owned() });
         context.update(Object::from_iter([("a".to_owned(), json!(1)), ("b".to_owned(), json!(1))]));
@@ -112,7 +112,7 @@ async fn f14_a_flood_of_lines_is_bounded_and_counted() {
     let (call, control) = call(json!({}));
     let flooding = blocking(|call| {
         for number in 0..50_000 {
-            call.context.log(Stream::Stdout, Level::Info, format!("{number} {}", "x".repeat(1_000)));
+            call.context.log(LogStream::Stdout, LogLevel::Info, format!("{number} {}", "x".repeat(1_000)));
         }
         Ok(Object::new())
     });

@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use afl_agents::handler::{FailureKind, Outcome, Stream};
+use afl_agents::handler::{HandlerFailureKind, LogStream, Outcome};
 use afl_agents::registration::Registration;
 use insta::assert_snapshot;
 use serde_json::json;
@@ -14,7 +14,7 @@ async fn a_program_gets_its_payload_and_gives_its_result() {
     let mut registration = Registration::new(FACET, format!("exec:{}", program.display()));
     registration.metadata.insert("args".to_owned(), json!(["--fast", "two words"]));
     let ran = world.run(&registration, json!({"amount": 5})).await;
-    assert_eq!(ran.lines(Stream::Stderr), ["working"]);
+    assert_eq!(ran.lines(LogStream::Stderr), ["working"]);
     let result = ran.result();
     assert_eq!(result["input"]["amount"], 5);
     assert_eq!(result["input"]["_facet_name"], FACET);
@@ -64,13 +64,13 @@ async fn a_program_is_judged_by_its_exit_code_then_by_its_output() {
     }
     assert_snapshot!(texts.join("\n"));
     let ran = world.exec("no shebang, no program", json!({})).await;
-    assert_eq!(ran.failure().kind, FailureKind::Unavailable);
+    assert_eq!(ran.failure().kind, HandlerFailureKind::Unavailable);
     std::fs::set_permissions(world.path("program"), std::os::unix::fs::PermissionsExt::from_mode(0o644))
         .unwrap();
     let uri = format!("exec:{}", world.path("program").display());
     assert_eq!(
         world.run(&Registration::new(FACET, uri), json!({})).await.failure().kind,
-        FailureKind::Refused
+        HandlerFailureKind::Refused
     );
 }
 
@@ -78,7 +78,7 @@ async fn a_program_is_judged_by_its_exit_code_then_by_its_output() {
 async fn f15_output_without_end_is_bounded() {
     let world = World::new();
     let ran = world.exec("#!/bin/sh\nexec yes\n", json!({})).await;
-    assert_eq!(ran.failure().kind, FailureKind::InvalidResult);
+    assert_eq!(ran.failure().kind, HandlerFailureKind::InvalidResult);
     let ran =
         world.exec("#!/bin/sh\nhead -c 50000000 /dev/zero | tr '\\0' x >&2; echo '{}'\n", json!({})).await;
     let bytes: usize = ran.notes.lines.iter().map(|line| line.text.len()).sum();
@@ -116,8 +116,8 @@ async fn f15_the_kill_ladder_asks_first_and_then_kills_the_group() {
     registration.module_uri = format!("exec:{}", polite.display());
     let began = Instant::now();
     let ran = world.run(&registration, json!({})).await;
-    assert_eq!(ran.failure().kind, FailureKind::Timeout);
-    assert_eq!(ran.lines(Stream::Stderr), ["cleaned up"]);
+    assert_eq!(ran.failure().kind, HandlerFailureKind::Timeout);
+    assert_eq!(ran.lines(LogStream::Stderr), ["cleaned up"]);
     assert!(began.elapsed() < Duration::from_secs(4));
 
     let text = format!(
@@ -127,7 +127,7 @@ async fn f15_the_kill_ladder_asks_first_and_then_kills_the_group() {
     let stubborn = world.program("stubborn", &text);
     registration.module_uri = format!("exec:{}", stubborn.display());
     let ran = world.run(&registration, json!({})).await;
-    assert_eq!(ran.failure().kind, FailureKind::Timeout);
+    assert_eq!(ran.failure().kind, HandlerFailureKind::Timeout);
     wait_for_death(number_in(&world.path("own")));
     wait_for_death(number_in(&world.path("grandchild")));
 }

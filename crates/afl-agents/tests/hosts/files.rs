@@ -1,13 +1,13 @@
 use std::os::unix::fs::symlink;
 
-use afl_agents::handler::FailureKind;
+use afl_agents::handler::HandlerFailureKind;
 use afl_agents::registration::{Checksum, Registration};
 use serde_json::json;
 
 use crate::world::{FACET, World};
 
 /// What a URI that leads somewhere is told.
-async fn told(world: &World, uri: &str, checksum: &str) -> (FailureKind, String) {
+async fn told(world: &World, uri: &str, checksum: &str) -> (HandlerFailureKind, String) {
     let mut registration = Registration::new(FACET, uri);
     registration.checksum = checksum.to_owned();
     let ran = world.run(&registration, json!({})).await;
@@ -57,10 +57,10 @@ async fn f18_t12_only_files_under_the_roots_are_loaded() {
         let (kind, message) = told(&world, &uri, "").await;
         let expected = match uri.as_str() {
             "os" | "subprocess" | "file:///etc/passwd.py" | "file:///../../etc/shadow.py" => {
-                FailureKind::NotFound
+                HandlerFailureKind::NotFound
             }
-            uri if uri.contains("folder.py") || uri.contains("pipe.py") => FailureKind::NotFound,
-            _ => FailureKind::Refused,
+            uri if uri.contains("folder.py") || uri.contains("pipe.py") => HandlerFailureKind::NotFound,
+            _ => HandlerFailureKind::Refused,
         };
         assert_eq!(kind, expected, "{uri}: {message}");
     }
@@ -99,7 +99,10 @@ async fn f18_no_form_of_an_address_leads_out_of_the_roots() {
         "__import__('os')".to_owned(),
     ] {
         let (kind, message) = told(&world, &uri, "").await;
-        assert!(matches!(kind, FailureKind::Refused | FailureKind::NotFound), "{uri}: {message}");
+        assert!(
+            matches!(kind, HandlerFailureKind::Refused | HandlerFailureKind::NotFound),
+            "{uri}: {message}"
+        );
     }
 }
 
@@ -134,7 +137,7 @@ async fn f18_a_link_that_is_swapped_during_the_call_never_leads_outside() {
                 inside += 1;
             }
             afl_agents::handler::Outcome::Failed(failure) => {
-                assert_eq!(failure.kind, FailureKind::Refused, "{failure}");
+                assert_eq!(failure.kind, HandlerFailureKind::Refused, "{failure}");
             }
         }
     }
@@ -152,7 +155,7 @@ async fn t12_a_wrong_checksum_is_refused_before_anything_runs() {
     let wrong = Checksum::of(b"something else").to_string();
     for uri in ["handlers".to_owned(), format!("exec:{}", program.display())] {
         let (kind, message) = told(&world, &uri, &wrong).await;
-        assert_eq!(kind, FailureKind::Refused);
+        assert_eq!(kind, HandlerFailureKind::Refused);
         assert!(message.contains("register the new checksum if the change is meant"), "{message}");
     }
     assert!(!world.path("program.ran").exists());
@@ -181,12 +184,12 @@ async fn a_check_finds_what_is_missing_before_work_arrives() {
         world.hosts.check(&Registration::new(FACET, uri)).await.map_err(|failure| failure.kind)
     };
     assert_eq!(check("handlers").await, Ok(()));
-    assert_eq!(check("broken").await, Err(FailureKind::Error));
-    assert_eq!(check("missing").await, Err(FailureKind::NotFound));
+    assert_eq!(check("broken").await, Err(HandlerFailureKind::Error));
+    assert_eq!(check("missing").await, Err(HandlerFailureKind::NotFound));
     assert_eq!(check("builtin:echo").await, Ok(()));
-    assert_eq!(check("builtin:nothing").await, Err(FailureKind::Refused));
-    assert_eq!(check("http://10.0.0.1/").await, Err(FailureKind::Refused));
+    assert_eq!(check("builtin:nothing").await, Err(HandlerFailureKind::Refused));
+    assert_eq!(check("http://10.0.0.1/").await, Err(HandlerFailureKind::Refused));
     let mut unnamed = Registration::new(FACET, "handlers");
     unnamed.entrypoint = "other".to_owned();
-    assert_eq!(world.hosts.check(&unnamed).await.unwrap_err().kind, FailureKind::NotFound);
+    assert_eq!(world.hosts.check(&unnamed).await.unwrap_err().kind, HandlerFailureKind::NotFound);
 }

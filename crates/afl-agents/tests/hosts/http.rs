@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use afl_agents::handler::{CancelReason, FailureKind, Outcome};
-use afl_agents::http::{Allowed, Secret};
+use afl_agents::handler::{CancelReason, HandlerFailureKind, Outcome};
+use afl_agents::http::{AllowedHosts, Secret};
 use afl_agents::registration::Registration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -159,7 +159,7 @@ async fn f14_an_answer_without_end_is_cut() {
     );
     let server = Server::answering(chunked).await;
     let ran = world.run(&server.registration(), json!({})).await;
-    assert_eq!(ran.failure().kind, FailureKind::InvalidResult);
+    assert_eq!(ran.failure().kind, HandlerFailureKind::InvalidResult);
     assert!(ran.failure().message.contains("answered with more than 33554432 bytes"), "{}", ran.failure());
     assert!(!ran.failure().message.contains("hidden"), "{}", ran.failure());
 }
@@ -170,7 +170,7 @@ async fn a_server_that_is_silent_times_out_and_one_that_is_gone_is_unavailable()
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut registration = Registration::new(FACET, format!("http://{}/", listener.local_addr().unwrap()));
     registration.timeout_ms = 100;
-    assert_eq!(world.run(&registration, json!({})).await.failure().kind, FailureKind::Timeout);
+    assert_eq!(world.run(&registration, json!({})).await.failure().kind, HandlerFailureKind::Timeout);
 
     registration.timeout_ms = 30_000;
     let (call, control) = call(json!({}));
@@ -179,18 +179,21 @@ async fn a_server_that_is_silent_times_out_and_one_that_is_gone_is_unavailable()
         control.cancel(CancelReason::Requested);
     });
     let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
-    assert!(matches!(failure.kind, FailureKind::Canceled | FailureKind::Unavailable), "{failure}");
+    assert!(
+        matches!(failure.kind, HandlerFailureKind::Canceled | HandlerFailureKind::Unavailable),
+        "{failure}"
+    );
 
     drop(listener);
-    assert_eq!(world.run(&registration, json!({})).await.failure().kind, FailureKind::Unavailable);
+    assert_eq!(world.run(&registration, json!({})).await.failure().kind, HandlerFailureKind::Unavailable);
     let cut = Server::answering("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{").await;
     let ran = world.run(&cut.registration(), json!({})).await;
-    assert!(matches!(ran.failure().kind, FailureKind::Unavailable), "{}", ran.failure());
+    assert!(matches!(ran.failure().kind, HandlerFailureKind::Unavailable), "{}", ran.failure());
 }
 
 #[tokio::test]
 async fn f19_private_addresses_are_refused_by_number_and_by_name() {
-    let world = World::with(|config| config.http.allowed = Allowed::default());
+    let world = World::with(|config| config.http.allowed = AllowedHosts::default());
     let server = Server::answering(answer("200 OK", "", "{}")).await;
     let port = server.port;
     for host in [
@@ -207,11 +210,11 @@ async fn f19_private_addresses_are_refused_by_number_and_by_name() {
     ] {
         let registration = Registration::new(FACET, format!("http://{host}:{port}/"));
         let ran = world.run(&registration, json!({})).await;
-        assert_eq!(ran.failure().kind, FailureKind::Refused, "{host}: {}", ran.failure());
+        assert_eq!(ran.failure().kind, HandlerFailureKind::Refused, "{host}: {}", ran.failure());
     }
     assert!(server.requests().await.is_empty());
 
-    let named = World::with(|config| config.http.allowed = Allowed::new(["localhost"]).unwrap());
+    let named = World::with(|config| config.http.allowed = AllowedHosts::new(["localhost"]).unwrap());
     let server = Server::answering(answer("200 OK", "", "{}")).await;
     let registration = Registration::new(FACET, format!("http://localhost:{}/", server.port));
     named.run(&registration, json!({})).await.result();

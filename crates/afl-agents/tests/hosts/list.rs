@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use afl_agents::handler::{Call, Failure, Handler, Object, Outcome};
+use afl_agents::handler::{Call, Handler, HandlerFailure, Object, Outcome};
 use afl_agents::host::{Discovery, HandlerFile, HandlerSpec, Host, HostOption, HostedHandler};
 use afl_agents::registration::Registration;
 use afl_agents::{Hosts, HostsConfig, Registry};
@@ -53,7 +53,7 @@ impl Host for WordHost {
         Some(Discovery { extension: "word", form: "files of words" })
     }
 
-    async fn discover(&self, files: &[PathBuf]) -> Result<Vec<HandlerFile>, Failure> {
+    async fn discover(&self, files: &[PathBuf]) -> Result<Vec<HandlerFile>, HandlerFailure> {
         let declared = |file: &PathBuf| HandlerFile {
             path: file.clone(),
             registrations: Ok(vec![Registration::new(FACET, "word:found")]),
@@ -72,7 +72,7 @@ impl Handler for WordHandler {
 
 #[async_trait]
 impl HostedHandler for WordHandler {
-    async fn check(&self) -> Result<(), Failure> {
+    async fn check(&self) -> Result<(), HandlerFailure> {
         Ok(())
     }
 }

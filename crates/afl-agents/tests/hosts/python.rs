@@ -1,6 +1,6 @@
 use std::process::Command;
 
-use afl_agents::handler::{FailureKind, Stream};
+use afl_agents::handler::{HandlerFailureKind, LogStream};
 use afl_agents::registration::{Checksum, Registration};
 use insta::assert_snapshot;
 use serde_json::json;
@@ -143,7 +143,7 @@ async fn an_exception_comes_with_its_traceback() {
     let text = "def charge(amount):\n    raise KeyError('amount')\n\ndef handle(payload):\n    return charge(payload)\n";
     let ran = world.python(text, json!({})).await;
     let failure = ran.failure();
-    assert_eq!((failure.kind, failure.error_type()), (FailureKind::Error, "KeyError"));
+    assert_eq!((failure.kind, failure.error_type()), (HandlerFailureKind::Error, "KeyError"));
     assert_eq!(failure.message, "KeyError: 'amount'");
     let traceback = without_marks(failure.details["traceback"].as_str().unwrap());
     let traceback = traceback.replace(&world.path("").display().to_string(), "[folder]/");
@@ -201,7 +201,7 @@ async fn f16_without_a_checksum_a_changed_file_is_loaded_anew() {
     assert_eq!(world.python(text, json!({})).await.result()["text"], "three");
     std::fs::remove_file(world.path("handlers.py")).unwrap();
     let ran = world.run(&Registration::new(FACET, "handlers"), json!({})).await;
-    assert_eq!(ran.failure().kind, FailureKind::NotFound);
+    assert_eq!(ran.failure().kind, HandlerFailureKind::NotFound);
 }
 
 #[tokio::test]
@@ -217,16 +217,16 @@ async fn a_virtual_environment_is_used_with_its_packages() {
     )
     .unwrap();
     let mut registration = Registration::new(FACET, "installed");
-    assert_eq!(world.run(&registration, json!({})).await.failure().kind, FailureKind::NotFound);
+    assert_eq!(world.run(&registration, json!({})).await.failure().kind, HandlerFailureKind::NotFound);
     for python in ["venv", "venv/bin/python"] {
         registration.metadata.insert("python".to_owned(), json!(world.path(python)));
         let result = world.run(&registration, json!({})).await.result();
         assert_eq!(result["prefix"], json!(venv));
     }
     registration.metadata.insert("python".to_owned(), json!("/usr"));
-    assert_eq!(world.run(&registration, json!({})).await.failure().kind, FailureKind::Refused);
+    assert_eq!(world.run(&registration, json!({})).await.failure().kind, HandlerFailureKind::Refused);
     registration.metadata.insert("python".to_owned(), json!(world.path("nothing")));
-    assert_eq!(world.run(&registration, json!({})).await.failure().kind, FailureKind::NotFound);
+    assert_eq!(world.run(&registration, json!({})).await.failure().kind, HandlerFailureKind::NotFound);
 }
 
 #[tokio::test]
@@ -294,8 +294,11 @@ def handle(payload):
     return {"stdin": sys.stdin.read()}
 "#;
     let ran = world.python(text, json!({})).await;
-    assert_eq!(ran.lines(Stream::Stdout), ["Zoë", "\u{fffd}\u{fffd} raw", "from a child", "no line break"]);
-    assert_eq!(ran.lines(Stream::Stderr), ["to stderr"]);
+    assert_eq!(
+        ran.lines(LogStream::Stdout),
+        ["Zoë", "\u{fffd}\u{fffd} raw", "from a child", "no line break"]
+    );
+    assert_eq!(ran.lines(LogStream::Stderr), ["to stderr"]);
     assert_eq!(ran.result()["stdin"], "");
 }
 
@@ -322,7 +325,7 @@ async fn an_agent_without_python_says_so() {
     for python in ["/nothing/like/python3", "/bin/true"] {
         let world = World::with(|config| config.python.python = python.into());
         let ran = world.python("def handle(p): return {}", json!({})).await;
-        assert_eq!(ran.failure().kind, FailureKind::Unavailable);
+        assert_eq!(ran.failure().kind, HandlerFailureKind::Unavailable);
         assert!(
             ran.failure().message.starts_with(&format!("cannot use {python} as Python")),
             "{}",

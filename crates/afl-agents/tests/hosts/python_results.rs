@@ -1,4 +1,4 @@
-use afl_agents::handler::FailureKind;
+use afl_agents::handler::HandlerFailureKind;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ async fn a_result_is_a_json_object_or_a_clear_failure() {
         let text = match &ran.outcome {
             afl_agents::handler::Outcome::Completed { result } => serde_json::to_string(result).unwrap(),
             afl_agents::handler::Outcome::Failed(failure) => {
-                assert_eq!(failure.kind, FailureKind::InvalidResult, "{expression}: {failure}");
+                assert_eq!(failure.kind, HandlerFailureKind::InvalidResult, "{expression}: {failure}");
                 failure.message.chars().take(150).collect()
             }
         };

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use afl_agents::handler::{Call, FailureKind, Outcome, Stream, perform};
+use afl_agents::handler::{Call, HandlerFailureKind, LogStream, Outcome, perform};
 use afl_agents::host::SCRIPT_TASK;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ async fn a_script_gets_params_and_fills_result() {
     assert_eq!(Value::Object(ran.result()), json!({"u": "ABC"}));
     let code = "import math\ndef area(r):\n    return math.floor(math.pi * r * r)\nprint('computing')\nresult = {'area': area(params['r'])}\n";
     let ran = run(&world, code, json!({"r": 10})).await;
-    assert_eq!(ran.lines(Stream::Stdout), ["computing"]);
+    assert_eq!(ran.lines(LogStream::Stdout), ["computing"]);
     assert_eq!(ran.result()["area"], 314);
     assert!(run(&world, "pass", json!({})).await.result().is_empty());
 }
@@ -57,7 +57,7 @@ async fn a_script_without_end_is_killed() {
     let world = World::with(|config| config.python.script_timeout = Duration::from_secs(1));
     let code = "import os, signal\nprint(os.fork())\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: pass";
     let ran = run(&world, code, json!({})).await;
-    assert_eq!(ran.failure().kind, FailureKind::Timeout);
+    assert_eq!(ran.failure().kind, HandlerFailureKind::Timeout);
 }
 
 #[tokio::test]
@@ -82,7 +82,11 @@ result['folder'] = os.getcwd()
     assert_eq!(ran.failure().error_type(), "MemoryError");
     let ran =
         run(&world, "f = open('big', 'wb')\nfor _ in range(100): f.write(bytes(1 << 20))", json!({})).await;
-    assert!(matches!(ran.failure().kind, FailureKind::Error | FailureKind::Crash), "{}", ran.failure());
+    assert!(
+        matches!(ran.failure().kind, HandlerFailureKind::Error | HandlerFailureKind::Crash),
+        "{}",
+        ran.failure()
+    );
 }
 
 /// Whether the platform has the means, asked for in the same way.

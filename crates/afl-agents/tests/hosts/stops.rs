@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use afl_agents::handler::{CancelReason, FailureKind, Outcome, Stream};
+use afl_agents::handler::{CancelReason, HandlerFailureKind, LogStream, Outcome};
 use afl_agents::registration::Registration;
 use insta::assert_snapshot;
 use serde_json::json;
@@ -30,7 +30,7 @@ async fn f15_an_interpreter_that_dies_is_a_failed_attempt() {
     ] {
         let text = format!("import os, sys\ndef handle(payload):\n    print('last words')\n    {body}\n");
         let ran = world.python(&text, json!({})).await;
-        assert_eq!(ran.lines(Stream::Stdout), ["last words"], "{body}");
+        assert_eq!(ran.lines(LogStream::Stdout), ["last words"], "{body}");
         texts.push(format!("{body}\n    {}", ran.failure()));
     }
     assert_snapshot!(texts.join("\n"));
@@ -59,7 +59,7 @@ def handle(payload, ctx):
 ";
     let child = world.path("child");
     let ran = world.python(text, json!({"stay": false, "child": child})).await;
-    assert_eq!((ran.lines(Stream::Stdout), ran.lines(Stream::System)), (vec!["from the fork"], vec![]));
+    assert_eq!((ran.lines(LogStream::Stdout), ran.lines(LogStream::System)), (vec!["from the fork"], vec![]));
     assert_eq!(ran.notes.update, None);
     assert_eq!(ran.result()["parent"], true);
     let ran = world.python(text, json!({"stay": true, "child": child})).await;
@@ -116,7 +116,7 @@ def handle(payload, ctx):
 }
 
 /// Cancels when the handler has made a file.
-async fn cancel(world: &World, text: &str) -> (Duration, FailureKind) {
+async fn cancel(world: &World, text: &str) -> (Duration, HandlerFailureKind) {
     world.write("handlers.py", text);
     let (call, control) = call(json!({"started": world.path("started")}));
     let registration = Registration::new(FACET, "handlers");
@@ -147,7 +147,7 @@ def handle(payload):
     while True: pass
 ";
     let (took, kind) = cancel(&world, deaf).await;
-    assert_eq!(kind, FailureKind::Canceled);
+    assert_eq!(kind, HandlerFailureKind::Canceled);
     assert!(took < Duration::from_secs(5), "{took:?}");
     wait_for_death(number_in(&world.path("started")));
 
@@ -159,7 +159,7 @@ def handle(payload, ctx):
     open(payload['started'], 'w').write('cleaned up')
     return {}
 ";
-    assert_eq!(cancel(&world, polite).await.1, FailureKind::Canceled);
+    assert_eq!(cancel(&world, polite).await.1, HandlerFailureKind::Canceled);
     assert_eq!(std::fs::read_to_string(world.path("started")).unwrap(), "cleaned up");
 
     let awaiting = "
@@ -172,7 +172,7 @@ async def handle(payload):
         open(payload['started'], 'w').write('awaited')
         raise
 ";
-    assert_eq!(cancel(&world, awaiting).await.1, FailureKind::Canceled);
+    assert_eq!(cancel(&world, awaiting).await.1, HandlerFailureKind::Canceled);
     assert_eq!(std::fs::read_to_string(world.path("started")).unwrap(), "awaited");
 
     let stubborn = "

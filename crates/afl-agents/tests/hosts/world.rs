@@ -4,8 +4,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use afl_agents::handler::{Call, Context, Control, Facts, Failure, Notes, Object, Outcome, Stream};
-use afl_agents::http::{Allowed, HttpConfig};
+use afl_agents::handler::{
+    Call, CallControl, Context, Facts, HandlerFailure, LogStream, Notes, Object, Outcome,
+};
+use afl_agents::http::{AllowedHosts, HttpConfig};
 use afl_agents::registration::Registration;
 use afl_agents::{Hosts, HostsConfig, PythonConfig, Roots};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -33,7 +35,7 @@ impl World {
 
     pub(crate) fn with(configure: impl FnOnce(&mut HostsConfig)) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let http = HttpConfig { allowed: Allowed::new(["127.0.0.1"]).unwrap(), ..HttpConfig::default() };
+        let http = HttpConfig { allowed: AllowedHosts::new(["127.0.0.1"]).unwrap(), ..HttpConfig::default() };
         let roots = Roots::new([folder.path()]).unwrap();
         let mut config = HostsConfig { roots, python: PythonConfig::default(), http };
         configure(&mut config);
@@ -86,7 +88,7 @@ pub(crate) fn facts() -> Facts {
     }
 }
 
-pub(crate) fn call(payload: Value) -> (Call, Control) {
+pub(crate) fn call(payload: Value) -> (Call, CallControl) {
     let (context, control) = Context::new(facts());
     let Value::Object(payload) = payload else { panic!("a payload is an object") };
     (Call::new(FACET, payload, context), control)
@@ -100,14 +102,14 @@ impl Ran {
         }
     }
 
-    pub(crate) fn failure(&self) -> &Failure {
+    pub(crate) fn failure(&self) -> &HandlerFailure {
         match &self.outcome {
             Outcome::Completed { result } => panic!("completed: {result:?}"),
             Outcome::Failed(failure) => failure,
         }
     }
 
-    pub(crate) fn lines(&self, stream: Stream) -> Vec<&str> {
+    pub(crate) fn lines(&self, stream: LogStream) -> Vec<&str> {
         let lines = self.notes.lines.iter().filter(|line| line.stream == stream);
         lines.map(|line| line.text.as_str()).collect()
     }

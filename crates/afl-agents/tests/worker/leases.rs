@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use afl_agents::handler::{Call, blocking, concurrent};
 use afl_agents::registration::Registration;
-use afl_agents::worker::{Profile, Told, Worker};
+use afl_agents::worker::{Profile, Worker, WorkerEvent};
 use afl_agents::{Hosts, HostsConfig, Roots};
 use afl_runtime::{Millis, Service, TaskQuery};
 use afl_store::record::Tenant;
@@ -120,8 +120,8 @@ fn is_dead(pid: i32, within: Duration) -> bool {
     poll(&mut fds, Some(&span)).unwrap() == 1
 }
 
-async fn ended(told: &mut mpsc::Receiver<Told>) {
-    while !matches!(told.recv().await.expect("it runs"), Told::Ended { .. }) {}
+async fn ended(told: &mut mpsc::Receiver<WorkerEvent>) {
+    while !matches!(told.recv().await.expect("it runs"), WorkerEvent::Ended { .. }) {}
 }
 
 // covers: XR-6
@@ -163,7 +163,7 @@ async fn a_cancel_ends_the_whole_tree_of_processes_of_a_task() {
         config.http_port = None;
         config.lock_extend_interval_ms = 50;
     });
-    let worker = tree.given_to(worker).telling(tell);
+    let worker = tree.given_to(worker).with_listener(tell);
     let run = world.checkout().await;
     let working = work(&worker);
     let pids = tree.pids().await;

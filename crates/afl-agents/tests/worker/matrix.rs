@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use afl_agents::handler::{Call, Failure, FailureKind, blocking, concurrent};
+use afl_agents::handler::{Call, HandlerFailure, HandlerFailureKind, blocking, concurrent};
 use afl_agents::registration::Registration;
-use afl_agents::worker::{Config, Phase, Profile, Told, Worker, WorkerError};
+use afl_agents::worker::{Config, Profile, Worker, WorkerError, WorkerEvent, WorkerPhase};
 use afl_agents::{Hosts, HostsConfig, Registry};
 use afl_runtime::{StartRequest, compile};
 use serde_json::json;
@@ -97,9 +97,9 @@ async fn every_profile_polls_the_queue_and_is_a_server_with_heartbeats() {
         let worker = row.worker_with(&world, |config| config.heartbeat_interval_ms = 5);
         lock_seer(&world, &worker);
         let (tell, mut told) = mpsc::channel(100);
-        let worker = worker.telling(tell);
+        let worker = worker.with_listener(tell);
         let working = work(&worker);
-        let Some(Told::Ready { http, .. }) = told.recv().await else { panic!("it begins") };
+        let Some(WorkerEvent::Ready { http, .. }) = told.recv().await else { panic!("it begins") };
         assert_eq!(http.is_some(), row.has(Feature::Http), "{}", row.service_name);
         let run = world.checkout().await;
         let locked = if row.has(Feature::Locks) { "locked" } else { "free" };
@@ -114,7 +114,7 @@ async fn every_profile_polls_the_queue_and_is_a_server_with_heartbeats() {
             changes.changed().await;
         }
         working.stop().await;
-        assert_eq!(worker.phase(), Phase::Ended);
+        assert_eq!(worker.phase(), WorkerPhase::Ended);
     }
 }
 
@@ -199,7 +199,10 @@ async fn every_profile_knows_short_names_and_fails_the_step_of_a_handler_that_fa
     for row in &MATRIX {
         let world = World::new();
         let worker = row.worker(&world);
-        worker.register("ProcessPayment", blocking(|_| Err(Failure::new(FailureKind::Error, "declined"))));
+        worker.register(
+            "ProcessPayment",
+            blocking(|_| Err(HandlerFailure::new(HandlerFailureKind::Error, "declined"))),
+        );
         let run = world.checkout().await;
         assert_eq!(worker.poll_once().await.unwrap(), 1, "{}", row.service_name);
         assert_eq!(world.error(&run).await, "Checkout.payment: declined", "{}", row.service_name);

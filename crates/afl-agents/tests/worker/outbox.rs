@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use afl_agents::handler::{Outcome, concurrent};
-use afl_agents::http::{Allowed, HttpConfig, Secret};
-use afl_agents::worker::{Phase, Profile, Worker};
+use afl_agents::http::{AllowedHosts, HttpConfig, Secret};
+use afl_agents::worker::{Profile, Worker, WorkerPhase};
 use afl_agents::{Hosts, HostsConfig};
 use afl_runtime::Millis;
 use afl_runtime::outbox::{Channel, ChannelStatus, ChannelTarget};
@@ -97,7 +97,7 @@ async fn take(State(receiver): State<Receiver>, headers: HeaderMap, body: Bytes)
 impl World {
     fn relaying(&self) -> Worker {
         let secrets = BTreeMap::from([("partner".to_owned(), Secret::new("a shared secret"))]);
-        let http = HttpConfig { allowed: Allowed::new(["127.0.0.1"]).unwrap(), secrets };
+        let http = HttpConfig { allowed: AllowedHosts::new(["127.0.0.1"]).unwrap(), secrets };
         let hosts = Hosts::new(HostsConfig { http, ..HostsConfig::default() }).unwrap();
         self.worker(Profile::Poller).with_hosts(Arc::new(hosts))
     }
@@ -228,7 +228,7 @@ async fn a_worker_that_stops_finishes_the_message_it_has_begun() {
     let mut posts = receiver.posts.subscribe();
     posts.wait_for(|posts| posts.len() == 1).await.unwrap();
     let answer = async {
-        while worker.phase() == Phase::Running {
+        while worker.phase() == WorkerPhase::Running {
             tokio::task::yield_now().await;
         }
         receiver.says.send_replace(Says::Nothing);
@@ -280,7 +280,7 @@ async fn an_agent_that_cannot_deliver_spoils_nothing_for_those_that_can() {
     let (receiver, url) = Receiver::listening().await;
     world.channel(&url, Some("partner")).await;
     world.runs(2).await;
-    let http = HttpConfig { allowed: Allowed::new(["127.0.0.1"]).unwrap(), ..HttpConfig::default() };
+    let http = HttpConfig { allowed: AllowedHosts::new(["127.0.0.1"]).unwrap(), ..HttpConfig::default() };
     let hosts = Hosts::new(HostsConfig { http, ..HostsConfig::default() }).unwrap();
     let without_secret = world.worker(Profile::Poller).with_hosts(Arc::new(hosts));
     for _ in 0..2 {

@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 
 use afl_agents::registration::{DEFAULT_VERSION, Registration};
-use afl_agents::worker::{Profile, Told, Worker};
+use afl_agents::worker::{Profile, Worker, WorkerEvent};
 use afl_agents::{Hosts, HostsConfig, Registry, Roots};
 use afl_runtime::TaskQuery;
 use afl_runtime::agent::TaskEventType;
@@ -94,13 +94,13 @@ async fn registrations_are_read_again_every_half_minute_though_no_notice_of_them
     let run = world.checkout().await;
     let hosts = Arc::new(Hosts::new(HostsConfig::default()).unwrap());
     let (tell, mut told) = mpsc::channel(100);
-    let runner = world.worker(Profile::Registry).with_hosts(hosts).telling(tell);
+    let runner = world.worker(Profile::Registry).with_hosts(hosts).with_listener(tell);
     let working = work(&runner);
-    assert!(matches!(told.recv().await, Some(Told::Ready { .. })));
+    assert!(matches!(told.recv().await, Some(WorkerEvent::Ready { .. })));
     let registered = Instant::now();
     let echo = Registration::new("billing.ProcessPayment", "builtin:echo");
     Registry::new(&world.service).register(echo).await.unwrap();
-    let Some(Told::Handlers { names }) = told.recv().await else { panic!("it hears of the handler") };
+    let Some(WorkerEvent::Handlers { names }) = told.recv().await else { panic!("it hears of the handler") };
     assert_eq!(names, ["billing.ProcessPayment"]);
     // Timers may be late by a millisecond.
     assert_eq!(registered.elapsed().as_secs(), 30);

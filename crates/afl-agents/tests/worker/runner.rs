@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use afl_agents::handler::{Call, blocking, concurrent};
-use afl_agents::worker::{Ended, Profile, Told, Worker};
+use afl_agents::worker::{AttemptEnd, Profile, Worker, WorkerEvent};
 use afl_runtime::agent::{ClaimRequest, FacetFilter};
 use afl_runtime::lock::Lock;
 use afl_runtime::{Durability, Millis, RunId, StartRequest, TaskQuery, compile};
@@ -204,7 +204,7 @@ async fn an_item_whose_lock_another_runner_has_is_left_to_it_and_a_poller_asks_f
 async fn a_runner_that_has_lost_its_lock_stops_and_gives_the_task_back() {
     let world = World::simulated(Hearing::Good);
     let (tell, mut told) = mpsc::channel(100);
-    let service = service(&world).telling(tell);
+    let service = service(&world).with_listener(tell);
     let (begun, _go) = slow(&service);
     let run = world.checkout().await;
     let working = work(&service);
@@ -215,8 +215,8 @@ async fn a_runner_that_has_lost_its_lock_stops_and_gives_the_task_back() {
     collection.put(&key, &stolen, Some(held.version), Durability::Relaxed).await.unwrap();
     loop {
         match told.recv().await.expect("it runs") {
-            Told::Ended { ended, .. } => break assert_eq!(ended, Ended::GivenBack),
-            Told::Ready { .. } | Told::Began(_) | Told::Handlers { .. } => {}
+            WorkerEvent::Ended { ended, .. } => break assert_eq!(ended, AttemptEnd::GivenBack),
+            WorkerEvent::Ready { .. } | WorkerEvent::Began(_) | WorkerEvent::Handlers { .. } => {}
         }
     }
     working.stop().await;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use afl_agents::handler::{Call, concurrent};
-use afl_agents::worker::{Config, HttpError, Phase, Profile, Told, Worker, WorkerError, reachable};
+use afl_agents::worker::{
+    Config, Profile, StatusServerError, Worker, WorkerError, WorkerEvent, WorkerPhase, reachable,
+};
 use afl_runtime::server::{Server, ServerState};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -41,7 +43,7 @@ async fn ask(address: SocketAddr, method: &str, path: &str) -> Answer {
 /// Does payments when it is let go on.
 struct Slow {
     worker: Worker,
-    told: mpsc::Receiver<Told>,
+    told: mpsc::Receiver<WorkerEvent>,
     go: Arc<Notify>,
 }
 
@@ -51,7 +53,7 @@ fn slow(world: &World, configure: impl FnOnce(&mut Config)) -> Slow {
         config.http_port = Some(0);
         configure(config);
     });
-    let worker = worker.telling(tell);
+    let worker = worker.with_listener(tell);
     let go = Arc::new(Notify::new());
     let wait = go.clone();
     worker.register(
@@ -74,13 +76,13 @@ impl Slow {
         let working = work(&self.worker);
         loop {
             match self.told.recv().await.expect("it runs") {
-                Told::Ready { http, .. } => return (working, http.expect("it has a port")),
-                Told::Began(_) | Told::Ended { .. } | Told::Handlers { .. } => {}
+                WorkerEvent::Ready { http, .. } => return (working, http.expect("it has a port")),
+                WorkerEvent::Began(_) | WorkerEvent::Ended { .. } | WorkerEvent::Handlers { .. } => {}
             }
         }
     }
 
-    async fn until(&mut self, is_it: impl Fn(&Told) -> bool) {
+    async fn until(&mut self, is_it: impl Fn(&WorkerEvent) -> bool) {
         while !is_it(&self.told.recv().await.expect("it runs")) {}
     }
 }
@@ -106,7 +108,7 @@ async fn a_worker_tells_how_it_is_what_it_does_and_what_it_did() {
     assert_eq!(recorded(&world, |_| true).await.http, Some(format!("http://{address}")));
 
     let run = world.checkout().await;
-    slow.until(|told| matches!(told, Told::Began(_))).await;
+    slow.until(|told| matches!(told, WorkerEvent::Began(_))).await;
     let status = ask(address, "GET", "/status").await.json();
     assert_eq!(status["server_id"], slow.worker.server_id());
     assert_eq!((&status["state"], &status["phase"]), (&json!("running"), &json!("running")));
@@ -117,7 +119,7 @@ async fn a_worker_tells_how_it_is_what_it_does_and_what_it_did() {
     assert!(current["since"].as_i64().unwrap() > 0 && status["uptime_ms"].is_u64(), "{status}");
 
     slow.go.notify_one();
-    slow.until(|told| matches!(told, Told::Ended { .. })).await;
+    slow.until(|told| matches!(told, WorkerEvent::Ended { .. })).await;
     assert_eq!(world.receipt(&run).await, "txn-12345");
     let statistics = &ask(address, "GET", "/status").await.json()["statistics"];
     assert_eq!(
@@ -137,7 +139,7 @@ async fn metrics_count_what_was_done_and_are_read_by_prometheus() {
     let (working, address) = slow.start().await;
     let run = world.checkout().await;
     slow.go.notify_one();
-    slow.until(|told| matches!(told, Told::Ended { .. })).await;
+    slow.until(|told| matches!(told, WorkerEvent::Ended { .. })).await;
     assert_eq!(world.receipt(&run).await, "txn-12345");
     let metrics = ask(address, "GET", "/metrics").await;
     assert!(metrics.head.contains("application/openmetrics-text; version=1.0.0"), "{}", metrics.head);
@@ -186,7 +188,7 @@ async fn the_phases_of_a_shutdown_are_told_while_they_last() {
     let mut slow = slow(&world, |_| {});
     let (working, address) = slow.start().await;
     let run = world.checkout().await;
-    slow.until(|told| matches!(told, Told::Began(_))).await;
+    slow.until(|told| matches!(told, WorkerEvent::Began(_))).await;
     drop(working.stop);
     recorded(&world, |server| server.state == ServerState::Shutdown).await;
     let health = ask(address, "GET", "/health").await;
@@ -198,7 +200,7 @@ async fn the_phases_of_a_shutdown_are_told_while_they_last() {
     );
     slow.go.notify_one();
     working.done.await.unwrap();
-    assert_eq!(slow.worker.phase(), Phase::Ended);
+    assert_eq!(slow.worker.phase(), WorkerPhase::Ended);
     world.service.turn().await.unwrap();
     assert_eq!(world.receipt(&run).await, "txn-12345", "what was begun is finished");
 }
@@ -218,7 +220,7 @@ async fn a_port_that_is_taken_is_passed_over_and_only_so_many_are_tried() {
     });
     let refused = one_try.worker.start(async {}).await.unwrap_err();
     assert!(
-        matches!(refused, WorkerError::Http(HttpError::NoPort { first, last, .. }) if first == port && last == port),
+        matches!(refused, WorkerError::Http(StatusServerError::NoPort { first, last, .. }) if first == port && last == port),
         "{refused}"
     );
     assert_eq!(world.servers().await.len(), 1, "a worker that cannot begin is no server");
@@ -230,9 +232,9 @@ async fn only_the_service_tells_without_being_asked_to() {
     let world = World::new();
     for profile in [Profile::Registry, Profile::Poller] {
         let (tell, mut told) = mpsc::channel(10);
-        let worker = world.worker(profile).telling(tell);
+        let worker = world.worker(profile).with_listener(tell);
         let working = work(&worker);
-        assert!(matches!(told.recv().await, Some(Told::Ready { http: None, .. })));
+        assert!(matches!(told.recv().await, Some(WorkerEvent::Ready { http: None, .. })));
         assert_eq!(worker.http_address(), None);
         working.stop().await;
     }

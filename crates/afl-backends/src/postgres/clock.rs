@@ -67,7 +67,7 @@ impl ClockAnchor {
     /// The server read its clock at some moment between question and answer. Within that doubt the time of before stands,
     /// so that a slow answer does not turn time back.
     fn corrected(self, answer: Self, doubt: Duration) -> Self {
-        let latest = answer.server.plus(Millis(i64::try_from(doubt.as_millis()).unwrap_or(i64::MAX)));
+        let latest = answer.server.plus(Millis::from(doubt));
         Self { server: self.time(answer.here).clamp(answer.server, latest), here: answer.here }
     }
 }

@@ -24,13 +24,10 @@ use tokio::time::{interval, sleep, timeout};
 use tokio_postgres::{AsyncMessage, Client, Connection, Error, Notification, Socket};
 
 use super::epochs::Epochs;
-use super::server::{CONNECT_TIMEOUT, ServerAddress};
+use super::server::{CONNECT_TIMEOUT, PAUSES, ServerAddress};
 use super::tls::TlsStream;
 
 const CHANNEL: &str = "afl";
-
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// How often an idle connection is checked, and how long its answer may take.
 const PING: Duration = Duration::from_secs(15);
@@ -81,15 +78,15 @@ pub(super) struct NotifyListener {
 impl NotifyListener {
     /// Never returns: a lost connection is made anew.
     pub(super) async fn run(self) {
-        let mut pause = FIRST_PAUSE;
+        let mut failures = 0;
         loop {
             if let Ok(Ok((client, connection))) = timeout(CONNECT_TIMEOUT, self.server.open()).await {
-                pause = FIRST_PAUSE;
+                failures = 0;
                 // The error says why the connection was lost; a new connection follows in any case.
                 drop(self.listen(&client, connection).await);
             }
-            sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            failures += 1;
+            sleep(PAUSES.after(failures).as_duration()).await;
         }
     }
 

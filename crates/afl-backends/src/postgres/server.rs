@@ -3,6 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use afl_store::{Backoff, Millis};
 use deadpool_postgres::{
     ClientWrapper, Manager, ManagerConfig, Object, Pool, QueueMode, RecyclingMethod, Runtime, Timeouts,
 };
@@ -15,10 +16,10 @@ use super::epochs::Epochs;
 use super::failure::{Outlook, PostgresFailure, outlook};
 use super::tls::{self, Tls, TlsStream};
 
-/// How often a call is tried that certainly had no effect, and the pause before the second try; each further one is
-/// twice as long. Together 3 s: a server that restarts is back by then.
+/// How often a call is tried that certainly had no effect. The pauses between the tries are 3 s together: a server that
+/// restarts is back by then.
 pub(super) const ATTEMPTS: u32 = 7;
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
+pub(super) const PAUSES: Backoff = Backoff::doubling(Millis(50), Millis(2_000));
 
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A server that is silent for longer is given up; its own limit for a statement is shorter.
@@ -164,7 +165,7 @@ impl Tries {
         if self.failed >= ATTEMPTS {
             return false;
         }
-        sleep(FIRST_PAUSE * 2_u32.pow(self.failed - 1)).await;
+        sleep(PAUSES.after(self.failed).as_duration()).await;
         true
     }
 }

@@ -4,8 +4,7 @@ use std::fmt::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use afl_agents::worker::{Config, Ended, Profile, Told, Worker, reachable};
-use afl_engine::time::Millis;
+use afl_agents::worker::{AttemptEnd, Config, Profile, Worker, WorkerEvent, reachable};
 use afl_lang::render::Color;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -104,7 +103,7 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
     let worker = Worker::new(service, options.config())?
         .with_hosts(hosts.clone())
         .with_registrations(given.registrations)
-        .telling(tell);
+        .with_listener(tell);
     let showing = tokio::spawn(show(told, worker.config().clone(), options.store.flag(), color));
     let stop = Stop::on_signals();
     let ended = if options.once {
@@ -180,15 +179,15 @@ fn profiles() -> impl TypedValueParser<Value = Profile> {
 }
 
 /// A line for each thing that happens, until the worker is gone.
-async fn show(mut told: mpsc::Receiver<Told>, config: Config, flag: String, color: Color) {
+async fn show(mut told: mpsc::Receiver<WorkerEvent>, config: Config, flag: String, color: Color) {
     while let Some(told) = told.recv().await {
         output::say(&lines(&told, &config, &flag, color));
     }
 }
 
-fn lines(told: &Told, config: &Config, flag: &str, color: Color) -> String {
+fn lines(told: &WorkerEvent, config: &Config, flag: &str, color: Color) -> String {
     match told {
-        Told::Ready { names, http } => {
+        WorkerEvent::Ready { names, http } => {
             let mut text = format!(
                 "{} takes work from the task {}, {} at once\n",
                 config.server_name,
@@ -213,10 +212,10 @@ fn lines(told: &Told, config: &Config, flag: &str, color: Color) -> String {
             }
             text
         }
-        Told::Handlers { names } => handlers(names),
-        Told::Began(work) => format!("{} of run {}: begun\n", work.path, work.run),
-        Told::Ended { work, ended, took } => {
-            let took = shown::span(Millis(i64::try_from(took.as_millis()).unwrap_or(i64::MAX)));
+        WorkerEvent::Handlers { names } => handlers(names),
+        WorkerEvent::Began(work) => format!("{} of run {}: begun\n", work.path, work.run),
+        WorkerEvent::Ended { work, ended, took } => {
+            let took = shown::span((*took).into());
             format!("{} of run {}: {}\n", work.path, work.run, outcome(ended, &took))
         }
     }
@@ -240,16 +239,16 @@ fn handlers(names: &[String]) -> String {
     }
 }
 
-fn outcome(ended: &Ended, took: &str) -> String {
+fn outcome(ended: &AttemptEnd, took: &str) -> String {
     match ended {
-        Ended::Completed => format!("done after {took}"),
-        Ended::Failed { message, again } => {
+        AttemptEnd::Completed => format!("done after {took}"),
+        AttemptEnd::Failed { message, again } => {
             let again = again.map(|at| format!("; tried again {}", Moment(at).from(Moment::now())));
             shown::inert(&format!("failed after {took}: {message}{}", again.unwrap_or_default()))
         }
-        Ended::GivenBack => format!("given back undone after {took}"),
-        Ended::Lost => format!("lost to another agent after {took}: the lease was over"),
-        Ended::Canceled => format!("canceled after {took}"),
-        Ended::Locked => "left to the agent that has its lock".to_owned(),
+        AttemptEnd::GivenBack => format!("given back undone after {took}"),
+        AttemptEnd::Lost => format!("lost to another agent after {took}: the lease was over"),
+        AttemptEnd::Canceled => format!("canceled after {took}"),
+        AttemptEnd::Locked => "left to the agent that has its lock".to_owned(),
     }
 }

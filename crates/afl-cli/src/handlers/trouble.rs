@@ -22,7 +22,7 @@ pub(crate) enum Trouble {
     #[error("cannot look for handlers in {}: {reason}", file.display())]
     Undiscoverable { file: PathBuf, reason: String },
     #[error("cannot look for handlers: {}", .0.message)]
-    Discovery(afl_agents::handler::Failure),
+    Discovery(afl_agents::handler::HandlerFailure),
     #[error("{facet} has two handlers: {} and {}", modules[0], modules[1])]
     Twice { facet: String, modules: [String; 2] },
     #[error("{}", chain(.0))]

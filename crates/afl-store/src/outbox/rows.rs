@@ -2,7 +2,7 @@
 
 use afl_engine::event::Payload;
 use afl_engine::id::RunId;
-use afl_engine::time::Millis;
+use afl_engine::time::{Backoff, Millis};
 use afl_engine::value::{Map, Value};
 use afl_engine::version::Version;
 
@@ -17,11 +17,8 @@ use crate::store::{Defect, Error, Store, bucket, opened, sealed};
 
 const SCOPE: &str = "@outbox";
 pub(super) const PAGE: usize = 500;
-/// After a failed attempt the next one waits so long, then twice as long each time.
-const BACKOFF_FIRST: Millis = Millis(1_000);
-const BACKOFF_MOST: Millis = Millis(5 * 60_000);
-/// Beyond the longest wait, and far from the end of numbers.
-const DOUBLINGS_MOST: u32 = 16;
+/// Between the attempts to deliver a message.
+const BACKOFF: Backoff = Backoff::doubling(Millis(1_000), Millis(5 * 60_000));
 /// A receiver that was away for so long may not come back.
 pub const GIVEN_UP_AFTER: Millis = Millis(24 * 3_600_000);
 
@@ -180,7 +177,9 @@ impl Outbox {
         let is_dead = hope == DeliveryFailure::Permanent || now.since(failing_since) >= GIVEN_UP_AFTER;
         let not_before = match hope {
             DeliveryFailure::Unreachable => before.not_before,
-            DeliveryFailure::Transient | DeliveryFailure::Permanent => Some(now.plus(backoff(attempts))),
+            DeliveryFailure::Transient | DeliveryFailure::Permanent => {
+                Some(now.plus(BACKOFF.after(attempts)))
+            }
         };
         let delivery = Delivery {
             attempts,
@@ -380,9 +379,4 @@ pub(super) fn decode(channel: &str, record: &Record) -> Result<OutboxRow, Error>
 /// A row that has no room for its error could not be put off, and would stand in the way of all others.
 fn shown(error: &str) -> String {
     error[..error.floor_char_boundary(ERROR_BYTES)].to_owned()
-}
-
-fn backoff(attempts: u32) -> Millis {
-    let doublings = attempts.saturating_sub(1).min(DOUBLINGS_MOST);
-    Millis((BACKOFF_FIRST.0 << doublings).min(BACKOFF_MOST.0))
 }

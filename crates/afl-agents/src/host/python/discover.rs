@@ -9,8 +9,8 @@ use tokio::time;
 
 use super::interpreter::Interpreter;
 use super::module::file_uri;
-use super::worker::START_TIMEOUT;
-use crate::handler::{Failure, FailureKind};
+use super::process::START_TIMEOUT;
+use crate::handler::{HandlerFailure, HandlerFailureKind};
 use crate::host::HandlerFile;
 use crate::process;
 use crate::registration::Registration;
@@ -36,8 +36,8 @@ struct MarkedFunction {
 const TEXT: &str = include_str!("discover.py");
 
 /// The marked functions of files, in their order. The names of the facets must be written out there: nothing is run.
-pub(super) async fn discover(python: &Path, files: &[PathBuf]) -> Result<Vec<HandlerFile>, Failure> {
-    let failed = |message: String| Failure::new(FailureKind::Unavailable, message);
+pub(super) async fn discover(python: &Path, files: &[PathBuf]) -> Result<Vec<HandlerFile>, HandlerFailure> {
+    let failed = |message: String| HandlerFailure::new(HandlerFailureKind::Unavailable, message);
     let interpreter = Interpreter::probe(python, &[]).await?;
     let mut command = Command::new(&interpreter.program);
     command.args(["-I", "-c", TEXT]).args(files).env_clear().envs(process::pass(&[])).stdin(Stdio::null());

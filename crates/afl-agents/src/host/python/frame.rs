@@ -9,7 +9,7 @@ use tokio::net::UnixStream;
 use super::MAX_RESULT_BYTES;
 
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct PythonLink {
     socket: UnixStream,
     /// Read and not yet taken.
     buffer: Vec<u8>,
@@ -17,7 +17,7 @@ pub(super) struct Link {
 
 /// What comes from the process.
 #[derive(Debug)]
-pub(super) enum Frame {
+pub(super) enum PythonFrame {
     Ready,
     Result(Vec<u8>),
     Failure(Vec<u8>),
@@ -31,7 +31,7 @@ pub(super) enum Frame {
 
 /// What goes to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Order {
+pub(super) enum LinkCommand {
     Call,
     Cancel,
 }
@@ -51,13 +51,13 @@ const CHUNK_BYTES: usize = 64 << 10;
 /// The host itself refuses what is larger, with a clear word.
 const MAX_FRAME_BYTES: usize = MAX_RESULT_BYTES + 1;
 
-impl Link {
+impl PythonLink {
     pub(super) fn new(socket: UnixStream) -> Self {
         Self { socket, buffer: Vec::new() }
     }
 
     /// The next frame. May be dropped and called again: what was read stays.
-    pub(super) async fn read(&mut self) -> Result<Frame, LinkError> {
+    pub(super) async fn read(&mut self) -> Result<PythonFrame, LinkError> {
         loop {
             let wanted = match self.buffered_length()? {
                 Some(length) if self.buffer.len() >= LENGTH_BYTES + length => return self.take(length),
@@ -76,11 +76,11 @@ impl Link {
         }
     }
 
-    pub(super) async fn write(&mut self, order: Order, body: &impl Serialize) -> Result<(), LinkError> {
+    pub(super) async fn write(&mut self, order: LinkCommand, body: &impl Serialize) -> Result<(), LinkError> {
         let mut frame = vec![0; LENGTH_BYTES];
         frame.push(match order {
-            Order::Call => b'K',
-            Order::Cancel => b'C',
+            LinkCommand::Call => b'K',
+            LinkCommand::Cancel => b'C',
         });
         serde_json::to_writer(&mut frame, body).map_err(io::Error::from)?;
         let length = u32::try_from(frame.len() - LENGTH_BYTES);
@@ -102,19 +102,19 @@ impl Link {
         }
     }
 
-    fn take(&mut self, length: usize) -> Result<Frame, LinkError> {
+    fn take(&mut self, length: usize) -> Result<PythonFrame, LinkError> {
         let rest = self.buffer.split_off(LENGTH_BYTES + length);
         let mut frame = std::mem::replace(&mut self.buffer, rest);
         let body = frame.split_off(LENGTH_BYTES + 1);
         match frame[LENGTH_BYTES] {
-            b'E' => Ok(Frame::Ready),
-            b'R' => Ok(Frame::Result(body)),
-            b'F' => Ok(Frame::Failure(body)),
-            b'X' => Ok(Frame::NotLoaded(body)),
-            b'L' => Ok(Frame::Log(body)),
-            b'P' => Ok(Frame::Progress(body)),
-            b'H' => Ok(Frame::Heartbeat),
-            b'U' => Ok(Frame::Update(body)),
+            b'E' => Ok(PythonFrame::Ready),
+            b'R' => Ok(PythonFrame::Result(body)),
+            b'F' => Ok(PythonFrame::Failure(body)),
+            b'X' => Ok(PythonFrame::NotLoaded(body)),
+            b'L' => Ok(PythonFrame::Log(body)),
+            b'P' => Ok(PythonFrame::Progress(body)),
+            b'H' => Ok(PythonFrame::Heartbeat),
+            b'U' => Ok(PythonFrame::Update(body)),
             _ => Err(LinkError::Broken("a frame of no known kind")),
         }
     }

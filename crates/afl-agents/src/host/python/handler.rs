@@ -11,11 +11,13 @@ use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task;
 
-use super::module::{Located, ModuleKind, ModuleVersion, PythonModule};
-use super::pool::Pool;
-use super::worker::{Done, Worker};
+use super::module::{ModuleFile, ModuleKind, ModuleVersion, PythonModule};
+use super::pool::PythonPool;
+use super::process::{CallEnd, PythonProcess};
 use super::{PYTHON, PythonHost};
-use crate::handler::{Call, Context, Facts, Failure, FailureKind, Handler, Object, Outcome, perform};
+use crate::handler::{
+    Call, Context, Facts, Handler, HandlerFailure, HandlerFailureKind, Object, Outcome, perform,
+};
 use crate::host::{HandlerSpec, HostedHandler};
 use crate::registration::{Checksum, Registration};
 
@@ -33,14 +35,14 @@ pub(super) struct PythonHandler {
 }
 
 #[derive(Serialize)]
-struct Module {
+struct RequestModule {
     name: String,
     /// For a process that has not loaded it.
-    source: Option<Source>,
+    source: Option<ModuleSource>,
 }
 
 #[derive(Serialize)]
-struct Source {
+struct ModuleSource {
     path: PathBuf,
     is_package: bool,
     /// One character for each byte.
@@ -48,8 +50,8 @@ struct Source {
 }
 
 #[derive(Serialize)]
-struct Request<'a> {
-    module: Module,
+struct PythonRequest<'a> {
+    module: RequestModule,
     entrypoint: &'a str,
     facts: CallFacts<'a>,
     payload: &'a Object,
@@ -66,12 +68,12 @@ struct CallFacts<'a> {
 }
 
 /// A process that is ready for a call.
-struct Seat {
-    pool: Arc<Pool>,
-    worker: Worker,
+struct ReadyProcess {
+    pool: Arc<PythonPool>,
+    worker: PythonProcess,
     version: ModuleVersion,
     /// If it has yet to load the module.
-    source: Option<Source>,
+    source: Option<ModuleSource>,
     permit: OwnedSemaphorePermit,
 }
 
@@ -98,33 +100,34 @@ impl PythonHandler {
         }
     }
 
-    async fn attempt(&self, call: &Call, purpose: Purpose) -> Result<Outcome, Failure> {
+    async fn attempt(&self, call: &Call, purpose: Purpose) -> Result<Outcome, HandlerFailure> {
         let context = &call.context;
         let uri = self.registration.module_uri.as_str();
-        let Seat { pool, mut worker, version, source, permit } = context.in_line(self.seat(context)).await?;
+        let ReadyProcess { pool, mut worker, version, source, permit } =
+            context.while_queued(self.ready_process(context)).await?;
         let mut request = self.request(call, purpose);
         request.module.source = source;
         let mut done = worker.call(&request, context).await;
-        if let Done::NotTaken(_) = done {
-            worker = context.in_line(pool.start(context)).await?;
+        if let CallEnd::NotTaken(_) = done {
+            worker = context.while_queued(pool.start(context)).await?;
             request.module.source = Some(self.source(&pool, None).await?);
             done = worker.call(&request, context).await;
         }
         let outcome = match done {
-            Done::Answered(outcome) => {
+            CallEnd::Answered(outcome) => {
                 worker.loaded.insert(uri.to_owned(), version);
                 pool.put_back(worker);
                 outcome
             }
-            Done::Ended(outcome) => outcome,
-            Done::NotTaken(failure) => Outcome::Failed(failure),
+            CallEnd::Ended(outcome) => outcome,
+            CallEnd::NotTaken(failure) => Outcome::Failed(failure),
         };
         drop(permit);
         Ok(outcome)
     }
 
     /// Everything up to the call itself.
-    async fn seat(&self, context: &Context) -> Result<Seat, Failure> {
+    async fn ready_process(&self, context: &Context) -> Result<ReadyProcess, HandlerFailure> {
         let uri = &self.registration.module_uri;
         let pool = self.host.pool(self.python.as_deref()).await?;
         let permit = pool.enter().await;
@@ -140,27 +143,31 @@ impl PythonHandler {
             Some(_) => None,
             None => Some(self.source(&pool, located).await?),
         };
-        Ok(Seat { pool, worker, version, source, permit })
+        Ok(ReadyProcess { pool, worker, version, source, permit })
     }
 
-    async fn locate(&self, pool: &Arc<Pool>) -> Result<Located, Failure> {
+    async fn locate(&self, pool: &Arc<PythonPool>) -> Result<ModuleFile, HandlerFailure> {
         let (module, roots, pool) = (self.module.clone(), self.host.roots.clone(), pool.clone());
         unblocked(move || module.locate(pool.interpreter.packages(), &roots)).await
     }
 
     /// The text to load, verified if a checksum is registered.
-    async fn source(&self, pool: &Arc<Pool>, located: Option<Located>) -> Result<Source, Failure> {
-        let Located { file, kind } = match located {
+    async fn source(
+        &self,
+        pool: &Arc<PythonPool>,
+        located: Option<ModuleFile>,
+    ) -> Result<ModuleSource, HandlerFailure> {
+        let ModuleFile { file, kind } = match located {
             Some(located) => located,
             None => self.locate(pool).await?,
         };
         let (path, checksum) = (file.path.clone(), self.checksum);
         let bytes = unblocked(move || Ok(file.read(checksum)?)).await?;
         let text = bytes.into_iter().map(char::from).collect();
-        Ok(Source { path, is_package: kind == ModuleKind::Package, text })
+        Ok(ModuleSource { path, is_package: kind == ModuleKind::Package, text })
     }
 
-    fn request<'a>(&'a self, call: &'a Call, purpose: Purpose) -> Request<'a> {
+    fn request<'a>(&'a self, call: &'a Call, purpose: Purpose) -> PythonRequest<'a> {
         let facts = call.context.facts();
         let facts = CallFacts {
             facet: &call.facet,
@@ -169,13 +176,13 @@ impl PythonHandler {
             lease_token: facts.lease_token,
             path: &facts.path,
         };
-        let module = Module { name: self.module.name(), source: None };
+        let module = RequestModule { name: self.module.name(), source: None };
         let entrypoint = &self.registration.entrypoint;
-        Request { module, entrypoint, facts, payload: &call.payload, purpose }
+        PythonRequest { module, entrypoint, facts, payload: &call.payload, purpose }
     }
 
     /// Loads the module and calls nothing.
-    async fn load(&self, purpose: Purpose) -> Result<Object, Failure> {
+    async fn load(&self, purpose: Purpose) -> Result<Object, HandlerFailure> {
         let facet = &self.registration.facet_name;
         let (context, _) = Context::new(Facts { path: facet.clone(), ..Facts::default() });
         let call = Call::new(facet, Object::new(), context);
@@ -200,11 +207,11 @@ impl Handler for PythonHandler {
 
 #[async_trait]
 impl HostedHandler for PythonHandler {
-    async fn check(&self) -> Result<(), Failure> {
+    async fn check(&self) -> Result<(), HandlerFailure> {
         self.load(Purpose::Check).await.map(drop)
     }
 
-    async fn records(&self) -> Result<Option<Vec<Value>>, Failure> {
+    async fn records(&self) -> Result<Option<Vec<Value>>, HandlerFailure> {
         match self.load(Purpose::Discover).await?.remove("registrations") {
             Some(Value::Array(records)) => Ok(Some(records)),
             Some(_) | None => Ok(Some(Vec::new())),
@@ -231,8 +238,8 @@ impl Handler for LoadOnly<'_> {
 }
 
 async fn unblocked<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
+    work: impl FnOnce() -> Result<T, HandlerFailure> + Send + 'static,
+) -> Result<T, HandlerFailure> {
     let done = task::spawn_blocking(work).await;
-    done.map_err(|error| Failure::new(FailureKind::Unavailable, error.to_string()))?
+    done.map_err(|error| HandlerFailure::new(HandlerFailureKind::Unavailable, error.to_string()))?
 }

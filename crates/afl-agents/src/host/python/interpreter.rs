@@ -7,8 +7,8 @@ use std::process::Stdio;
 use tokio::process::Command;
 use tokio::time;
 
-use super::worker::START_TIMEOUT;
-use crate::handler::{Failure, FailureKind};
+use super::process::START_TIMEOUT;
+use crate::handler::{HandlerFailure, HandlerFailureKind};
 use crate::process;
 use crate::roots::Roots;
 
@@ -25,13 +25,13 @@ const OLDEST: (u32, u32) = (3, 8);
 
 impl Interpreter {
     /// The agent's own, by name or path.
-    pub(super) async fn probe(python: &Path, passed: &[String]) -> Result<Self, Failure> {
+    pub(super) async fn probe(python: &Path, passed: &[String]) -> Result<Self, HandlerFailure> {
         let unusable = |reason: String| {
             let message = format!(
                 "cannot use {} as Python: {reason}: install Python 3, or name another",
                 python.display()
             );
-            Failure::new(FailureKind::Unavailable, message)
+            HandlerFailure::new(HandlerFailureKind::Unavailable, message)
         };
         let mut command = Command::new(python);
         command.args(["-I", "-c", PROBE]).env_clear().envs(process::pass(passed)).stdin(Stdio::null());
@@ -55,7 +55,7 @@ impl Interpreter {
     }
 
     /// What a registration names: a virtual environment, or its interpreter, under an allowed folder.
-    pub(super) fn named(path: &Path, roots: &Roots) -> Result<Self, Failure> {
+    pub(super) fn named(path: &Path, roots: &Roots) -> Result<Self, HandlerFailure> {
         let is_program = path.is_file();
         let folder = match (is_program, path.parent().and_then(Path::parent)) {
             (true, Some(folder)) => folder,
@@ -76,7 +76,7 @@ impl Interpreter {
             folder.display(),
             folder.display()
         );
-        Err(Failure::new(FailureKind::NotFound, message))
+        Err(HandlerFailure::new(HandlerFailureKind::NotFound, message))
     }
 
     /// Where packages of the virtual environment are.

@@ -1,15 +1,15 @@
 //! The host of Python handlers: warm processes, so that a handler may hang or crash and only its call is lost.
 
+mod answer;
 mod discover;
 mod frame;
 mod handler;
 mod interpreter;
 mod module;
 mod pool;
+mod process;
 mod script;
-mod tell;
 mod texts;
-mod worker;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use tokio::sync::Mutex;
 use handler::PythonHandler;
 use interpreter::Interpreter;
 use module::PythonModule;
-use pool::{Pool, Settings};
+use pool::{PoolSettings, PythonPool};
 pub use script::SCRIPT_TASK;
 pub(super) use script::ScriptHost;
 
@@ -32,7 +32,7 @@ use super::list::HostParts;
 use super::{
     Discovery, HandlerFile, HandlerSpec, Host, HostError, HostOption, HostedHandler, start_guardian,
 };
-use crate::handler::Failure;
+use crate::handler::HandlerFailure;
 use crate::process::Guardian;
 use crate::registration::Registration;
 use crate::roots::{Roots, anchored};
@@ -46,7 +46,7 @@ pub(super) struct PythonHost {
     guardian: Arc<Guardian>,
     /// By the interpreter that registrations name; the agent's own has none. An async lock, because a second
     /// caller waits for the first caller's probe.
-    pools: Mutex<BTreeMap<Option<PathBuf>, Arc<Pool>>>,
+    pools: Mutex<BTreeMap<Option<PathBuf>, Arc<PythonPool>>>,
 }
 
 /// How Python handlers run.
@@ -119,7 +119,7 @@ impl Host for PythonHost {
         Some(Discovery { extension: module::EXTENSION, form })
     }
 
-    async fn discover(&self, files: &[PathBuf]) -> Result<Vec<HandlerFile>, Failure> {
+    async fn discover(&self, files: &[PathBuf]) -> Result<Vec<HandlerFile>, HandlerFailure> {
         discover::discover(&self.config.python, files).await
     }
 
@@ -143,7 +143,7 @@ impl PythonHost {
         }
     }
 
-    async fn pool(&self, named: Option<&Path>) -> Result<Arc<Pool>, Failure> {
+    async fn pool(&self, named: Option<&Path>) -> Result<Arc<PythonPool>, HandlerFailure> {
         let mut pools = self.pools.lock().await;
         if let Some(pool) = pools.get(&named.map(Path::to_owned)) {
             return Ok(pool.clone());
@@ -156,8 +156,8 @@ impl PythonHost {
         let folders =
             self.roots.folders().iter().map(|folder| folder.to_string_lossy().into_owned()).collect();
         let settings =
-            Settings { workers: self.config.workers, idle_for: self.config.idle_for, passed, folders };
-        let pool = Pool::new(interpreter, settings, self.guardian.clone());
+            PoolSettings { workers: self.config.workers, idle_for: self.config.idle_for, passed, folders };
+        let pool = PythonPool::new(interpreter, settings, self.guardian.clone());
         pools.insert(named.map(Path::to_owned), pool.clone());
         Ok(pool)
     }

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use url::Url;
 
-use crate::handler::{Failure, FailureKind};
+use crate::handler::{HandlerFailure, HandlerFailureKind};
 use crate::registration::{Checksum, DottedName};
-use crate::roots::{FileError, Opened, Roots, Stamp, absolute};
+use crate::roots::{FileError, FileStamp, RootedFile, Roots, absolute};
 
 /// What a `module_uri` names.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,8 +22,8 @@ const FILE_SCHEME: &str = "file:";
 
 /// A module's file under an allowed folder.
 #[derive(Debug)]
-pub(super) struct Located {
-    pub(super) file: Opened,
+pub(super) struct ModuleFile {
+    pub(super) file: RootedFile,
     pub(super) kind: ModuleKind,
 }
 
@@ -39,7 +39,7 @@ pub(super) enum ModuleKind {
 pub(super) enum ModuleVersion {
     Verified(Checksum),
     /// Without a checksum a changed file is a new version.
-    AsOnDisk(Stamp),
+    AsOnDisk(FileStamp),
 }
 
 impl PythonModule {
@@ -64,9 +64,9 @@ impl PythonModule {
     }
 
     /// Looks under the allowed folders, and in `packages` if those are allowed.
-    pub(super) fn locate(&self, packages: Vec<PathBuf>, roots: &Roots) -> Result<Located, Failure> {
+    pub(super) fn locate(&self, packages: Vec<PathBuf>, roots: &Roots) -> Result<ModuleFile, HandlerFailure> {
         match self {
-            Self::File(path) => Ok(Located { file: roots.open(path)?, kind: ModuleKind::File }),
+            Self::File(path) => Ok(ModuleFile { file: roots.open(path)?, kind: ModuleKind::File }),
             Self::Dotted(name) => {
                 let folders: Vec<_> = roots.folders().iter().cloned().chain(packages).collect();
                 find_module(name, &folders, roots)
@@ -100,14 +100,14 @@ pub(super) fn file_uri(path: &Path) -> Option<String> {
 }
 
 /// The first folder that has the module decides, a package before a file, as in Python itself.
-fn find_module(name: &DottedName, folders: &[PathBuf], roots: &Roots) -> Result<Located, Failure> {
+fn find_module(name: &DottedName, folders: &[PathBuf], roots: &Roots) -> Result<ModuleFile, HandlerFailure> {
     let relative: PathBuf = name.segments().collect();
     for folder in folders {
         let package = folder.join(&relative).join("__init__.py");
         let plain = folder.join(&relative).with_added_extension("py");
         for (path, kind) in [(package, ModuleKind::Package), (plain, ModuleKind::File)] {
             match roots.open(&path) {
-                Ok(file) => return Ok(Located { file, kind }),
+                Ok(file) => return Ok(ModuleFile { file, kind }),
                 Err(FileError::Missing { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -117,5 +117,5 @@ fn find_module(name: &DottedName, folders: &[PathBuf], roots: &Roots) -> Result<
         "there is no Python module `{name}` in the folders of handlers ({roots}): put it at {}.py in one of them",
         relative.display()
     );
-    Err(Failure::new(FailureKind::NotFound, message))
+    Err(HandlerFailure::new(HandlerFailureKind::NotFound, message))
 }

@@ -17,13 +17,13 @@ use tokio::time::{self, Instant};
 
 use super::interpreter::Interpreter;
 use super::module::ModuleVersion;
-use super::texts::Program;
-use super::worker::Worker;
-use crate::handler::{Context, Failure, Object};
+use super::process::PythonProcess;
+use super::texts::PythonProgram;
+use crate::handler::{Context, HandlerFailure, Object};
 use crate::process::Guardian;
 
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(super) struct PythonPool {
     pub(super) interpreter: Interpreter,
     hello: Value,
     passed: Vec<String>,
@@ -31,13 +31,13 @@ pub(super) struct Pool {
     idle_for: Duration,
     busy: Arc<Semaphore>,
     #[expect(clippy::disallowed_types, reason = "protects the list alone; no await while it is held")]
-    idle: Mutex<Idle>,
+    idle: Mutex<IdleProcesses>,
 }
 
 #[derive(Debug, Default)]
-struct Idle {
+struct IdleProcesses {
     /// The one used last is at the end, and goes first: the others may cool down.
-    workers: Vec<Worker>,
+    workers: Vec<PythonProcess>,
     sweeper: Sweeper,
 }
 
@@ -49,7 +49,7 @@ enum Sweeper {
 }
 
 /// What the pool is asked for.
-pub(super) struct Settings {
+pub(super) struct PoolSettings {
     pub(super) workers: usize,
     pub(super) idle_for: Duration,
     pub(super) passed: Vec<String>,
@@ -60,14 +60,18 @@ pub(super) struct Settings {
 /// Handlers leak; after so many calls a process has earned a fresh start.
 const MAX_CALLS: u32 = 10_000;
 
-impl Pool {
-    pub(super) fn new(interpreter: Interpreter, settings: Settings, guardian: Arc<Guardian>) -> Arc<Self> {
+impl PythonPool {
+    pub(super) fn new(
+        interpreter: Interpreter,
+        settings: PoolSettings,
+        guardian: Arc<Guardian>,
+    ) -> Arc<Self> {
         let folders = Object::from_iter([("folders".to_owned(), json!(settings.folders))]);
         #[expect(clippy::disallowed_types, reason = "as at the field")]
-        let idle = Mutex::new(Idle::default());
+        let idle = Mutex::new(IdleProcesses::default());
         Arc::new(Self {
             interpreter,
-            hello: Program::Handlers.hello(folders),
+            hello: PythonProgram::Handlers.hello(folders),
             passed: settings.passed,
             guardian,
             idle_for: settings.idle_for,
@@ -87,20 +91,20 @@ impl Pool {
         uri: &str,
         version: ModuleVersion,
         context: &Context,
-    ) -> Result<Worker, Failure> {
+    ) -> Result<PythonProcess, HandlerFailure> {
         match self.take_idle(uri, version) {
             Some(worker) => Ok(worker),
             None => self.start(context).await,
         }
     }
 
-    pub(super) async fn start(&self, context: &Context) -> Result<Worker, Failure> {
+    pub(super) async fn start(&self, context: &Context) -> Result<PythonProcess, HandlerFailure> {
         let mut command = Command::new(&self.interpreter.program);
         command.env_clear().envs(self.interpreter.variables(&self.passed));
-        Worker::start(&mut command, &self.hello, &self.guardian, context).await
+        PythonProcess::start(&mut command, &self.hello, &self.guardian, context).await
     }
 
-    pub(super) fn put_back(self: &Arc<Self>, mut worker: Worker) {
+    pub(super) fn put_back(self: &Arc<Self>, mut worker: PythonProcess) {
         if worker.calls >= MAX_CALLS {
             tokio::spawn(worker.retire());
             return;
@@ -117,13 +121,13 @@ impl Pool {
     /// Ends those that are idle; each may clean up.
     pub(super) async fn close(&self) {
         let idle = mem::take(&mut self.idle.lock().unwrap_or_else(PoisonError::into_inner).workers);
-        join_all(idle.into_iter().map(Worker::retire)).await;
+        join_all(idle.into_iter().map(PythonProcess::retire)).await;
     }
 
-    fn take_idle(&self, uri: &str, version: ModuleVersion) -> Option<Worker> {
+    fn take_idle(&self, uri: &str, version: ModuleVersion) -> Option<PythonProcess> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            let loaded = |worker: &Worker| worker.loaded.get(uri).copied();
+            let loaded = |worker: &PythonProcess| worker.loaded.get(uri).copied();
             let workers = &mut idle.workers;
             let warm = workers.iter().rposition(|worker| loaded(worker) == Some(version));
             let found = warm.or_else(|| workers.iter().rposition(|worker| loaded(worker).is_none()));
@@ -135,7 +139,7 @@ impl Pool {
     }
 
     /// Takes out those that were idle for too long; says when the next will have been.
-    fn expired(&self) -> (Vec<Worker>, Option<Instant>) {
+    fn expired(&self) -> (Vec<PythonProcess>, Option<Instant>) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         let (expired, kept): (Vec<_>, Vec<_>) = mem::take(&mut idle.workers)
@@ -150,7 +154,7 @@ impl Pool {
     }
 }
 
-async fn sweep(pool: Weak<Pool>, idle_for: Duration) {
+async fn sweep(pool: Weak<PythonPool>, idle_for: Duration) {
     let mut next = Instant::now() + idle_for;
     loop {
         time::sleep_until(next).await;

@@ -13,9 +13,9 @@ use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
 
 use super::PythonConfig;
 use super::interpreter::Interpreter;
-use super::texts::Program;
-use super::worker::{Done, Worker};
-use crate::handler::{Call, Context, Failure, FailureKind, Handler, Object, Outcome};
+use super::process::{CallEnd, PythonProcess};
+use super::texts::PythonProgram;
+use crate::handler::{Call, Context, Handler, HandlerFailure, HandlerFailureKind, Object, Outcome};
 use crate::host::list::HostParts;
 use crate::host::{Host, HostError, Offers, start_guardian};
 use crate::process::Guardian;
@@ -45,13 +45,13 @@ struct ScriptHandler {
 
 /// Dropped in this order: the process goes before its folder.
 struct Cage<'a> {
-    worker: Worker,
+    worker: PythonProcess,
     folder: TempDir,
     permit: SemaphorePermit<'a>,
 }
 
 #[derive(Serialize)]
-struct Script<'a> {
+struct ScriptPayload<'a> {
     code: &'a str,
     params: &'a Object,
 }
@@ -76,13 +76,13 @@ impl Host for ScriptHost {
 }
 
 impl ScriptHandler {
-    async fn attempt(&self, call: &Call) -> Result<Outcome, Failure> {
+    async fn attempt(&self, call: &Call) -> Result<Outcome, HandlerFailure> {
         let script = read(&call.payload)?;
-        let cage = call.context.in_line(self.cage(&call.context)).await?;
+        let cage = call.context.while_queued(self.cage(&call.context)).await?;
         let Cage { mut worker, folder, permit } = cage;
         let outcome = match worker.call(&script, &call.context).await {
-            Done::Answered(outcome) | Done::Ended(outcome) => outcome,
-            Done::NotTaken(failure) => Outcome::Failed(failure),
+            CallEnd::Answered(outcome) | CallEnd::Ended(outcome) => outcome,
+            CallEnd::NotTaken(failure) => Outcome::Failed(failure),
         };
         // Nothing may run in the folder when it is removed.
         worker.end().await;
@@ -91,19 +91,23 @@ impl ScriptHandler {
         Ok(outcome)
     }
 
-    async fn cage(&self, context: &Context) -> Result<Cage<'_>, Failure> {
+    async fn cage(&self, context: &Context) -> Result<Cage<'_>, HandlerFailure> {
         let permit = self.busy.acquire().await.expect("never closed");
         let probe = || Interpreter::probe(&self.config.python, &self.config.pass_variables);
         let interpreter = self.interpreter.get_or_try_init(probe).await?;
         let folder = tempfile::Builder::new().prefix("afl-script-").tempdir();
         let folder = folder.map_err(|error| {
-            Failure::new(FailureKind::Unavailable, format!("cannot make a folder for a script: {error}"))
+            HandlerFailure::new(
+                HandlerFailureKind::Unavailable,
+                format!("cannot make a folder for a script: {error}"),
+            )
         })?;
         let mut command = Command::new(&interpreter.program);
         command.args(["-I", "-S", "-B"]).env_clear().current_dir(folder.path());
         let limits = LIMITS.iter().map(|(name, limit)| ((*name).to_owned(), json!(limit))).collect();
-        let hello = Program::Script.hello(Object::from_iter([("limits".to_owned(), Value::Object(limits))]));
-        let worker = Worker::start(&mut command, &hello, &self.guardian, context).await?;
+        let hello =
+            PythonProgram::Script.hello(Object::from_iter([("limits".to_owned(), Value::Object(limits))]));
+        let worker = PythonProcess::start(&mut command, &hello, &self.guardian, context).await?;
         Ok(Cage { worker, folder, permit })
     }
 }
@@ -120,7 +124,7 @@ impl Handler for ScriptHandler {
     }
 }
 
-fn read(payload: &Object) -> Result<Script<'_>, Failure> {
+fn read(payload: &Object) -> Result<ScriptPayload<'_>, HandlerFailure> {
     let text = |name: &str| payload.get(name).and_then(Value::as_str);
     match text("language") {
         Some(LANGUAGE) => {}
@@ -129,11 +133,11 @@ fn read(payload: &Object) -> Result<Script<'_>, Failure> {
                 "no host runs scripts in `{}`: write them in `{LANGUAGE}`",
                 other.unwrap_or("no language")
             );
-            return Err(Failure::new(FailureKind::NotFound, message));
+            return Err(HandlerFailure::new(HandlerFailureKind::NotFound, message));
         }
     }
     match (text("code"), payload.get("params")) {
-        (Some(code), Some(Value::Object(params))) => Ok(Script { code, params }),
-        _ => Err(Failure::new(FailureKind::InvalidInput, "a script needs `code` and `params`")),
+        (Some(code), Some(Value::Object(params))) => Ok(ScriptPayload { code, params }),
+        _ => Err(HandlerFailure::new(HandlerFailureKind::InvalidInput, "a script needs `code` and `params`")),
     }
 }

@@ -30,12 +30,12 @@ const PACKAGE: &[(&str, &str)] = package! {
 
 /// What a worker does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Program {
+pub(super) enum PythonProgram {
     Handlers,
     Script,
 }
 
-impl Program {
+impl PythonProgram {
     /// The first frame, with what the program itself asks for.
     pub(super) fn hello(self, settings: Object) -> Value {
         let program = match self {

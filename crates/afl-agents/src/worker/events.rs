@@ -7,10 +7,10 @@ use afl_runtime::RunId;
 use afl_runtime::agent::Claim;
 
 use super::Worker;
-use super::attempt::Ended;
+use super::attempt::AttemptEnd;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Told {
+pub enum WorkerEvent {
     /// It is seen by others, and claims from now on.
     Ready {
         names: Vec<String>,
@@ -21,17 +21,17 @@ pub enum Told {
     Handlers {
         names: Vec<String>,
     },
-    Began(Work),
+    Began(AttemptInfo),
     Ended {
-        work: Work,
-        ended: Ended,
+        work: AttemptInfo,
+        ended: AttemptEnd,
         took: Duration,
     },
 }
 
 /// A task as people know it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Work {
+pub struct AttemptInfo {
     pub run: RunId,
     /// Of the step.
     pub path: String,
@@ -42,7 +42,7 @@ pub struct Work {
     pub of_attempts: Option<u32>,
 }
 
-impl Work {
+impl AttemptInfo {
     pub(super) fn of(claim: &Claim) -> Self {
         Self {
             run: claim.ticket.run.clone(),
@@ -56,9 +56,9 @@ impl Work {
 
 impl Worker {
     /// A listener that is slow misses something; no work waits for it.
-    pub(super) fn tell_of(&self, told: impl FnOnce() -> Told) {
+    pub(super) fn publish(&self, event: impl FnOnce() -> WorkerEvent) {
         if let Some(listener) = &self.listener {
-            drop(listener.try_send(told()));
+            drop(listener.try_send(event()));
         }
     }
 }

@@ -15,17 +15,17 @@ use tokio::net::UnixStream;
 use tokio::process::Command;
 use tokio::time::{self, Instant};
 
-use super::frame::{Frame, Link, LinkError, Order};
+use super::answer::{self, PythonAnswer};
+use super::frame::{LinkCommand, LinkError, PythonFrame, PythonLink};
 use super::module::ModuleVersion;
-use super::tell::{self, Answer};
 use super::texts::BOOT;
-use crate::handler::{Context, Failure, FailureKind, Outcome, Stop, Stream};
+use crate::handler::{CallStop, Context, HandlerFailure, HandlerFailureKind, LogStream, Outcome};
 use crate::process::{Ending, Group, Guardian, Output};
 
 #[derive(Debug)]
-pub(super) struct Worker {
+pub(super) struct PythonProcess {
     group: Group,
-    link: Link,
+    link: PythonLink,
     stdout: Output,
     stderr: Output,
     /// By URI.
@@ -36,13 +36,13 @@ pub(super) struct Worker {
 
 /// How a call left its worker.
 #[derive(Debug)]
-pub(super) enum Done {
+pub(super) enum CallEnd {
     /// It may be used again.
     Answered(Outcome),
     /// The process is gone.
     Ended(Outcome),
     /// The process was gone before it got the call, so another one may do it.
-    NotTaken(Failure),
+    NotTaken(HandlerFailure),
 }
 
 /// A process that has not said that it is ready by then never will.
@@ -54,22 +54,22 @@ const LAST_WORDS_TIMEOUT: Duration = Duration::from_millis(100);
 /// How long a process that is no longer needed may clean up.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
 
-impl Worker {
+impl PythonProcess {
     /// Starts the interpreter with our program and waits until it is ready.
     pub(super) async fn start(
         command: &mut Command,
         hello: &Value,
         guardian: &Arc<Guardian>,
         context: &Context,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, HandlerFailure> {
         let program = command.as_std().get_program().to_owned();
         let failed = |reason: &dyn std::fmt::Display| {
             let message = format!("cannot start {}: {reason}", program.display());
-            Failure::new(FailureKind::Unavailable, message)
+            HandlerFailure::new(HandlerFailureKind::Unavailable, message)
         };
         let mut worker = Self::spawn(command, guardian).map_err(|error| failed(&error))?;
         match time::timeout(START_TIMEOUT, worker.greet(hello)).await {
-            Ok(Ok(Frame::Ready)) => Ok(worker),
+            Ok(Ok(PythonFrame::Ready)) => Ok(worker),
             Ok(Ok(_)) => Err(failed(&"it does not keep to the protocol")),
             Ok(Err(_)) => {
                 let ending = worker.bury(context).await;
@@ -83,8 +83,8 @@ impl Worker {
     fn spawn(command: &mut Command, guardian: &Arc<Guardian>) -> io::Result<Self> {
         let (ours, theirs) = StdUnixStream::pair()?;
         ours.set_nonblocking(true)?;
-        let (stdout, stdout_end) = Output::pipe(Stream::Stdout)?;
-        let (stderr, stderr_end) = Output::pipe(Stream::Stderr)?;
+        let (stdout, stdout_end) = Output::pipe(LogStream::Stdout)?;
+        let (stderr, stderr_end) = Output::pipe(LogStream::Stderr)?;
         // The link is their standard input, in both directions, so that nothing printed can get into it.
         command
             .args(["-c", BOOT])
@@ -94,7 +94,7 @@ impl Worker {
         let group = Group::spawn(command, guardian)?;
         // Our copies of the ends must go, or the pipes never close.
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let link = Link::new(UnixStream::from_std(ours)?);
+        let link = PythonLink::new(UnixStream::from_std(ours)?);
         Ok(Self {
             group,
             link,
@@ -106,8 +106,8 @@ impl Worker {
         })
     }
 
-    async fn greet(&mut self, hello: &Value) -> Result<Frame, LinkError> {
-        self.link.write(Order::Call, hello).await?;
+    async fn greet(&mut self, hello: &Value) -> Result<PythonFrame, LinkError> {
+        self.link.write(LinkCommand::Call, hello).await?;
         self.link.read().await
     }
 
@@ -117,17 +117,17 @@ impl Worker {
 
     /// Does one call. A stop for being overdue kills at once; a cancel is told first, and whoever asked
     /// drops us when that takes too long.
-    pub(super) async fn call(&mut self, request: &impl Serialize, context: &Context) -> Done {
+    pub(super) async fn call(&mut self, request: &impl Serialize, context: &Context) -> CallEnd {
         self.calls += 1;
         self.stdout.discard();
         self.stderr.discard();
         let written = tokio::select! {
-            written = self.link.write(Order::Call, request) => written,
+            written = self.link.write(LinkCommand::Call, request) => written,
             stop = context.stopped() => return self.put_down(stop, context).await,
         };
         if written.is_err() {
             let ending = self.bury(context).await;
-            return Done::NotTaken(self.crash(ending));
+            return CallEnd::NotTaken(self.crash(ending));
         }
         let mut canceled = false;
         loop {
@@ -135,10 +135,10 @@ impl Worker {
                 // A process that never stops talking must not be deaf to this.
                 biased;
                 stop = context.stopped(), if !canceled => match stop {
-                    Stop::TimedOut => return self.put_down(stop, context).await,
-                    Stop::Canceled(_) => {
+                    CallStop::TimedOut => return self.put_down(stop, context).await,
+                    CallStop::Canceled(_) => {
                         canceled = true;
-                        if let Err(error) = self.link.write(Order::Cancel, &Value::Null).await {
+                        if let Err(error) = self.link.write(LinkCommand::Cancel, &Value::Null).await {
                             return self.lost(&error, context).await;
                         }
                     }
@@ -147,7 +147,7 @@ impl Worker {
                     self.stdout.catch_up(context);
                     self.stderr.catch_up(context);
                     match frame {
-                        Ok(frame) => if let Some(answer) = tell::take(frame, context) {
+                        Ok(frame) => if let Some(answer) = answer::take(frame, context) {
                             return self.answered(answer, context);
                         },
                         Err(error) => return self.lost(&error, context).await,
@@ -162,11 +162,11 @@ impl Worker {
     }
 
     /// Reads what it said last.
-    async fn after_exit(&mut self, context: &Context) -> Done {
+    async fn after_exit(&mut self, context: &Context) -> CallEnd {
         loop {
             match time::timeout(LAST_WORDS_TIMEOUT, self.link.read()).await {
                 Ok(Ok(frame)) => {
-                    if let Some(answer) = tell::take(frame, context) {
+                    if let Some(answer) = answer::take(frame, context) {
                         return self.answered(answer, context);
                     }
                 }
@@ -176,14 +176,14 @@ impl Worker {
         }
     }
 
-    fn answered(&mut self, answer: Answer, context: &Context) -> Done {
+    fn answered(&mut self, answer: PythonAnswer, context: &Context) -> CallEnd {
         self.stdout.finish(context);
         self.stderr.finish(context);
         match answer {
-            Answer::Of(outcome) => Done::Answered(outcome),
-            Answer::NotLoaded(failure) => {
+            PythonAnswer::Of(outcome) => CallEnd::Answered(outcome),
+            PythonAnswer::NotLoaded(failure) => {
                 self.group.signal(Signal::KILL);
-                Done::Ended(Outcome::Failed(failure))
+                CallEnd::Ended(Outcome::Failed(failure))
             }
         }
     }
@@ -204,20 +204,20 @@ impl Worker {
         drop(self.group.kill().await);
     }
 
-    async fn put_down(&mut self, stop: Stop, context: &Context) -> Done {
+    async fn put_down(&mut self, stop: CallStop, context: &Context) -> CallEnd {
         self.group.signal(Signal::KILL);
         self.bury(context).await;
-        Done::Ended(Outcome::Failed(stop.failure()))
+        CallEnd::Ended(Outcome::Failed(stop.failure()))
     }
 
-    async fn lost(&mut self, error: &LinkError, context: &Context) -> Done {
+    async fn lost(&mut self, error: &LinkError, context: &Context) -> CallEnd {
         let ending = self.bury(context).await;
         let mut failure = self.crash(ending);
         if let LinkError::Broken(reason) = error {
             failure.message =
                 format!("the Python process was ended because it broke the link to its agent: {reason}");
         }
-        Done::Ended(Outcome::Failed(failure))
+        CallEnd::Ended(Outcome::Failed(failure))
     }
 
     /// Waits for the end, which is at hand or is brought about, and tells the last output.
@@ -231,8 +231,10 @@ impl Worker {
         status.map_or(Ending::Signaled(0), Ending::of)
     }
 
-    fn crash(&self, ending: Ending) -> Failure {
+    fn crash(&self, ending: Ending) -> HandlerFailure {
         let message = format!("the Python interpreter ended with {ending} in the middle of the call");
-        ending.describe(Failure::new(FailureKind::Crash, message)).with("stderr", self.stderr.tail())
+        ending
+            .describe(HandlerFailure::new(HandlerFailureKind::Crash, message))
+            .with("stderr", self.stderr.tail())
     }
 }
