@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use afl_engine::id::RunId;
 use afl_engine::time::Millis;
-use afl_store::store::{RunState, bucket};
+use afl_store::store::{RunState, TaskBucket, bucket};
 use serde::Serialize;
 
 use crate::doctor::{Finding, Remedy, Repair, shared_record};
@@ -78,7 +78,13 @@ impl Service {
         let mut counts = BTreeMap::new();
         for bucket in self.store.buckets(prefix).await? {
             let count = self.store.count(&bucket, most).await?;
-            counts.insert(bucket[prefix.len()..].to_owned(), count);
+            let name = &bucket[prefix.len()..];
+            let name = if prefix.starts_with(bucket::TASKS) {
+                TaskBucket::without_policies(name)
+            } else {
+                name.to_owned()
+            };
+            *counts.entry(name).or_default() += count;
         }
         Ok(counts)
     }

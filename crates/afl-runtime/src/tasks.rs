@@ -2,7 +2,7 @@
 
 use afl_engine::id::{RunId, StepId};
 use afl_engine::task::{Task, TaskState};
-use afl_store::store::bucket;
+use afl_store::store::{TaskBucket, bucket};
 
 use crate::error::Error;
 use crate::query::RunQuery;
@@ -132,7 +132,7 @@ impl TaskQuery {
     fn may_be_in(&self, bucket: &str) -> bool {
         let facet = [bucket::TASKS, bucket::RUNNING].iter().find_map(|prefix| {
             let (_, end) = bucket.strip_prefix(prefix)?.split_once('/')?;
-            Some(bucket::name_and_needs(end).0)
+            Some(TaskBucket::parse_end(end).facet)
         });
         match (&self.name, facet) {
             (Some(name), Some(facet)) => is_called(facet, name),

@@ -1,50 +1,59 @@
-//! Whose turn it is: the most urgent tasks first, and names in turn where several have equally urgent ones.
+//! The order in which a claim takes from buckets.
+//!
+//! **Problem.** Each facet has buckets of its own. A facet with a backlog must not starve the others, an urgent task
+//! must not wait for one that is less urgent, and neither may cost a write or a read for each claim.
+//!
+//! **Approach.** The buckets of a claim fall into bands of priority. Within a band the bucket that this process served
+//! least recently comes first, then the one with the oldest task; a claim of many tasks gives each bucket an equal
+//! share. Behind its head a bucket may hold tasks of a lower priority. So each band ends at its priority, holds the more
+//! urgent buckets again, and the last band takes any rank when no other band gave a task.
+//!
+//! **Rejected.** A stored position of the round: every claim would write it, and all agents would compete for the
+//! record. Processes that take turns independently are fair together, and a process that starts begins with the oldest
+//! task. One bucket for all facets: an agent would step over the tasks of facets that it does not serve.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use afl_engine::policy::Effect;
-use afl_engine::task::Task;
-use afl_engine::time::Millis;
-use tokio::sync::watch;
+use super::head_cache::{CachedHeads, HeadCache};
+use crate::backend::{Durability, Head, MaxInBucket, Ranks};
+use crate::store::{bucket, last_as_urgent};
 
-use super::head_cache::{HeadCache, OpenBucket};
-use crate::backend::{Head, Ranks};
-use crate::store::last_as_urgent;
-use crate::watch::Watch;
-
-/// Which names this process served last. It is not stored: processes that take turns each for themselves are fair
-/// together, and whoever starts anew begins with the oldest.
-#[derive(Clone, Debug, Default)]
-pub(super) struct ClaimOrder {
-    state: Arc<watch::Sender<ClaimState>>,
-}
-
+/// The turns of this process's claims. It is not stored.
 #[derive(Debug, Default)]
-struct ClaimState {
-    claims: u64,
-    buckets: BTreeMap<String, BucketUse>,
-    heads: HeadCache,
-    /// The bucket that the last claims took from, and how many of them.
+pub(super) struct ClaimOrder {
+    takes: u64,
+    /// The number of the last take that got a task, by bucket.
+    served: BTreeMap<String, u64>,
+    pub(super) heads: HeadCache,
+    /// The bucket of the last takes, and how many of them there were.
     streak: (String, u32),
-    /// Who found that nothing waited, at the last look: others may ask for other things.
-    rests: Option<String>,
+    /// The owner for whom the last read of the heads found no task.
+    pub(super) idle: Option<String>,
     /// Owners whose last claim met a full `Limit`.
-    turned_away: BTreeSet<String>,
+    pub(super) turned_away: BTreeSet<String>,
 }
 
-/// After so many claims of one bucket the next task is expected there.
+/// After so many takes from one bucket the next task is expected there.
 const STREAK: u32 = 2;
 
-#[derive(Clone, Copy, Debug, Default)]
-struct BucketUse {
-    /// The number of the claim that took something; zero for none.
-    claim: u64,
-    class: TaskClass,
+/// A bucket that a claim may take from, with the policies that its name carries: they hold for a whole take.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct OpenBucket {
+    pub(super) head: Head,
+    pub(super) max_in_bucket: Option<MaxInBucket>,
+    pub(super) durability: Durability,
+    /// Its tasks are left to another server for a while.
+    pub(super) is_for_another: bool,
 }
 
-/// Buckets of equal priority, in the order of their turns, and the last rank that a claim may take from them.
+impl OpenBucket {
+    /// Whether a take may get less than it wants though there is more.
+    pub(super) fn may_hold_back(&self) -> bool {
+        self.is_for_another || self.max_in_bucket.is_some()
+    }
+}
+
+/// Buckets in the order of their turns, and the last rank that a claim may take from them.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) struct PriorityBand {
     pub(super) buckets: Vec<OpenBucket>,
@@ -52,191 +61,50 @@ pub(super) struct PriorityBand {
 }
 
 impl ClaimOrder {
-    /// What to take from the buckets of one look: those of the highest priority first. A name that has waited longest
-    /// for its turn comes first among equals, then the one whose first task is the oldest.
-    ///
-    /// Behind what it sees, a bucket may hold tasks of a lower priority. The last band takes those too, for when
-    /// nothing else could be taken.
     pub(super) fn bands(&self, mut open: Vec<OpenBucket>) -> Vec<PriorityBand> {
         if open.len() == 1 {
             return vec![PriorityBand { buckets: open, ranks: Ranks::All }];
         }
-        {
-            let state = self.state.borrow();
-            open.sort_by_cached_key(|open| (state.seen(&open.bucket).claim, open.rank));
-        }
-        let mut ends: Vec<i64> = open.iter().map(|open| last_as_urgent(open.rank)).collect();
-        ends.sort_unstable();
-        ends.dedup();
+        let served = |open: &OpenBucket| self.served.get(&open.head.bucket).copied().unwrap_or_default();
+        open.sort_by_cached_key(|open| (served(open), open.head.rank));
+        let ends: BTreeSet<i64> = open.iter().map(|open| last_as_urgent(open.head.rank)).collect();
         let band = |ranks: Ranks| {
-            let buckets = open.iter().filter(|open| open.rank <= ranks.highest()).cloned().collect();
+            let buckets = open.iter().filter(|open| open.head.rank <= ranks.highest()).cloned().collect();
             PriorityBand { buckets, ranks }
         };
         ends.into_iter().map(Ranks::UpTo).chain([Ranks::All]).map(band).collect()
     }
 
-    /// What a look saw; nothing is kept of names that have no task any more.
-    pub(super) fn looked(&self, prefix: &str, watch: Option<Watch>, heads: Vec<Head>) -> Vec<OpenBucket> {
-        self.change(|state| {
-            let is_gone = |bucket: &str| {
-                bucket.starts_with(prefix)
-                    && heads.binary_search_by(|head| head.bucket.as_str().cmp(bucket)).is_err()
-            };
-            state.buckets.retain(|bucket, _| !is_gone(bucket));
-            state.heads.add(prefix, watch, heads)
+    /// The heads of a list were read. Buckets that hold no task any more lose their turn.
+    pub(super) fn read(&mut self, list: &str, cached: CachedHeads) {
+        let (prefix, heads) = (bucket::tasks(list, ""), &cached.heads);
+        let holds = |bucket: &str| heads.binary_search_by(|head| head.bucket.as_str().cmp(bucket)).is_ok();
+        self.served.retain(|bucket, _| !bucket.starts_with(&prefix) || holds(bucket));
+        self.heads.insert(list, cached);
+    }
+
+    /// A take got tasks from a bucket.
+    pub(super) fn served(&mut self, bucket: &str) {
+        self.takes += 1;
+        self.served.insert(bucket.to_owned(), self.takes);
+        self.idle = None;
+        match &mut self.streak {
+            (last, takes) if last == bucket => *takes = takes.saturating_add(1),
+            streak => *streak = (bucket.to_owned(), 1),
+        }
+    }
+
+    /// The bucket where an idle agent expects its next task, which saves the read of the heads: none that waited longer
+    /// can be passed. The streak ends unless the guess is right.
+    pub(super) fn guess(&mut self, owner: &str) -> Option<Head> {
+        let is_likely = self.idle.as_deref() == Some(owner) && self.streak.1 >= STREAK;
+        is_likely.then(|| {
+            self.streak.1 = 0;
+            Head { bucket: self.streak.0.clone(), rank: i64::MIN }
         })
     }
 
-    pub(super) fn has_backlog(&self, prefix: &str) -> bool {
-        self.state.borrow().heads.has_backlog(prefix)
-    }
-
-    /// What the last look saw, if nothing can have come since.
-    pub(super) fn known(&self, prefix: &str, now: Millis) -> Option<Vec<OpenBucket>> {
-        self.state.borrow().heads.known(prefix, now)
-    }
-
-    /// A bucket has no more to give, or could not be asked.
-    pub(super) fn emptied(&self, open: &OpenBucket) {
-        self.change(|state| state.heads.emptied(open));
-    }
-
-    /// As many tasks as were wanted were taken from a bucket, the last of them of this rank.
-    pub(super) fn filled(&self, open: &OpenBucket, rank: i64, now: Millis) {
-        self.change(|state| state.heads.filled(open, rank, now));
-    }
-
-    /// Nobody waits for it.
-    fn change<T>(&self, change: impl FnOnce(&mut ClaimState) -> T) -> T {
-        let mut result = None;
-        self.state.send_if_modified(|state| {
-            result = Some(change(state));
-            false
-        });
-        result.expect("the change was made")
-    }
-
-    pub(super) fn took_from(&self, bucket: &str) {
-        self.change(|state| {
-            state.claims += 1;
-            let claim = state.claims;
-            state.entry(bucket).claim = claim;
-            match &mut state.streak {
-                (last, count) if last == bucket => *count = count.saturating_add(1),
-                streak => *streak = (bucket.to_owned(), 1),
-            }
-            state.rests = None;
-        });
-    }
-
-    pub(super) fn nothing_waits(&self, owner: &str) {
-        self.change(|state| state.rests = Some(owner.to_owned()));
-    }
-
-    pub(super) fn asks(&self, owner: &str) {
-        self.change(|state| state.turned_away.remove(owner));
-    }
-
-    pub(super) fn turned_away(&self, owner: &str) {
-        self.change(|state| state.turned_away.insert(owner.to_owned()));
-    }
-
-    pub(super) fn was_turned_away(&self, owner: &str) -> bool {
-        self.state.borrow().turned_away.contains(owner)
-    }
-
-    /// Where a task is likely to be, when nothing waited before: whatever has come since passes none that waited longer.
-    /// After a wrong guess the queue reads the heads until there is reason for another guess.
-    pub(super) fn guess(&self, owner: &str) -> Option<String> {
-        self.change(|state| {
-            let is_likely = state.rests.as_deref() == Some(owner) && state.streak.1 >= STREAK;
-            is_likely.then(|| {
-                state.rests = None;
-                state.streak.1 = 0;
-                state.streak.0.clone()
-            })
-        })
-    }
-
-    /// A guess was right.
-    pub(super) fn guessed(&self) {
-        self.change(|state| state.streak.1 = STREAK);
-    }
-
-    /// The class of the task that a take met last.
-    pub(super) fn class(&self, bucket: &str) -> TaskClass {
-        self.state.borrow().seen(bucket).class
-    }
-
-    pub(super) fn report(&self, bucket: &str, class: TaskClass) {
-        self.change(|state| state.entry(bucket).class = class);
-    }
-}
-
-impl ClaimState {
-    fn seen(&self, bucket: &str) -> BucketUse {
-        self.buckets.get(bucket).copied().unwrap_or_default()
-    }
-
-    fn entry(&mut self, bucket: &str) -> &mut BucketUse {
-        self.buckets.entry(bucket.to_owned()).or_default()
-    }
-}
-
-/// Tasks that can be taken in one go: the limit and the durability are of the whole take.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct TaskClass {
-    pub(super) limit: Option<u32>,
-    pub(super) effect: Option<Effect>,
-}
-
-impl TaskClass {
-    pub(super) fn of(task: &Task) -> Self {
-        Self { limit: task.policy.limit, effect: task.policy.effect.filter(|effect| *effect == Effect::Once) }
-    }
-}
-
-/// The tasks that a take met and did not move.
-#[derive(Clone, Debug)]
-pub(super) struct TakeReport(Arc<Codes>);
-
-#[derive(Debug)]
-struct Codes {
-    class: AtomicU64,
-    for_another: AtomicBool,
-}
-
-impl TakeReport {
-    const NOWHERE: u64 = u64::MAX;
-    const LIMITED: u64 = 1 << 32;
-    const ONCE: u64 = 1 << 33;
-
-    pub(super) fn nothing() -> Self {
-        let (class, for_another) = (AtomicU64::new(Self::NOWHERE), AtomicBool::new(false));
-        Self(Arc::new(Codes { class, for_another }))
-    }
-
-    /// A task that is left to another server.
-    pub(super) fn one_for_another(&self) {
-        self.0.for_another.store(true, Ordering::SeqCst);
-    }
-
-    pub(super) fn has_some_for_another(&self) -> bool {
-        self.0.for_another.load(Ordering::SeqCst)
-    }
-
-    /// A task of another class, at which it stopped.
-    pub(super) fn stop_at(&self, class: TaskClass) {
-        let once = class.effect.map_or(0, |_| Self::ONCE);
-        let limit = class.limit.map_or(0, |limit| u64::from(limit) | Self::LIMITED);
-        self.0.class.store(limit | once, Ordering::SeqCst);
-    }
-
-    pub(super) fn stopped_at(&self) -> Option<TaskClass> {
-        let code = self.0.class.load(Ordering::SeqCst);
-        (code != Self::NOWHERE).then(|| TaskClass {
-            limit: (code & Self::LIMITED != 0).then_some(code as u32),
-            effect: (code & Self::ONCE != 0).then_some(Effect::Once),
-        })
+    pub(super) fn guessed(&mut self) {
+        self.streak.1 = STREAK;
     }
 }

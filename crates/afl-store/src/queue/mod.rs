@@ -13,6 +13,13 @@ mod settle;
 mod sweep;
 mod system;
 
+#[expect(
+    clippy::disallowed_types,
+    reason = "every claim looks here several times; a channel would make it wait"
+)]
+use std::sync::Mutex;
+use std::sync::{Arc, MutexGuard, PoisonError};
+
 use afl_engine::id::{RunId, StepId};
 use afl_engine::task::Authority;
 use serde::{Deserialize, Serialize};
@@ -35,7 +42,12 @@ pub use system::SystemTaskRequest;
 pub struct Queue {
     store: Store,
     entropy: Entropy,
-    order: claim_order::ClaimOrder,
+    /// Protects the turns and cached heads of this process's claims, and is held for a look-up in memory.
+    #[expect(
+        clippy::disallowed_types,
+        reason = "every claim looks here several times; a channel would make it wait"
+    )]
+    order: Arc<Mutex<claim_order::ClaimOrder>>,
 }
 
 /// What shows that a write comes from the one who holds the task.
@@ -57,12 +69,16 @@ impl Ticket {
 
 impl Queue {
     pub fn new(store: Store, entropy: Entropy) -> Self {
-        Self { store, entropy, order: claim_order::ClaimOrder::default() }
+        Self { store, entropy, order: Arc::default() }
     }
 
     /// Whether the last claim of this owner left tasks because as many of their facet run as their `Limit` allows.
     pub fn was_turned_away(&self, owner: &str) -> bool {
-        self.order.was_turned_away(owner)
+        self.order().turned_away.contains(owner)
+    }
+
+    fn order(&self) -> MutexGuard<'_, claim_order::ClaimOrder> {
+        self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,12 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use afl_engine::policy::Effect;
 use afl_engine::task::{DEFAULT_TASK_LIST, Task};
 use afl_engine::time::Millis;
 
-use super::head_cache::OpenBucket;
+use super::claim_order::OpenBucket;
 use super::matching::{HandlerMatch, match_handler};
-use crate::store::bucket;
+use crate::backend::{Durability, Head, MaxInBucket};
+use crate::store::{TaskBucket, bucket};
 
 /// What an agent asks for.
 #[derive(Clone, Debug)]
@@ -59,41 +61,34 @@ pub enum FacetFilter {
 pub type HandlerLookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 impl ClaimRequest {
-    pub(super) fn admits_bucket(&self, bucket: &str) -> bool {
-        let end = |list: &String| bucket.strip_prefix(&bucket::tasks(list, ""));
-        self.lists.iter().filter_map(end).any(|end| self.admits(end))
+    /// Those of a list's buckets whose tasks this agent can do.
+    pub(super) fn open(&self, list: &str, heads: &[Head]) -> Vec<OpenBucket> {
+        heads.iter().filter_map(|head| self.open_one(list, head)).collect()
     }
 
-    /// Those of the buckets with this prefix whose tasks are asked for.
-    pub(super) fn admitted(&self, prefix: &str, open: Vec<OpenBucket>) -> Vec<OpenBucket> {
-        open.into_iter().filter(|open| self.admits(&open.bucket[prefix.len()..])).collect()
-    }
-
-    /// Where the tasks of a bucket of one of the lists are while they are worked on. A list may have any name, also one
-    /// that looks as if needs followed.
-    pub(super) fn running_beside(&self, bucket: &str) -> String {
-        let of_list = |list| Some((list, bucket.strip_prefix(&bucket::tasks(list, ""))?));
-        let lists = self.lists.iter().map(String::as_str).filter_map(of_list);
-        let (list, end) =
-            lists.min_by_key(|(_, end)| end.len()).expect("tasks are taken from lists asked for");
-        bucket::running(list, bucket::name_and_needs(end).0)
-    }
-
-    /// Whether tasks of a bucket are asked for, by the end of its name.
-    fn admits(&self, end: &str) -> bool {
-        let (name, mut needs) = bucket::name_and_needs(end);
-        needs.all(|need| self.has(need)) && self.names.admit(name)
-    }
-
-    /// Whether this task may be handed out to who asks, whatever list it is on.
-    pub(super) fn admits_task(&self, task: &Task, now: Millis) -> bool {
-        self.names.admit(&task.name)
-            && task.policy.needs.iter().all(|need| self.has(need))
-            && !task.is_left_to_another(self.server.as_deref(), now)
+    /// A bucket of a list, if this agent can do its tasks.
+    pub(super) fn open_one(&self, list: &str, head: &Head) -> Option<OpenBucket> {
+        let TaskBucket { facet, limit, effect, needs, server } = TaskBucket::parse(list, &head.bucket)?;
+        let is_admitted = needs.iter().all(|need| self.has(need)) && self.names.admit(facet);
+        let in_bucket = |max| MaxInBucket { bucket: bucket::running(list, facet), max: max as usize };
+        is_admitted.then(|| OpenBucket {
+            head: head.clone(),
+            max_in_bucket: limit.map(in_bucket),
+            durability: claim_durability(effect),
+            is_for_another: server.is_some_and(|server| self.server.as_deref() != Some(server)),
+        })
     }
 
     fn has(&self, need: &str) -> bool {
         self.capabilities.iter().any(|has| has == need)
+    }
+}
+
+/// Whether work was begun that may be done once only must outlive a power cut, or it would be begun twice.
+pub(super) fn claim_durability(effect: Option<Effect>) -> Durability {
+    match effect {
+        Some(Effect::Once) => Durability::Durable,
+        Some(Effect::Idempotent | Effect::Pure) | None => Durability::Relaxed,
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) use entity::{LOGS, decode, encode, event_beside, task_record};
 pub use entity::{run_record, step_record};
 pub use error::{Defect, Error};
 pub use inspect::{Misplacement, Placement, RecordInspection, RecordKind, step_of_record};
-pub use place::{RunState, bucket};
+pub use place::{RunState, TaskBucket, bucket};
 pub(crate) use place::{last_as_urgent, of_task as place_of, urgency};
 pub use query::{RunPage, StepPage, TaskPage};
 pub use read::{ByStep, RunParts};

@@ -1,6 +1,7 @@
 //! Where records wait: the buckets that drivers, agents and lists look into.
 
 use afl_engine::event::{Event, Reception};
+use afl_engine::policy::{Effect, Policy};
 use afl_engine::run::{Control, Run, RunStatus};
 use afl_engine::task::{Task, TaskKind, TaskState};
 use afl_engine::time::Millis;
@@ -10,14 +11,13 @@ use crate::record::QueuePosition;
 /// The names of buckets.
 pub mod bucket {
     use afl_engine::id::RunId;
-    use afl_engine::task::Task;
 
     /// Events whose outcome waits for the evaluator, by the time it came.
     pub const ARRIVED: &str = "arrived";
     /// Tasks that wait for their next attempt, by the time of it.
     pub const TIMERS: &str = "timers";
-    /// Before a task list and a name, and behind these what an agent must have and which server is wanted: tasks that may be claimed, the most
-    /// urgent first.
+    /// Before a task list, a name and what else [`TaskBucket`](super::TaskBucket) says: tasks that may be claimed, the
+    /// most urgent first.
     pub const TASKS: &str = "tasks/";
     /// Before a task list and a name: tasks that are being worked on, by the time to look after them.
     pub const RUNNING: &str = "running/";
@@ -32,33 +32,8 @@ pub mod bucket {
     /// Before a channel: messages that were given up, by the time of the first failure.
     pub const OUTBOX_DEAD: &str = "outbox-dead/";
 
-    /// No facet and no capability has it in its name.
-    const NEEDS: char = '+';
-    /// Before the server that the tasks are left to for a while. It comes last: a server may have any name.
-    const DESIRED: &str = "+@";
-
     pub fn tasks(list: &str, name: &str) -> String {
         format!("{TASKS}{list}/{name}")
-    }
-
-    pub(crate) fn tasks_like(task: &Task) -> String {
-        let mut bucket = tasks(&task.task_list_name, &task.name);
-        for need in &task.policy.needs {
-            bucket.push(NEEDS);
-            bucket.push_str(need);
-        }
-        if let Some(server) = &task.desired_server {
-            bucket.push_str(DESIRED);
-            bucket.push_str(server);
-        }
-        bucket
-    }
-
-    /// The facet that the end of a bucket's name says, and what an agent must have to do its tasks.
-    pub fn name_and_needs(end: &str) -> (&str, impl Iterator<Item = &str>) {
-        let end = end.split_once(DESIRED).map_or(end, |(end, _)| end);
-        let mut parts = end.split(NEEDS);
-        (parts.next().unwrap_or(end), parts)
     }
 
     /// Where the tasks of a list and a name are while they are worked on.
@@ -76,6 +51,72 @@ pub mod bucket {
 
     pub fn outbox_dead(channel: &str) -> String {
         format!("{OUTBOX_DEAD}{channel}")
+    }
+}
+
+/// What the name of a bucket of pending tasks says behind its list: all that decides who may take from it, and how.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TaskBucket<'a> {
+    pub facet: &'a str,
+    pub limit: Option<u32>,
+    /// Only [`Effect::Once`] makes a difference: such claims are durable.
+    pub effect: Option<Effect>,
+    pub needs: Vec<&'a str>,
+    /// The server that the tasks are left to for a while.
+    pub server: Option<&'a str>,
+}
+
+impl<'a> TaskBucket<'a> {
+    /// Between the parts; no facet and no capability has it in its name.
+    const PART: char = '+';
+    /// These begin a part that is no capability.
+    const LIMIT: char = '#';
+    const ONCE: &'static str = "!";
+    /// The last part: a server may have any name.
+    const SERVER: &'static str = "+@";
+
+    pub(crate) fn of(task: &Task) -> String {
+        let mut bucket = bucket::tasks(&task.task_list_name, &task.name);
+        let Policy { limit, effect, needs, .. } = &task.policy;
+        let limit = limit.map(|limit| format!("{}{limit}", Self::LIMIT));
+        let once = effect.filter(|effect| *effect == Effect::Once).map(|_| Self::ONCE.to_owned());
+        for part in limit.iter().chain(&once).chain(needs) {
+            bucket.push(Self::PART);
+            bucket.push_str(part);
+        }
+        if let Some(server) = &task.desired_server {
+            bucket.push_str(Self::SERVER);
+            bucket.push_str(server);
+        }
+        bucket
+    }
+
+    /// Nothing for a bucket of another list.
+    pub fn parse(list: &str, bucket: &'a str) -> Option<Self> {
+        bucket.strip_prefix(bucket::TASKS)?.strip_prefix(list)?.strip_prefix('/').map(Self::parse_end)
+    }
+
+    /// By the name behind the list.
+    pub fn parse_end(end: &'a str) -> Self {
+        let (end, server) = end.split_once(Self::SERVER).map_or((end, None), |(end, it)| (end, Some(it)));
+        let mut parts = end.split(Self::PART);
+        let mut parsed = Self { facet: parts.next().unwrap_or(end), server, ..Self::default() };
+        for part in parts {
+            match part.strip_prefix(Self::LIMIT).and_then(|limit| limit.parse().ok()) {
+                Some(limit) => parsed.limit = Some(limit),
+                None if part == Self::ONCE => parsed.effect = Some(Effect::Once),
+                None => parsed.needs.push(part),
+            }
+        }
+        parsed
+    }
+
+    /// The name of a bucket without its policies, for people.
+    pub fn without_policies(bucket: &str) -> String {
+        let is_policy = |part: &&str| part.starts_with(Self::LIMIT) || *part == Self::ONCE;
+        let (parts, server) = bucket.split_at(bucket.find(Self::SERVER).unwrap_or(bucket.len()));
+        let kept: Vec<&str> = parts.split(Self::PART).filter(|part| !is_policy(part)).collect();
+        kept.join("+") + server
     }
 }
 
@@ -151,7 +192,7 @@ pub(crate) fn of_task(task: &Task) -> Option<QueuePosition> {
     let (list, name) = (&task.task_list_name, &task.name);
     match (task.state, task.not_before) {
         (TaskState::Pending, None) => {
-            Some(QueuePosition { bucket: bucket::tasks_like(task), rank: urgency(task) })
+            Some(QueuePosition { bucket: TaskBucket::of(task), rank: urgency(task) })
         }
         (TaskState::Pending, Some(at)) => {
             Some(QueuePosition { bucket: bucket::TIMERS.to_owned(), rank: at.0 })

@@ -1,6 +1,7 @@
 //! How many tasks of a facet may run at once.
 
 use super::*;
+use crate::store::TaskBucket;
 
 #[tokio::test]
 async fn no_more_tasks_of_a_facet_run_than_its_limit_allows() {
@@ -57,4 +58,23 @@ async fn a_limit_holds_on_a_list_of_any_name() {
         assert_eq!(world.queue.claim(&request).await.unwrap().len(), 1, "{list}");
         assert!(!world.queue.was_turned_away("agent"));
     }
+}
+
+#[tokio::test]
+async fn a_bucket_names_the_policies_of_its_tasks_and_people_see_the_rest() {
+    let world = World::new().await;
+    let once = Policy { effect: Some(Effect::Once), needs: vec!["gpu".to_owned()], ..Policy::default() };
+    let both = Policy { limit: Some(12), ..once.clone() };
+    let buckets =
+        [("a.F+gpu", Policy { effect: None, ..once.clone() }), ("a.F+!+gpu", once), ("a.F+#12+!+gpu", both)];
+    for (number, (end, policy)) in (0..).zip(buckets) {
+        world.ask_on("a/list+#7", number, "a.F", policy.clone()).await;
+        let bucket = format!("tasks/a/list+#7/{end}");
+        assert!(world.store().buckets("tasks/").await.unwrap().contains(&bucket), "{bucket}");
+        let parsed = TaskBucket::parse("a/list+#7", &bucket).unwrap();
+        assert_eq!((parsed.facet, parsed.needs, parsed.server), ("a.F", vec!["gpu"], None));
+        assert_eq!((parsed.limit, parsed.effect), (policy.limit, policy.effect));
+        assert_eq!(TaskBucket::without_policies(end), "a.F+gpu");
+    }
+    assert_eq!(TaskBucket::without_policies("a.F+#1+@any+!server"), "a.F+@any+!server");
 }
