@@ -41,11 +41,11 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// mover may be called again for the same record and must not call the store.
     async fn take(&self, take: Take) -> Result<TakeResult, StoreError>;
 
-    /// Wakes whoever waits on it after records came into a bucket with this prefix. It may wake for nothing.
+    /// Wakes after records arrived in a bucket with this prefix. It may wake without a reason.
     fn watch(&self, tenant: &Tenant, prefix: &str) -> Watch;
 
-    /// What is wrong with how the store keeps all its records, such as an index that lacks one, as far as it can tell by
-    /// itself: each with what to do.
+    /// Defects in how the store keeps its records, such as an index that lacks one, as far as the store can detect them:
+    /// each with its repair.
     async fn check_integrity(&self) -> Result<Vec<String>, StoreError> {
         Ok(Vec::new())
     }
@@ -163,7 +163,7 @@ impl Batch {
         Self { writes, durability, since: None }
     }
 
-    /// Whether it relies on what was read before this epoch.
+    /// Whether it relies on reads from before this epoch.
     pub fn is_outdated(&self, epoch: Epoch) -> bool {
         let is_before = |since: Epoch| since < epoch;
         self.since.is_some_and(is_before)
@@ -184,7 +184,7 @@ pub struct Write {
 }
 
 impl Write {
-    /// The key and what is put there.
+    /// The sizes of the key and of the new body.
     pub fn bytes(&self) -> usize {
         let key = self.key.tenant.as_str().len() + self.key.scope.len() + self.key.id.len();
         match &self.change {
@@ -240,12 +240,12 @@ pub struct Take {
     pub tenant: Tenant,
     pub bucket: String,
     pub ranks: Ranks,
-    /// Only what comes after it is looked at.
+    /// Only records behind it are looked at.
     pub after: Option<BucketCursor>,
     pub limit: usize,
     pub max_in_bucket: Option<MaxInBucket>,
     pub durability: Durability,
-    /// What becomes of a record, by the store's clock.
+    /// Decides about each record, by the store's clock.
     pub decide: Decide,
     /// What to read in the same go.
     pub also_read: AlsoRead,
@@ -297,7 +297,7 @@ impl AlsoRead {
     }
 }
 
-/// What a take moved, and what was wanted beside it, in the order of its keys, as it is then.
+/// The records that a take moved, and the records that were also read, in the order of their keys.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TakeResult {
     pub moved: Vec<Record>,
@@ -332,12 +332,12 @@ pub enum StoreError {
     #[error("another writer changed `{}` of `{}` first", .key.id, .key.scope)]
     Conflict { key: Key },
     /// Nothing was written. Read again and decide anew.
-    #[error("the store was restarted: what was read before must be read again")]
+    #[error("the store was restarted: earlier reads must be repeated")]
     Restarted,
     #[error("{what} is {size}, more than the limit of {limit}")]
     TooLarge { what: &'static str, size: usize, limit: usize },
     /// Nothing was written.
-    #[error("the disk of the store is full: free space, then go on with the same command")]
+    #[error("the disk of the store is full: free space, then repeat the command")]
     Full,
     /// Another process keeps the store locked. Nothing was written.
     #[error("cannot use {name}: {reason}")]

@@ -29,7 +29,7 @@ fn system_now() -> Millis {
     }
 }
 
-/// A clock that goes only when told; its clones show the same time.
+/// A clock that only its owner advances; its clones show the same time.
 #[derive(Clone, Debug)]
 pub struct SimClock(Arc<AtomicI64>);
 

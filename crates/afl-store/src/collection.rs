@@ -45,7 +45,7 @@ impl<T> Clone for Collection<T> {
     }
 }
 
-/// Written with each removal, so that those who watch hear of it. No name begins so.
+/// Written with each removal, so that watches wake. No name begins so.
 const REMOVED: &str = "@removed";
 const PAGE: usize = 500;
 
@@ -65,7 +65,7 @@ impl<T: CollectionItem> Collection<T> {
         records.iter().map(|record| Ok((record.key.id.clone(), decode(record)?))).collect()
     }
 
-    /// The same for a look at who is there: one that is damaged hides no other.
+    /// The same without the unreadable ones.
     pub async fn readable(&self) -> Result<Vec<(String, Stored<T>)>, Error> {
         Ok(self.records().await?.iter().filter_map(readable).collect())
     }
@@ -138,7 +138,7 @@ impl<T: CollectionItem> Collection<T> {
         Write { key, expect, change: Change::Put(content) }
     }
 
-    /// Writes over the version that was read, or for the first time; a conflict says that somebody else did.
+    /// Writes over the version that was read, or for the first time; a conflict means that another writer did.
     /// Returns the new version.
     pub async fn put(
         &self,
@@ -171,7 +171,7 @@ impl<T: CollectionItem> Collection<T> {
         Err(StoreError::Conflict { key: mark }.into())
     }
 
-    /// As [`remove`](Self::remove), but those who watch do not hear of it, and a power cut may bring it back.
+    /// As [`remove`](Self::remove), but watches do not wake, and a power cut may bring it back.
     pub async fn forget(&self, name: &str, version: Version) -> Result<(), Error> {
         let write = Write { key: self.key(name), expect: Expect::Version(version), change: Change::Delete };
         Ok(self.store.write(vec![write], Durability::Relaxed).await?)
@@ -213,7 +213,7 @@ impl<T: CollectionItem> Collection<T> {
     }
 }
 
-/// Nothing for one that is damaged: the doctor tells of it.
+/// Nothing for an unreadable record: the doctor reports it.
 fn readable<T: CollectionItem>(record: &Record) -> Option<(String, Stored<T>)> {
     Some((record.key.id.clone(), decode(record).ok()?))
 }

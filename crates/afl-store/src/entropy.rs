@@ -29,7 +29,7 @@ impl Entropy {
         }
     }
 
-    /// 128 bits that only who is told them can know.
+    /// 128 bits that no other process can guess.
     pub fn secret(&self) -> String {
         format!("{:016x}{:016x}", self.number(), self.number())
     }

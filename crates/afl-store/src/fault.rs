@@ -1,4 +1,4 @@
-//! A store that fails as told: for tests of whoever uses one.
+//! A store that fails on demand, for tests of its callers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,7 +31,7 @@ pub enum Fault {
     Disconnect {
         calls: u64,
     },
-    /// A commit finds that somebody else was faster, although nobody was.
+    /// A commit reports a conflict although there is no other writer.
     Conflict,
     /// A commit or a take finds no space.
     Full,
@@ -80,7 +80,7 @@ pub struct BackendCall {
     pub write: Option<u64>,
 }
 
-/// What was asked of the store. A test enumerates its crash points from one to `writes()`.
+/// The calls on the store. A test enumerates its crash points from one to `writes()`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CallCounts {
     pub calls: u64,

@@ -1,4 +1,4 @@
-//! The stores of AgentFlow: what is kept, the narrow trait that keeps it, and the typed store above.
+//! The stores of AgentFlow: records, the narrow trait that keeps them, and the typed store above.
 
 pub mod backend;
 pub mod clock;

@@ -42,7 +42,7 @@ impl Memory {
         Self { limits, ..self }
     }
 
-    /// Remembers how to take back what is not durable yet, for [`Memory::power_cut`].
+    /// Keeps an undo log of commits that are not durable yet, for [`Memory::power_cut`].
     #[must_use]
     pub fn with_power_cuts(self) -> Self {
         self.lock().undo = Some(Vec::new());
@@ -55,7 +55,7 @@ impl Memory {
         let undo = state.undo.as_mut().expect("made with `with_power_cuts`");
         let kept = undo.len().saturating_sub(lose);
         let taken_back = undo.split_off(kept);
-        // What is left after the power came back is on the disk.
+        // The state after a power cut is on the disk.
         undo.clear();
         state.epoch.0 += 1;
         state.revision += 1;
@@ -184,14 +184,14 @@ struct MemoryState {
     records: BTreeMap<Tenant, BTreeMap<Arc<str>, BTreeMap<String, MemoryRecord>>>,
     /// Every record with a place, once; no bucket is empty.
     buckets: BTreeMap<Tenant, BTreeMap<String, BTreeSet<BucketCursor>>>,
-    /// What each commit since the last durable one replaced; nothing when nobody will ask.
+    /// The contents that each commit since the last durable one replaced; nothing without power cuts.
     undo: Option<Vec<Vec<Setting>>>,
     epoch: Epoch,
     /// How often something changed.
     revision: u64,
 }
 
-/// What is or was to be found at a key.
+/// The record of a key, now or before a commit.
 type Setting = (Key, Option<MemoryRecord>);
 
 #[derive(Clone, Debug)]
@@ -228,7 +228,7 @@ impl MemoryState {
         }
     }
 
-    /// Returns what was there before.
+    /// Returns the previous record.
     fn set(&mut self, key: Key, stored: Option<MemoryRecord>) -> Option<MemoryRecord> {
         let Key { tenant, scope, id } = key;
         let place = stored.as_ref().and_then(|stored| stored.content.place.clone());

@@ -1,4 +1,4 @@
-//! Notifications: what a person should hear of without asking. Those about a task are stored with what they tell of.
+//! Notifications for people. A notification about a task is stored in the commit of the task's end.
 
 use afl_engine::id::{RunId, StepId};
 use afl_engine::task::{Task, TaskState};
@@ -15,7 +15,7 @@ pub const MESSAGE_CHARS: usize = 200;
 pub const KEPT_FOR: Millis = Millis(7 * 24 * 3_600_000);
 /// A task that waits for so long is stuck.
 pub const STUCK_AFTER: Millis = Millis(10 * 60_000);
-/// The label of a run, and its value, by which its completed tasks are told of too.
+/// The label of a run, and its value, that asks for notifications of completed tasks too.
 pub const NOTIFY: (&str, &str) = ("notify", "completed");
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -98,7 +98,7 @@ impl Notification {
         }
     }
 
-    /// What the end of a task is worth telling; the end as wanted only where it was asked for.
+    /// The notification of a task's end; a completed task gives one only where the run asks for it.
     pub(crate) fn of_end(task: &Task, asked: NotifyOn, now: Millis) -> Option<Self> {
         let error = task.error.as_deref().unwrap_or_default();
         match (task.state, asked) {
@@ -130,7 +130,7 @@ impl Notification {
         let title = format!("{} waits for an agent", task.path);
         let minutes = now.since(task.updated).0 / 60_000;
         let message =
-            format!("nobody has taken `{}` from `{}` for {minutes} min", task.name, task.task_list_name);
+            format!("no agent has taken `{}` from `{}` for {minutes} min", task.name, task.task_list_name);
         Self::of(task, NotificationType::QueueStuck, title, &message, now)
     }
 
@@ -157,14 +157,14 @@ impl Notification {
         Self::new(NotificationType::OutboxDead, title, error, now)
     }
 
-    /// `error` is empty when nobody tried, as with a feed that nobody reads.
+    /// `error` is empty without an attempt, as with a feed that has no reader.
     pub fn of_late(channel: &str, error: &str, now: Millis) -> Self {
         let title = format!("messages for `{channel}` have waited for more than a day");
         Self::new(NotificationType::OutboxDead, title, error, now)
     }
 }
 
-/// What a run wants to be told.
+/// Which notifications a run asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NotifyOn {
     OnErrors,

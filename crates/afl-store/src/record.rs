@@ -59,7 +59,7 @@ pub struct Content {
     pub seal: Seal,
 }
 
-/// What tells a reader whether it can trust and understand the body.
+/// By this a reader knows whether it can trust and understand the body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Seal {
     /// The schema of the body (`step_schema_version`).

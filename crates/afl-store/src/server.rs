@@ -1,4 +1,4 @@
-//! The registry of servers: the processes that do work, as they tell of themselves (document 000 §5).
+//! The registry of servers: the processes that do work, by their own reports (document 000 §5).
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ pub struct Server {
     pub pid: u32,
     #[serde(default)]
     pub version: String,
-    /// Where it tells of itself over HTTP, if it does.
+    /// Where it serves its status over HTTP, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<String>,
 }

@@ -12,8 +12,8 @@ use tokio::sync::watch;
 
 use crate::record::{QueuePosition, Tenant};
 
-/// Wakes after something came into the buckets it was made for. What came before it was made does not count, and
-/// several changes may wake it once; so make it first, then look, then wait.
+/// Wakes after a record arrived in its buckets. Arrivals from before the watch was made do not count, and several
+/// arrivals may wake it once; so make it first, then read, then wait.
 #[derive(Clone, Debug)]
 pub struct Watch {
     changes: watch::Receiver<u64>,
@@ -51,7 +51,7 @@ pub struct Watchers {
 #[derive(Debug, Default)]
 struct Prefixes {
     tenants: BTreeMap<Tenant, BTreeMap<String, watch::Sender<u64>>>,
-    /// How many watches may be made before those that nobody waits on are swept out.
+    /// How many watches may be made before unused ones are swept out.
     until_sweep: usize,
 }
 
@@ -104,7 +104,7 @@ impl Watchers {
         senders.filter(|(prefix, _)| is_of(prefix)).for_each(|(_, sender)| count_up(sender));
     }
 
-    /// Wakes all, because what came where is not known.
+    /// Wakes all watches, because the bucket of a change is unknown.
     pub fn wake_all(&self) {
         self.lock().senders().for_each(count_up);
     }

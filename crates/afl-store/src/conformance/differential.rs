@@ -1,4 +1,4 @@
-//! A random history told to a backend and to memory: every answer must be the same.
+//! Applies a random history to a backend and to memory: every answer must be the same.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub async fn a_random_history_is_that_of_memory(fixture: &dyn Fixture) {
     }
 }
 
-/// Tells one history to the handles in turn. It may be called with more seeds than the list does.
+/// Applies one history to the handles in turn. A test may call it with more seeds than the list does.
 pub async fn compare(handles: &[Arc<dyn Backend>], seed: u64, calls: usize) {
     let memory = Memory::new(Clock::System).with_limits(handles[0].limits());
     let mut history = WriteHistory::new(seed);

@@ -1,4 +1,4 @@
-//! Checks of single records and batches: what is written is read, or nothing is written.
+//! Checks of single records and batches: a write is read back, or nothing is written.
 
 use super::Fixture;
 use super::given::{
@@ -41,7 +41,7 @@ pub async fn a_body_is_kept_byte_by_byte(fixture: &dyn Fixture) {
         let found = read(&store, &key).await.expect("it was written");
         assert_eq!(String::from_utf8_lossy(&found.content.body), *body);
     }
-    // What is no text cannot be looked into, but it can be kept.
+    // A body that is no text cannot be displayed, but it can be kept.
     let raw = Content { body: b"\0\xff\xfe raw \0".to_vec(), ..content("") };
     write(&store, [insert(key("run", "raw"), raw.clone())]).await;
     assert_eq!(read(&store, &key("run", "raw")).await.expect("it was written").content, raw);

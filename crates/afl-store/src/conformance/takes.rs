@@ -212,7 +212,7 @@ pub async fn a_taken_record_is_the_takers(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     fill(&store, 1).await;
     let found = taken(&store, take("ready", "running", 1)).await;
-    // Whoever read it before the take must lose.
+    // A writer that read it before the take must lose.
     conflict(store.commit(batch([delete(key("run", "0000"), 1)])).await);
     write(&store, [update(found[0].key.clone(), found[0].version.number, placed("done", 0))]).await;
     assert_eq!(buckets(&store, &acme(), "").await, ["done"]);

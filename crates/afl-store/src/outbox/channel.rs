@@ -1,4 +1,4 @@
-//! A channel: a named receiver, and what it wants to hear of.
+//! A channel: a named receiver and the filter of its messages.
 
 use std::fmt;
 use std::str::FromStr;
@@ -26,7 +26,7 @@ pub struct Channel {
     /// The name of the agents' secret that messages are signed with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
-    /// One that is not hears of nothing new, and what waits for it goes on waiting.
+    /// A disabled channel gets no new messages, and its waiting messages keep waiting.
     pub enabled: bool,
     #[serde(default)]
     pub created: Millis,
@@ -38,7 +38,7 @@ pub struct Channel {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum ChannelTarget {
-    /// Nowhere: whoever wants them reads them here.
+    /// Nowhere: readers fetch the messages from the store.
     Feed,
     /// Agents post them there.
     Url(String),
@@ -154,7 +154,7 @@ impl FromStr for ChannelTarget {
     }
 }
 
-/// A URL that names no user: what is stored and shown is no place for passwords.
+/// A URL that names no user: stored and displayed text is no place for passwords.
 pub fn plain_url(text: &str) -> Result<Url, BadUrl> {
     let url = Url::parse(text)?;
     if !url.username().is_empty() || url.password().is_some() {
@@ -188,7 +188,7 @@ impl From<ChannelTarget> for String {
     }
 }
 
-/// Without the query, which may hold what is nobody's business.
+/// Without the query, which may hold secrets.
 impl fmt::Display for ChannelTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

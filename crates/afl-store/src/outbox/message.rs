@@ -73,7 +73,7 @@ pub struct Message {
     pub path: String,
     /// The facet of the task, or the workflow.
     pub facet: Arc<str>,
-    /// Of the last claim; zero when nobody had claimed the task.
+    /// Of the last claim; zero when the task was never claimed.
     #[serde(default)]
     pub token: u64,
     pub at: Millis,
@@ -89,7 +89,7 @@ pub struct Message {
     pub delivery: Delivery,
 }
 
-/// The result, or what is dispatched.
+/// The result, or the payload of a dispatch.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum MessageData {
@@ -186,8 +186,8 @@ impl Message {
         })
     }
 
-    /// `version` is that of the record whose write the message goes with, so that the same fact has the same name
-    /// whoever tells it, and the next one another.
+    /// `version` is that of the record whose write the message goes with, so that the same end has the same name
+    /// from any process, and the next end another.
     pub(super) fn id(&self, version: u64) -> String {
         let Self { run, step, .. } = self;
         let part = step.as_ref().map_or(RUN_ITSELF, StepId::as_str);
@@ -202,7 +202,7 @@ const RUN_ITSELF: &str = "x";
 /// A message as its receiver reads it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Envelope {
-    /// The same at each delivery, for receivers that must tell a repetition.
+    /// The same at each delivery, so that receivers recognize a repetition.
     pub id: String,
     pub topic: Topic,
     pub at: Millis,
@@ -217,7 +217,7 @@ pub struct Envelope {
     pub task_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<u64>,
-    /// What is to be worked on.
+    /// The payload of the work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Map<String, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]

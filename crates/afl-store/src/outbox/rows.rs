@@ -42,7 +42,7 @@ pub struct OutboxRow {
 #[derive(Debug, Default)]
 pub struct OutboxPage {
     pub rows: Vec<OutboxRow>,
-    /// What is wrong with those that cannot be read.
+    /// The errors of messages that cannot be read.
     pub unreadable: Vec<Error>,
     pub next: Option<BucketCursor>,
 }
@@ -51,9 +51,9 @@ pub struct OutboxPage {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DeliveryFailure {
     /// The receiver is away. The message keeps its place, so that it is the one that is tried again and its day runs
-    /// out, instead of each attempt taking one that was never tried; whoever delivers makes the pause.
+    /// out, instead of each attempt taking one that was never tried; the relay makes the pause.
     Unreachable,
-    /// The receiver may take it another time. It is put off, and stands in nobody's way.
+    /// The receiver may accept it later. It is put off, and blocks no other message.
     Transient,
     Permanent,
 }
@@ -83,8 +83,8 @@ impl Outbox {
         Ok(heads.into_iter().map(|head| (named(&head.bucket), Millis(head.rank))).collect())
     }
 
-    /// A page of what was due by this time. What is damaged is put aside on the way, so that it is in nobody's way; what only a newer
-    /// release can read stays for it.
+    /// A page of the messages that were due by this time. Damaged messages are put aside, so that they block no other;
+    /// those that only a newer release can read stay for it.
     pub async fn due(
         &self,
         channel: &str,
@@ -161,7 +161,7 @@ impl Outbox {
         Ok(values)
     }
 
-    /// The receiver has it, or nobody is to have it. A power cut may bring it back, and then it is delivered again.
+    /// The receiver has the message, or must not get it. A power cut may bring it back, and then it is delivered again.
     pub async fn discard(&self, row: OutboxRow) -> Result<(), Error> {
         let write = Write { key: row.key, expect: Expect::Version(row.version), change: Change::Delete };
         unless_overtaken(self.0.write(vec![write], Durability::Relaxed).await)?;
@@ -191,7 +191,7 @@ impl Outbox {
         self.change(row, delivery, Durability::Relaxed).await.map(drop)
     }
 
-    /// Whoever tried could not have delivered it to anybody. That is no attempt, and people see why.
+    /// The relay lacks what any delivery needs. That is no attempt, and the error is shown to people.
     pub async fn noted(&self, row: OutboxRow, error: &str) -> Result<(), Error> {
         let last_error = Some(shown(error));
         if row.message.delivery.last_error == last_error {
@@ -216,7 +216,7 @@ impl Outbox {
         Ok(revived)
     }
 
-    /// Whether nobody else was faster.
+    /// Whether no other process was faster.
     async fn change(
         &self,
         row: OutboxRow,

@@ -1,4 +1,4 @@
-//! What is known of the messages of a channel without delivering them.
+//! Counts and ages of the messages of a channel, without delivering them.
 
 use afl_engine::id::RunId;
 use afl_engine::time::Millis;
@@ -16,7 +16,7 @@ use crate::store::{Error, bucket};
 pub struct ChannelStatus {
     pub waiting: usize,
     pub dead: usize,
-    /// When the oldest of them came, as far as the first ones of each sort tell.
+    /// When the oldest of them was written, by the first ones of each kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oldest: Option<Millis>,
     /// Of a message that is tried again, or else of one that was given up.

@@ -1,4 +1,4 @@
-//! Adds messages to the commit of what they tell of.
+//! Adds messages to the commit of the end that they report.
 
 use afl_engine::attribute::Blob;
 use afl_engine::changes::Changes;
@@ -18,7 +18,7 @@ use super::rows::{Outbox, row_write};
 use crate::backend::{Durability, StoreError, Write};
 use crate::store::{Error, Store};
 
-/// What a commit has to hold beside what it tells of.
+/// The writes and blobs of messages, for the commit of the end that they report.
 #[derive(Debug, Default)]
 pub(crate) struct OutboxWrites {
     pub(crate) writes: Vec<Write>,

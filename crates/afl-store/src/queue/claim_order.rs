@@ -27,7 +27,7 @@ pub(super) struct ClaimOrder {
     pub(super) heads: HeadCache,
     /// The bucket of the last takes, and how many of them there were.
     streak: (String, u32),
-    /// The owner for whom the last read of the heads found no task.
+    /// The owner whose last read of the heads found no task.
     pub(super) idle: Option<String>,
     /// Owners whose last claim met a full `Limit`.
     pub(super) turned_away: BTreeSet<String>,

@@ -6,7 +6,7 @@
 //! it grew with the square of their number.
 //!
 //! **Approach.** One read serves the claims of this process while no task arrives, for at most [`LASTS`]. A watch that
-//! is made before the read tells of arrivals. A take that gets all it wanted raises the head of its bucket, so the next
+//! is made before the read detects arrivals. A take that gets all it wanted raises the head of its bucket, so the next
 //! take begins where that one ended. A take that gets less shows that the cache is out of date, and its list is read
 //! again.
 //!

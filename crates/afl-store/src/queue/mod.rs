@@ -1,4 +1,4 @@
-//! The queue of tasks: claimed under a lease, settled once, looked after when nobody answers.
+//! The queue of tasks: claimed under a lease, settled once, swept when their holders are silent.
 
 mod claim;
 mod claim_order;

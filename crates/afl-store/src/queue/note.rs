@@ -1,4 +1,4 @@
-//! What a holder tells while it works: parts of the result, and lines of the log.
+//! Reports of a holder while it works: parts of the result, and lines of the log.
 
 use afl_engine::event::{Event, Partial};
 use afl_engine::id::{RunId, StepId};
@@ -68,7 +68,7 @@ impl Queue {
             values.extend(told);
             let partial = Some(Partial { token: ticket.token, values });
             let event = Stored { item: Event { partial, ..event.item }, version: event.version };
-            // The task is kept as it is, so that a holder who has just lost it writes nothing.
+            // The write expects the task's version, so a holder that has just lost the task writes nothing.
             let keep = Write {
                 key: self.store.run_key(&ticket.run, crate::store::task_record(&ticket.step)),
                 expect: Expect::Version(task.version),

@@ -24,7 +24,7 @@ pub struct ClaimRequest {
     /// The name of the agent's server; tasks that want another are left to it for a while.
     pub server: Option<String>,
     pub max: usize,
-    /// How long nobody else gets the task unless the holder extends.
+    /// How long the task is reserved unless the holder extends the lease.
     pub lease: Millis,
     pub owner: String,
 }
@@ -106,7 +106,7 @@ impl FacetFilter {
         }
     }
 
-    /// What is to be noted of the handler of a task.
+    /// The note about the handler of a task.
     pub(super) fn handler(&self, name: &str) -> String {
         match self {
             Self::All | Self::Only(_) => String::new(),

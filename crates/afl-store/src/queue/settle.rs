@@ -16,7 +16,7 @@ use crate::conflict::retry_on_conflict;
 use crate::notification::{NOTIFY, Notification, NotifyOn};
 use crate::store::{Error, Stored};
 
-/// What came of telling an outcome.
+/// The result of settling a task.
 #[derive(Clone, PartialEq, Debug)]
 pub enum SettleResult {
     /// The event has its outcome; wake the evaluator.

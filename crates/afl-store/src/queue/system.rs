@@ -1,4 +1,4 @@
-//! Tasks that are no step's: what is asked of the runners themselves (document 000 §7.2).
+//! Tasks that belong to no step: requests to the runners themselves (document 000 §7.2).
 //!
 //! Such a task stands beside the runs, with its event, in a scope that no run can have. Claims, leases, outcomes, logs
 //! and the sweep are those of every task.
@@ -66,7 +66,7 @@ impl Queue {
         self.rewrite(id, retry, by, |event| open_event(event.event_type, event.payload)).await
     }
 
-    /// A system task is not wanted any more: its holder loses it.
+    /// Cancels a system task. Its holder loses it.
     pub async fn withdraw(&self, id: &RunId, by: &Actor) -> Result<Task, Refusal> {
         let cancel = || Move::Cancel { cause: "", error: None };
         let ended = |event| Event { state: EventState::Error, reception: Reception::Taken, ..event };

@@ -331,7 +331,7 @@ async fn g3_f4_only_the_holder_of_the_live_lease_is_heard() {
     world.clock.advance(Millis(LEASE.0 + 1));
     assert_eq!(world.queue.sweep_once().await.unwrap().requeued, 1);
     let lost = |refusal| matches!(refusal, Refusal::LeaseLost { .. });
-    // Nobody has it and the zombie comes back.
+    // It has no holder, and the zombie comes back.
     assert!(lost(world.queue.complete(&old.ticket, &result()).await.unwrap_err()));
     // The same worker, by name, takes its own task again.
     let new = world.one().await;

@@ -57,14 +57,14 @@ impl Store {
                 }
             }
             match self.backend.commit(batch(all)).await {
-                // Somebody stored the same value meanwhile. Blobs are never deleted alone, so this ends.
+                // Another writer stored the same value meanwhile. Blobs are never deleted alone, so this ends.
                 Err(StoreError::Conflict { key }) if key.id.starts_with(BLOBS) => {}
                 outcome => return Ok(outcome?),
             }
         }
     }
 
-    /// A value, wherever it is kept; `name` tells whose it is when it cannot be read.
+    /// A value, inline or from its blob; `name` names it in the error when it cannot be read.
     pub async fn value(&self, run: &RunId, held: &Held, name: impl Fn() -> String) -> Result<Value, Error> {
         let blob = match held {
             Held::Inline(value) => return Ok(value.clone()),

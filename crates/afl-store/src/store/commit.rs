@@ -107,7 +107,7 @@ impl Store {
         }
         writes.extend(messages.writes);
         let blobs: Vec<_> = changes.blobs().iter().cloned().chain(messages.blobs).collect();
-        // Nobody outside may hear of what a power cut could take back.
+        // A message must not leave before the end that it reports is durable.
         self.write_with_blobs(run, writes, &blobs, Durability::Durable).await
     }
 

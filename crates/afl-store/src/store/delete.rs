@@ -1,4 +1,4 @@
-//! Counts what is in buckets, and deletes runs.
+//! Counts the records of buckets, and deletes runs.
 
 use afl_engine::id::RunId;
 use afl_engine::run::Run;
@@ -11,7 +11,7 @@ use crate::record::Record;
 
 const PAGE: usize = 500;
 
-/// What belongs to a run, in the order in which it is deleted: the tasks first, so that nobody works for it, and at the
+/// The parts of a run in the order in which they are deleted: the tasks first, so that no agent works for it, and at the
 /// end all that is left.
 const PARTS: [&str; 6] = [entity::TASKS, entity::EVENTS, entity::BLOBS, entity::PIECES, entity::STEPS, ""];
 
@@ -42,8 +42,8 @@ impl Store {
     /// Deletes everything of a run that has ended. The run itself and its key go last, so that a crash leaves a run
     /// that can be deleted again.
     pub async fn delete_run(&self, run: &Run) -> Result<(), Error> {
-        assert!(run.status.is_terminal(), "only what has ended is deleted");
-        // While its last write stands, nobody can have taken the run up again.
+        assert!(run.status.is_terminal(), "only a run that has ended is deleted");
+        // While its last write stands, no person can have retried the run.
         let unchanged = self.unchanged(run).await?;
         for part in PARTS {
             self.delete_part(&run.id, part, Some(&unchanged), Durability::Relaxed).await?;
@@ -65,9 +65,9 @@ impl Store {
     /// Deletes a system task that has ended, with its event and log; the task goes last, so that a crash leaves one
     /// that can be deleted again.
     pub async fn delete_system_task(&self, task: &Stored<Task>) -> Result<(), Error> {
-        assert!(task.item.kind() == TaskKind::System && task.item.state.is_terminal(), "only what has ended");
+        assert!(task.item.kind() == TaskKind::System && task.item.state.is_terminal(), "it has ended");
         let id = &task.item.workflow_id;
-        // While its last write stands, nobody can have asked for it again.
+        // While its last write stands, the task was not requested again.
         let own = |change| {
             let key = self.run_key(id, entity::task_record(&task.item.step_id));
             Write { key, expect: Expect::Version(task.version), change }
@@ -79,7 +79,7 @@ impl Store {
     }
 
     /// Deletes whatever there is of a run, readable or not. The run itself goes last, so that a crash leaves a run
-    /// that can be discarded again; its tasks go first, so that nobody works for it, then its key, which can be used
+    /// that can be discarded again; its tasks go first, so that no agent works for it, then its key, which can be used
     /// for another run.
     pub async fn discard_run(&self, run: &RunId) -> Result<(), Error> {
         self.delete_keys_of(run).await?;
@@ -90,7 +90,7 @@ impl Store {
         Ok(self.write(own.iter().flatten().map(delete).collect(), Durability::Durable).await?)
     }
 
-    /// Deletes what has ids of this prefix, but not the run's own record, page by page, each on the condition.
+    /// Deletes records with ids of this prefix, but not the run's own record, page by page, each on the condition.
     async fn delete_part(
         &self,
         run: &RunId,

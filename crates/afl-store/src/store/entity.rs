@@ -150,7 +150,7 @@ impl Store {
         self.put(run, &stored.item, Expect::Version(stored.version), now)
     }
 
-    /// Puts a task where nobody claims it, until its run goes on.
+    /// Puts a task where no claim finds it, until its run continues.
     pub(crate) fn aside(&self, task: &Stored<Task>, now: Millis) -> Write {
         let run = &task.item.workflow_id;
         let key = self.run_key(run, task.item.record_id());

@@ -11,7 +11,7 @@ use crate::record::Key;
 pub enum Error {
     #[error(transparent)]
     Backend(StoreError),
-    /// The run cannot go on until somebody looks at it; all others can.
+    /// The run is blocked until a person repairs it; the other runs are not.
     #[error("run {run} is quarantined: its record `{record}` {defect}{}", .defect.way_out("the run"))]
     Unreadable { run: RunId, record: String, defect: Defect },
     #[error("the record `{}` of `{}` {defect}{}", .key.id, .key.scope, .defect.way_out("it"))]

@@ -57,7 +57,7 @@ pub enum Placement {
     Wrong(Misplacement),
 }
 
-/// A record that nobody will find, and what puts it right.
+/// A record in the wrong bucket, and its right place.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Misplacement {
     found: Record,

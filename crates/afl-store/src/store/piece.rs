@@ -16,7 +16,7 @@ struct Manifest {
     pieces: usize,
 }
 
-/// A text that may stand in pieces is longer than this, which is how a manifest is told from one.
+/// A text that may be stored in pieces is longer than this, and a manifest is shorter.
 const MANIFEST_BYTES: usize = 64;
 
 impl Store {

@@ -123,7 +123,7 @@ impl<'a> TaskBucket<'a> {
 /// Where a run is listed, by its creation. A driver has all its work in the first two, and in [`bucket::ARRIVED`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum RunState {
-    /// An evaluation is under way; whoever finds the run here goes on with it.
+    /// An evaluation is under way; a driver that finds the run here continues it.
     Running,
     /// A cancel was accepted, and not everything has ended yet.
     Canceling,
@@ -200,7 +200,7 @@ pub(crate) fn of_task(task: &Task) -> Option<QueuePosition> {
         // A parked task waits for an answer, not for a time, and leaves its room in the facet's limit to others.
         (TaskState::AwaitingResponse, _) if task.lease.is_none() => None,
         (TaskState::Running | TaskState::AwaitingResponse, _) => {
-            // One without a lease is nobody's; the doctor tells of it.
+            // A task without a lease has no holder; the doctor reports it.
             let deadline = task.deadline().unwrap_or(Millis(0));
             Some(QueuePosition { bucket: bucket::running(list, name), rank: deadline.0 })
         }

@@ -13,7 +13,7 @@ use super::entity::{self, Entity, decode};
 use super::{Defect, Error, Store};
 use crate::record::{Key, Record};
 
-/// What was wanted, by name; `None` for what is not there.
+/// The requested parts, by name; `None` for an absent one.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct RunParts {
     pub steps: ByStep<Step>,
@@ -93,7 +93,7 @@ impl Store {
         })
     }
 
-    /// What is stored under these keys. A store whose index is damaged may answer with another's record.
+    /// The records of these keys. A store with a damaged index may answer with the record of another key.
     async fn records(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, Error> {
         let found = self.backend.get(keys).await?;
         let of_another = |(key, record): &(&Key, &Option<Record>)| {
@@ -122,7 +122,7 @@ pub(crate) struct TaskRecords {
     pub(crate) event: Option<Stored<Event>>,
 }
 
-/// What was looked for, by the step it belongs to.
+/// Records by the step that they belong to.
 pub type ByStep<T> = Vec<(StepId, Option<Stored<T>>)>;
 
 /// As they lie beside each other in the store.
@@ -137,7 +137,7 @@ fn decode_all<T: Entity>(
     names: &[&StepId],
     records: &mut impl Iterator<Item = Option<Record>>,
 ) -> Result<ByStep<T>, Error> {
-    // What is collected from fallible items grows again and again, and a step is large.
+    // A collection of fallible items grows again and again, and a step is large.
     let mut found = Vec::with_capacity(names.len());
     for (id, record) in names.iter().zip(records) {
         found.push(((*id).clone(), record.as_ref().map(decode).transpose()?));

@@ -33,7 +33,7 @@ pub struct ProgramRecord {
     pub json: String,
 }
 
-/// What came of discarding a record.
+/// The result of discarding a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DiscardResult {
     Gone,
@@ -51,7 +51,7 @@ impl Store {
         if self.backend.get(std::slice::from_ref(&key)).await?[0].is_some() {
             return Ok(());
         }
-        // The same hash is the same program, whoever writes it.
+        // The same hash is the same program, from any writer.
         if program.json.len() <= self.piece_bytes() {
             let write = put_text(key, &program.json);
             return Ok(self.write_once(Batch::new(vec![write], Durability::Durable)).await?);

@@ -13,7 +13,7 @@ pub(crate) fn sealed(key: &Key, body: Vec<u8>, place: Option<QueuePosition>) -> 
     Content { place, body, seal: Seal { schema: SCHEMA_VERSION, runtime: RUNTIME_VERSION, checksum } }
 }
 
-/// The body, if it is what was written and this release understands it.
+/// The body, if its checksum is right and this release understands it.
 pub(crate) fn opened(record: &Record) -> Result<&[u8], Error> {
     let Record { key, content: Content { body, seal, .. }, .. } = record;
     if seal.checksum != checksum(key, body) {

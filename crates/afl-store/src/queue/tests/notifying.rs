@@ -1,4 +1,4 @@
-//! What people are told of the ends of tasks, in the commit of the end.
+//! Notifications about the ends of tasks, in the commit of the end.
 
 use super::*;
 use crate::collection::Collection;

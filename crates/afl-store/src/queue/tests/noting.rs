@@ -1,4 +1,4 @@
-//! What a holder tells before its outcome.
+//! Reports of a holder before its outcome.
 
 use afl_engine::attribute::Held;
 use afl_engine::event::Payload;
