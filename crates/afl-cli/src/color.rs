@@ -7,7 +7,7 @@ use afl_lang::render::Color;
 use clap::ColorChoice;
 use clap::builder::styling::{AnsiColor, Style};
 
-/// The colour of what goes to standard error.
+/// The colour of messages on standard error.
 pub(crate) fn choose(choice: ColorChoice) -> Color {
     match choice {
         ColorChoice::Always => Color::Ansi,

@@ -1,4 +1,4 @@
-//! Tells why a command failed: people on standard error, and programs that read JSON by one object on standard output.
+//! Reports why a command failed: as text on standard error, and with `--json` as one object on standard output.
 
 use std::env;
 
@@ -12,7 +12,7 @@ use crate::outcome::Outcome;
 use crate::output;
 use crate::store;
 
-/// What is told as the outcome of a run, whether there is one or not.
+/// The commands that report a failure as the outcome of a run, even if there is no run.
 const OUTCOMES: [&str; 4] = ["run", "start", "resume", "retry"];
 const JSON: &str = "json";
 
@@ -25,13 +25,13 @@ pub(crate) fn refuse(error: &clap::Error) -> ! {
         let reason = text.split("\n\n").next().unwrap_or_default();
         let failure = Failure::BadLine { reason: reason.trim_start_matches("error: ").to_owned() };
         let form = Form::of(words.first().map(String::as_str));
-        // When standard output cannot be written either, the code is what is left to tell.
+        // When standard output cannot be written either, the exit code alone reports the failure.
         form.print(&failure, &store::Options::default()).ok();
     }
     error.exit()
 }
 
-/// How the user of a command is told.
+/// How a command reports its failure.
 pub(crate) struct Complaint {
     form: Form,
     /// For the commands that are suggested.
@@ -59,7 +59,7 @@ impl Complaint {
 
     pub(crate) fn tell(&self, failure: &Failure, color: Color) -> Exit {
         output::say(&failure.text(&self.store, color));
-        // When standard output is what failed, it was said above.
+        // If writing standard output is the failure, standard error has it already.
         self.form.print(failure, &self.store).ok();
         failure.exit()
     }

@@ -1,4 +1,4 @@
-//! Work of which nobody knows whether it happened: the commands by which a person decides.
+//! Uncertain tasks, whose work may have happened: the commands by which a person decides.
 
 use afl_engine::id::RunId;
 use afl_engine::task::Task;
@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::shell::word;
 use crate::shown;
 
-/// How many are told in full; the others are decided the same way.
+/// How many are shown in full; a person decides the others the same way.
 pub(crate) const TOLD: usize = 3;
 
 /// A step whose work may have happened.

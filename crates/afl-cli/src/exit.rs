@@ -11,7 +11,7 @@ pub(crate) enum Exit {
     WrongUse,
     /// A file or the store cannot be read or written.
     Inaccessible,
-    /// A run waits, and nobody here can answer.
+    /// A run waits, and no handler here can do its work.
     Waiting,
     /// The user pressed Ctrl-C; shells give this code too.
     Interrupted,

@@ -29,7 +29,7 @@ pub(crate) struct Options {
     file: Option<PathBuf>,
 }
 
-/// What was given, and what of it cannot be read.
+/// The inputs of a command line, and those that cannot be read.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Given {
     pub(crate) values: Map<String, Value>,

@@ -60,7 +60,7 @@ pub(crate) struct Launch {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Shown {
     All,
-    /// Somebody reads the result as data.
+    /// A program reads the result as data.
     Errors,
 }
 

@@ -56,7 +56,7 @@ pub(crate) fn is_terminal() -> bool {
 /// Writes one JSON value: laid out for a person at a terminal, on one line for a program.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
     let text = if is_terminal() { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
-    data(&(text.expect("what is printed has a JSON form") + "\n"))
+    data(&(text.expect("the value has a JSON form") + "\n"))
 }
 
 /// Writes a shape of the service as JSON, with the keys of every object in order.
@@ -64,7 +64,7 @@ pub(crate) fn view(view: &impl Serialize) -> Result<(), Failure> {
     json(&serde_json::to_value(view).expect("a view has a JSON form"))
 }
 
-/// Tells the user something; when nobody listens there is nobody to complain to either.
+/// Writes a message to standard error; if that is closed, there is no other place to report it.
 pub(crate) fn say(text: &str) {
     io::stderr().lock().write_all(text.as_bytes()).ok();
 }
@@ -75,9 +75,9 @@ fn write_stdout(content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::R
     out.flush()
 }
 
-/// Whoever reads the file sees the old content or the new, never a part, whatever happens meanwhile.
+/// Replaces a file atomically: a reader sees the old content or the new, never a part.
 fn replace(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    // A link stays a link: what it leads to is replaced.
+    // A link stays a link: its target is replaced.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let old = fs::metadata(&path).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {

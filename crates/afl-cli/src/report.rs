@@ -22,7 +22,7 @@ pub(crate) enum Format {
     Github,
 }
 
-/// Nobody reads more, and `--json` gives all of them. Above the limit of one text, which has its own message.
+/// More is not readable; `--json` prints all of them. Above the limit of one text, which has its own message.
 const MAX_SHOWN: usize = 2_000;
 
 pub(crate) fn show(

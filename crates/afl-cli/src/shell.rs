@@ -1,4 +1,4 @@
-//! What is printed to be copied into a shell.
+//! Quotes text that a user copies into a shell.
 
 /// A text as one word of a shell.
 pub(crate) fn word(text: &str) -> String {

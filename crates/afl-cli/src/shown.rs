@@ -57,8 +57,8 @@ pub(crate) fn indented(text: &str) -> String {
     inert(text).replace('\n', "\n  ")
 }
 
-/// How long something took. What was evaluated in one go began and ended in the same moment of the store's clock, which
-/// tells nothing.
+/// How long something took. `None` for a step that began and ended in one evaluation, at the same time of the store's
+/// clock.
 pub(crate) fn took(from: Millis, to: Option<Millis>) -> Option<String> {
     let took = to?.since(from);
     (took.0 > 0).then(|| span(took))
@@ -108,7 +108,7 @@ impl Moment {
     }
 }
 
-/// A field of an object for people; which fields are times is told.
+/// A field of an object for people; `times` names the fields that are times.
 pub(crate) fn field(name: &str, value: &Value, times: &[&str]) -> String {
     let time = value.as_i64().filter(|_| times.contains(&name));
     match (time, value) {

@@ -23,7 +23,7 @@ impl Signal {
     }
 }
 
-/// What the first signal has to tell the user.
+/// Prints a message when the first signal arrives.
 type Farewell = Box<dyn FnOnce() + Send>;
 
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ impl Stop {
 
     /// Says this with the first signal, before a second one can end the command; at once when it has come already.
     pub(crate) fn say_when_asked(&self, say: impl FnOnce() + Send + 'static) {
-        // Without a listener nobody can ask.
+        // Without a listener no signal arrives.
         self.farewells.send(Box::new(say)).ok();
     }
 

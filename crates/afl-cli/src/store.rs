@@ -60,7 +60,7 @@ pub(crate) enum Missing {
     Refuse,
 }
 
-/// How long what is stored stays.
+/// How long the store lives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Lifetime {
     Kept,

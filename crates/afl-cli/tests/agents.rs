@@ -1,4 +1,4 @@
-//! Real agents of one store: killed, stopped and gone on with, and told to end.
+//! Real agents of one store: killed, suspended and resumed, and asked to end.
 
 #![cfg(unix)]
 

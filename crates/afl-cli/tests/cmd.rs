@@ -1,6 +1,6 @@
 //! The command line as a user meets it: each case holds commands and what they print.
 //!
-//! `TRYCMD=overwrite cargo test -p afl-cli --test cmd` writes what is printed now.
+//! `TRYCMD=overwrite cargo test -p afl-cli --test cmd` writes the current output.
 
 // covers: RT-W1-a
 #[test]

@@ -1,4 +1,4 @@
-//! What happens when nobody reads: a closed pipe is no failure.
+//! A closed pipe is no failure.
 
 use std::io::{PipeWriter, pipe};
 use std::process::{Command, Stdio};

@@ -39,7 +39,7 @@ fn the_first_command_gives_a_result() {
     assert!(printed.contains("cleo@example.org needs a person: ValueError"), "{printed}");
 }
 
-/// Each command with what is printed.
+/// Each command with its output.
 fn steps() -> Vec<(&'static str, &'static str)> {
     let blocks = README.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next());
     let steps = blocks.flat_map(|block| block.split("$ ").skip(1));
@@ -59,7 +59,7 @@ fn run(folder: &Path, command: &str) -> String {
     String::from_utf8(output.stdout).expect("it prints text")
 }
 
-/// The words of each line, without what is another one each time: ids, times and the widths of columns.
+/// The words of each line, without the parts that change each time: ids, times and the widths of columns.
 fn lines(text: &str) -> Vec<String> {
     text.trim_end().lines().map(line).collect()
 }

@@ -138,7 +138,7 @@ fn what_takes_longer_than_the_shutdown_may_is_killed_and_given_back() {
     assert!(pipe.success());
     let mut agent = world.agent(&["--shutdown-timeout-ms", "100"]);
     agent.says("begun");
-    // Nobody gets past a pipe before the other end is there.
+    // Opening a pipe waits for the other end.
     let pid = fs::read_to_string(world.path("pid")).expect("it is told");
     agent.signal(Signal::TERM);
     agent.says("given back undone");

@@ -267,7 +267,7 @@ fn cases() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance")
 }
 
-// G13: damage is told by name, stops that run and no other, and can be put away.
+// G13: damage is reported by name, stops that run and no other, and can be put away.
 #[test]
 fn a_damaged_run_is_named_and_can_be_discarded() {
     let folder = tempfile::tempdir().unwrap();

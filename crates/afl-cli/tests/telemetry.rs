@@ -137,7 +137,7 @@ fn an_agent_tells_of_the_runs_that_it_drives_and_a_start_of_what_it_begins() {
     assert_eq!(records(&folder.path().join("agent.jsonl"), &handed_over).last(), Some(&completed));
 }
 
-/// What a user gets from a run in memory, but for its id; and what was said about telemetry.
+/// The output of a run in memory, without its id, and the messages about telemetry.
 fn outcome(folder: &Path, more: &[&str]) -> (Option<i32>, Value, Vec<String>) {
     let output = afl(folder, &[&RUN[..], &["--store", "memory:"], more].concat());
     let mut told = json(&output);
@@ -161,7 +161,7 @@ fn a_file_that_cannot_be_written_changes_nothing_but_that_it_is_said() {
         ("/dev/full", "no space is left"),
         (".", "it is a folder"),
         ("nowhere/t.jsonl", "no such folder"),
-        // Nobody reads it, so whoever opens it waits.
+        // It has no reader, so opening it waits.
         ("pipe", "it takes too long"),
     ];
     for (sink, why) in sinks {
@@ -195,7 +195,7 @@ fn what_was_not_written_is_counted_where_the_file_takes_lines_again() {
     let lines = fs::read_to_string(&file).expect("it is written");
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(lines[0]["trace"], "missed");
-    // All that was told up to the fixed point at which the run waited: two steps and a block.
+    // All records up to the fixed point at which the run waited: two steps and a block.
     let before = lines[0]["count"].as_u64().expect("a number");
     assert_eq!(lines[1]["trace"], "iteration_began");
     assert!(before > 20, "{before}");

@@ -1,4 +1,4 @@
-//! `afl notifications`: what a person should hear of without asking.
+//! `afl notifications`: lists events that a person should know of, and marks them as read.
 
 use afl_runtime::{Mark, Notice};
 use clap::{Args, Subcommand};

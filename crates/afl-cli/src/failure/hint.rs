@@ -1,6 +1,6 @@
 //! How an error of the service ends a command, and which command helps.
 //!
-//! Libraries say what is wrong; only this file knows the commands of `afl`.
+//! Libraries describe the error; only this file knows the commands of `afl`.
 
 use afl_runtime::{Contention, Corruption, Error, InvalidRequest, NotFound, StateRefusal};
 use afl_store::store::Error::Unreadable;

@@ -76,7 +76,7 @@ pub(crate) enum Failure {
     Service(#[from] ServiceError),
     #[error("stopped while starting")]
     StoppedStarting { signal: Signal },
-    /// It came when the command had this run in hand; `resume` is the command that goes on with it.
+    /// The command was working on this run; `resume` is the command that continues it.
     #[error("{}", without_advice(failure))]
     OfRun { run: RunId, resume: String, failure: Box<Failure> },
 }

@@ -1,7 +1,7 @@
-//! `--telemetry`: what happens in runs, one JSON object on each line of a file (document 003 §18).
+//! `--telemetry`: the trace records of runs, one JSON object on each line of a file (document 003 §18).
 //!
-//! A thread of its own writes it, so that nothing ever waits for the file. What the file refuses or is too slow for is
-//! counted and left out; when it takes lines again, one of them says how many are missing.
+//! A thread of its own writes them, so that a run never waits for the file. Records that the file refuses, or is too
+//! slow for, are counted and left out; when it takes lines again, one of them says how many are missing.
 
 mod sink;
 
@@ -24,11 +24,11 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::telemetry::sink::Sink;
 
-/// What the file may be behind; a long evaluation tells this much between two commits.
+/// How many records the file may lag behind; a long evaluation emits this many between two commits.
 const ROOM: usize = 65_536;
-/// How much is written at once.
+/// How many records are written at once.
 const BATCH: usize = 1_024;
-/// How long a command that is done waits for what is still to be written.
+/// How long a finished command waits for the records still to be written.
 const GRACE: Duration = Duration::from_secs(1);
 
 #[derive(Args, Clone, Debug, Default)]
@@ -48,19 +48,19 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// The same service, which tells what it does from now on if that is wanted.
+    /// The same service, which emits trace records from now on if the options ask for them.
     pub(crate) fn begin(&self, service: Service, progress: &Progress, color: Color) -> (Service, Telemetry) {
         let Some(file) = self.file.as_ref().filter(|file| !file.is_empty()) else {
             return (service, Telemetry::default());
         };
-        let (service, told) = service.subscribe(Tracing::Full, ROOM);
+        let (service, records) = service.subscribe(Tracing::Full, ROOM);
         let warn = Warn { file: file.into(), progress: progress.clone(), color };
         let (end, asked) = oneshot::channel();
         let (done, ended) = oneshot::channel();
         let sink = Sink::new(warn.clone());
         let write = move || {
-            write_until(told, asked, sink);
-            // Nobody may wait for it any more.
+            write_until(records, asked, sink);
+            // The command may have stopped waiting.
             done.send(()).ok();
         };
         match thread::Builder::new().name("telemetry".to_owned()).spawn(write) {
@@ -79,13 +79,13 @@ pub(crate) struct Telemetry(Option<Writing>);
 
 struct Writing {
     warn: Warn,
-    /// Dropping it asks the thread to write what is there and to end.
+    /// Dropping it asks the thread to write the remaining records and to end.
     end: oneshot::Sender<()>,
     ended: oneshot::Receiver<()>,
 }
 
 impl Telemetry {
-    /// Waits a moment for the end of what was told.
+    /// Waits a moment until the emitted records are written.
     pub(crate) async fn finish(self) {
         let Some(Writing { warn, end, ended }) = self.0 else { return };
         drop(end);
@@ -111,7 +111,7 @@ impl Warn {
 }
 
 /// On a thread that may wait for the file as long as it likes.
-fn write_until(mut told: TraceSubscription, mut end: oneshot::Receiver<()>, mut sink: Sink) {
+fn write_until(mut records: TraceSubscription, mut end: oneshot::Receiver<()>, mut sink: Sink) {
     let runtime = match Builder::new_current_thread().build() {
         Ok(runtime) => runtime,
         Err(source) => return sink.warn.unwritable(source),
@@ -121,15 +121,15 @@ fn write_until(mut told: TraceSubscription, mut end: oneshot::Receiver<()>, mut 
     loop {
         runtime.block_on(async {
             tokio::select! {
-                () = told.next_many(&mut batch, BATCH) => {}
+                () = records.next_many(&mut batch, BATCH) => {}
                 _ = &mut end, if is_open => {
                     is_open = false;
-                    told.close();
-                    told.next_many(&mut batch, BATCH).await;
+                    records.close();
+                    records.next_many(&mut batch, BATCH).await;
                 }
             }
         });
-        sink.lines.lost += told.take_missed();
+        sink.lines.lost += records.take_missed();
         sink.write(&batch);
         if batch.is_empty() {
             return;

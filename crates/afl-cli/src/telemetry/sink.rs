@@ -16,10 +16,10 @@ pub(super) struct Sink {
     /// Not there before the first line, and after a refusal.
     file: Option<File>,
     /// Whether the user knows that it cannot be written.
-    is_told: bool,
+    is_reported: bool,
 }
 
-/// What is in the file, and what is not.
+/// The gap at the end of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Lines {
     /// How many are missing, which the file does not say yet.
@@ -38,7 +38,7 @@ struct Missed {
 
 impl Sink {
     pub(super) fn new(warn: Warn) -> Self {
-        Self { warn, lines: Lines::default(), file: None, is_told: false }
+        Self { warn, lines: Lines::default(), file: None, is_reported: false }
     }
 
     /// Writes what it can, and counts the rest.
@@ -54,10 +54,10 @@ impl Sink {
         let (written, outcome) = self.put(&text);
         self.lines.wrote(&text, gap, written);
         match outcome {
-            Ok(()) => self.is_told = false,
+            Ok(()) => self.is_reported = false,
             Err(source) => {
                 self.file = None;
-                if !std::mem::replace(&mut self.is_told, true) {
+                if !std::mem::replace(&mut self.is_reported, true) {
                     self.warn.unwritable(source);
                 }
             }
@@ -88,7 +88,7 @@ impl Sink {
 }
 
 impl Lines {
-    /// What goes before the next lines.
+    /// The text before the next lines: a line end, and the number of missing lines.
     fn gap(self, time: Millis) -> Vec<u8> {
         let mut text = Vec::new();
         if self.is_torn {
@@ -114,7 +114,7 @@ impl Lines {
 }
 
 fn push(text: &mut Vec<u8>, line: &impl Serialize) {
-    serde_json::to_writer(&mut *text, line).expect("what is told has a JSON form");
+    serde_json::to_writer(&mut *text, line).expect("a record has a JSON form");
     text.push(b'\n');
 }
 
@@ -122,7 +122,7 @@ fn push(text: &mut Vec<u8>, line: &impl Serialize) {
 mod tests {
     use super::*;
 
-    /// What a file has after it took so many bytes of each text, and what is known of it.
+    /// The file after it took so many bytes of each text, and its gap.
     fn written(parts: &[(&str, usize)]) -> (String, Lines) {
         let (mut file, mut lines) = (Vec::new(), Lines::default());
         for (part, takes) in parts {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_did_not_take_is_told_where_it_is_missing() {
+    fn what_a_file_did_not_take_is_reported_where_it_is_missing() {
         let all = usize::MAX;
         let (file, lines) = written(&[("a\n", all), ("b\nc\n", 0), ("d\n", 0), ("e\n", all)]);
         assert_eq!(file, "a\n{\"time\":7,\"trace\":\"missed\",\"count\":3}\ne\n");
@@ -152,7 +152,7 @@ mod tests {
         let all = usize::MAX;
         let (file, _) = written(&[("abc\nd\n", 2), ("e\n", all)]);
         assert_eq!(file, "ab\n{\"time\":7,\"trace\":\"missed\",\"count\":2}\ne\n");
-        // The line that tells of it may be torn itself.
+        // The line with the count may be torn itself.
         let (file, lines) = written(&[("abc\n", 1), ("d\n", 5), ("e\n", all)]);
         assert_eq!(file, "a\n{\"ti\n{\"time\":7,\"trace\":\"missed\",\"count\":2}\ne\n");
         assert_eq!(lines, Lines::default());

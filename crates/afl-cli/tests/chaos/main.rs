@@ -2,7 +2,7 @@
 //! started again, or stopped for longer than a lease. Every run ends as the oracle says, work that may happen once
 //! happens at most once, and the store keeps every promise.
 //!
-//! `AFL_CHAOS_SEED=7` does the harm of seed 7 again: what is run, and who is hit after how much work.
+//! `AFL_CHAOS_SEED=7` repeats seed 7: the same runs, and the same faults after the same amount of work.
 
 #![cfg(unix)]
 

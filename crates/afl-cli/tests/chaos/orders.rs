@@ -1,4 +1,4 @@
-//! What is run, and the oracle that says what must come of it.
+//! The runs, and the oracle that gives their results.
 
 use afl_engine::value::{Map, Value};
 use afl_store::seed::SeededRng;

@@ -1,4 +1,4 @@
-//! The process that starts runs. It is killed as often as the others, and goes on where it was told that it came to.
+//! The process that starts runs. It is killed as often as the others, and resumes at the position it is given.
 
 use std::collections::BTreeMap;
 use std::env;

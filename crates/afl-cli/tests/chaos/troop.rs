@@ -1,4 +1,4 @@
-//! The processes, and what is done to them.
+//! The processes, and the faults injected into them.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -117,7 +117,7 @@ impl<'a> Troop<'a> {
         }
     }
 
-    /// Nobody may die by himself, but for the starter when all is started.
+    /// No process may end by itself, except the starter when all runs are started.
     fn check(&mut self) {
         for nth in 0..self.members.len() {
             let Some(status) = self.members[nth].child.try_wait().expect("it is our child") else { continue };

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::programs::PROGRAMS;
 
-/// Parts that do nothing when the program runs, and lists that repeat what is under `declarations`.
+/// Parts that do nothing when the program runs, and lists that repeat members of `declarations`.
 const IDLE: &[&str] = &[
     "location",
     "doc",

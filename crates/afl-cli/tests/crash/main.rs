@@ -2,7 +2,7 @@
 //! with the same canonical state, and each piece of work is accepted once.
 //!
 //! The test starts itself as the process that dies. `std::process::abort` runs no destructor and flushes nothing. This
-//! process goes on with what it left.
+//! process continues from the records it left.
 
 mod constructs;
 mod programs;
@@ -33,7 +33,7 @@ const MOMENTS: [FaultMoment; 2] = [FaultMoment::Before, FaultMoment::After];
 fn child() {
     let Some(directory) = std::env::var_os(DIRECTORY) else { return };
     let said = |name: &str| std::env::var(name).expect("the child is told all");
-    // A core that nobody looks at takes longer to write than all the rest.
+    // An unused core dump would take longer to write than all the rest.
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }).expect("less is allowed");
     let crash = Crash::parse(&said(STRIKE));
     scenario::run(Path::new(&directory), programs::named(&said(PROGRAM)), Some(crash));
@@ -105,7 +105,7 @@ fn strike_twice(program: &Program) {
     }
 }
 
-/// What was left by the crash before: before a write is after the one before it, unless somebody did something in between.
+/// The records after the crash before: they equal those before this write, unless another process wrote in between.
 #[derive(Default)]
 struct Seen(Option<Vec<Line>>);
 

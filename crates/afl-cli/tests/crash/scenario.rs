@@ -44,7 +44,7 @@ pub(crate) struct Crash {
     pub(crate) moment: FaultMoment,
 }
 
-/// What came of it, in the store and in the world.
+/// The result in the store and in the world.
 pub(crate) struct Finished {
     pub(crate) canonical: String,
     /// The outcomes that were accepted, by task.
@@ -182,7 +182,7 @@ fn everything() -> ClaimRequest {
         capabilities: vec!["gpu".to_owned()],
         // Some are in hand and not begun when the process dies.
         max: 3,
-        // Over at once, so that whoever comes after a crash need not wait.
+        // The lease expires at once, so that the process after a crash need not wait.
         lease: Millis(1),
         ..ClaimRequest::new(FacetFilter::All, "agent")
     }
@@ -196,7 +196,7 @@ async fn settle(service: &Service, claim: &Claim, answer: Answer) {
     settled.expect("the only agent holds its task");
 }
 
-/// A person looks what became of work that may have happened and must not happen twice.
+/// A person looks up the result of uncertain work, which must not happen twice.
 async fn decide(service: &Service, run: &RunId, world: &World) {
     for task in tasks(service, run).await.into_iter().filter(Task::is_uncertain) {
         let step = &task.step_id;

@@ -1,4 +1,4 @@
-//! The world outside the store: what agents did to it. Each piece of work leaves a line before the store is told.
+//! The effects of agents outside the store. Each piece of work leaves a line before the agent reports it to the store.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -20,7 +20,7 @@ pub(crate) struct World {
     /// Which process this is, counted from nothing.
     life: u64,
     done: BTreeMap<Piece, Answer>,
-    /// What processes before this one did and could not tell.
+    /// The work that earlier processes did and could not report.
     untold: BTreeSet<Piece>,
 }
 
@@ -43,8 +43,8 @@ pub(crate) fn lines(directory: &Path) -> Vec<Line> {
 }
 
 impl World {
-    /// As a new process finds it. An agent tells of its work before it begins another, so at most the last piece of each
-    /// process that died can be one that the store does not know of.
+    /// As a new process finds it. An agent reports its work before it begins another, so the store lacks at most the last
+    /// piece of each process that died.
     pub(crate) fn found(directory: &Path, life: u64, tasks: &[Task]) -> Self {
         let lines = lines(directory);
         let last: BTreeMap<u64, Piece> =
@@ -57,8 +57,7 @@ impl World {
         Self { file: directory.join(WORK), life, done, untold }
     }
 
-    /// Does a piece of work. Only one that the store was not told of may be done again, and that once, unless even that
-    /// is too often.
+    /// Does a piece of work. Only an unreported one may be done again, and that once, unless even that is too often.
     pub(crate) fn work(&mut self, claim: &Claim) -> Answer {
         let (piece, answer) = (Piece::of(&claim.task), programs::answer(claim));
         let is_repeated = self.done.insert(piece.clone(), answer.clone()).is_some();
@@ -72,7 +71,7 @@ impl World {
         answer
     }
 
-    /// What came of the work that a task asks for, if it was done.
+    /// The answer to a task, if its work was done.
     pub(crate) fn answered(&self, task: &Task) -> Option<&Answer> {
         self.done.get(&Piece::of(task))
     }

@@ -1,5 +1,5 @@
-//! F12: flipped bytes in records, in the file and in its log, torn pages, and a cut log. What is hurt is named, what is
-//! not goes on.
+//! F12: flipped bytes in records, in the file and in its log, torn pages, and a cut log. The damaged record is named,
+//! the other runs continue.
 
 use std::fs;
 use std::path::Path;
@@ -43,8 +43,8 @@ async fn f12_a_flipped_byte_in_any_record_of_a_run_stops_that_run_and_no_other()
         let report = service.doctor(Remedy::Tell).await.unwrap();
         for (run, part) in &hurt {
             let found = report.findings.iter().any(|finding| finding.run == *run);
-            assert!(found, "{:?}: nobody told of {part}", site.kind);
-            // Operators can still look, and are told which record it is.
+            assert!(found, "{:?}: the doctor does not report {part}", site.kind);
+            // Operators can still look, and the error names the record.
             if let Err(error) = service.why(run).await {
                 assert!(error.is_damage() && error.to_string().contains(&*run.0), "{error}");
             }
@@ -79,7 +79,7 @@ async fn f12_a_flipped_byte_in_a_program_stops_its_runs_and_no_others() {
     }
 }
 
-/// Answers and drives as far as it goes. Nothing may fail but what is hurt.
+/// Answers and drives as far as possible. Only damaged runs may fail.
 async fn go_on(service: &Service) {
     for _ in 0..6 {
         for held in claim(service, 100).await {
@@ -106,7 +106,7 @@ async fn flip(backend: &dyn Backend, tenant: &Tenant, scope: &str, prefix: &str)
     backend.commit(Batch::new(vec![write], Durability::Durable)).await.unwrap();
 }
 
-/// A store of many runs that wait, in a file that nobody has open.
+/// A store of many runs that wait, in a file that no process has open.
 async fn waiting(site: &Site, runs: usize) -> Vec<RunId> {
     let service = site.service().await;
     let mut started = Vec::new();
@@ -116,8 +116,7 @@ async fn waiting(site: &Site, runs: usize) -> Vec<RunId> {
     started
 }
 
-/// What can be done with a damaged file: all that is answered is true, and whatever run does not come to its end is told
-/// of. Says how many do.
+/// Uses a damaged file: every answer is true, and an error names every run that does not end. Returns how many end.
 async fn use_damaged(path: &Path, tenant: &Tenant, runs: &[RunId]) -> usize {
     let store = match Sqlite::open(path, Options::default()) {
         Ok(store) => store,
@@ -156,7 +155,7 @@ async fn use_damaged(path: &Path, tenant: &Tenant, runs: &[RunId]) -> usize {
             }
         }
         match &status {
-            // That it is not there does not tell why.
+            // A missing run does not explain itself.
             Ok(_) | Err(Error::NotFound(NotFound::Run { .. })) => {}
             Err(error) => told.push(error.to_string()),
         }
@@ -246,13 +245,13 @@ impl Logged {
         Self { site, runs, file, log }
     }
 
-    /// With another log, what is there is whole and all of it ends as it would have. Says how many runs are there.
+    /// With another log, the runs in the file are whole and end as they would have. Returns their number.
     async fn goes_on_with(&self, log: &[u8]) -> usize {
         let folder = folder();
         let path = folder.path().join("store.db");
         fs::write(&path, &self.file).unwrap();
         fs::write(path.with_extension("db-wal"), log).unwrap();
-        // Whoever held a task is gone for long.
+        // The holder of a task is gone for long.
         let clock = SimClock::new(Clock::System.now().plus(Millis(3_600_000)));
         let options = Options { clock: Clock::Simulated(clock), ..Options::default() };
         let store = Sqlite::open(&path, options).unwrap();

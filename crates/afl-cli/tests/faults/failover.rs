@@ -13,7 +13,7 @@ async fn f9_a_standby_that_takes_over_has_all_that_was_acknowledged_and_runs_go_
     let mut primary = PostgresServer::start().unwrap();
     let mut standby = primary.standby().unwrap();
     let admin = client(&primary.url()).await;
-    // What is durable is on both from now on.
+    // A durable write is on both servers from now on.
     admin.batch_execute("ALTER SYSTEM SET synchronous_standby_names = '*'").await.unwrap();
     admin.batch_execute("SELECT pg_reload_conf()").await.unwrap();
     let follows = "SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'";

@@ -31,7 +31,7 @@ fn open(folder: &Path) -> Service {
 fn tells_to_free_space(error: &Error) {
     let is_full = match error {
         Error::Unavailable(StoreError::Full) => true,
-        // Nobody knows then whether it was written.
+        // The outcome of the write is then unknown.
         Error::Unavailable(StoreError::Unavailable { reason, .. }) => {
             reason.contains("no space is left for the index of its log")
         }
@@ -115,7 +115,7 @@ const FOLDER: &str = "AFL_FULL_FOLDER";
 async fn child() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let service = open(Path::new(&folder));
-    // Over at once, so that whoever comes after it need not wait.
+    // The lease expires at once, so that the next process need not wait.
     let request = ClaimRequest { lease: Millis(1), ..ClaimRequest::new(FacetFilter::All, "agent") };
     let held = service.claim(&request).await.unwrap().remove(0);
     fill(Path::new(&folder));

@@ -14,7 +14,7 @@ use crate::outage::{client, service};
 use crate::small::Small;
 use crate::work::{Process, ended, examine, output, request, start};
 
-/// Gives a folder to whom the server runs as.
+/// Gives a folder to the user of the server's process.
 fn hand_over(folder: &Path, server: &PostgresServer) {
     let owner = server.directory().metadata().unwrap();
     chown(folder, Some(owner.uid()), Some(owner.gid())).unwrap();

@@ -1,5 +1,4 @@
-//! F14: values, programs and runs of a size that nobody wants. They work or are refused by name, and operators can
-//! still do their work.
+//! F14: oversized values, programs and runs. They work or are refused by name, and operators can still do their work.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -20,7 +19,7 @@ fn map(value: Value) -> Map<String, Value> {
     }
 }
 
-/// The most memory that this process ever had, where the system tells it.
+/// The peak memory of this process, where the system reports it.
 fn peak_bytes() -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0 kB");
@@ -62,7 +61,7 @@ async fn offer_a_gigabyte() {
     let service = site.service().await;
     let run = start(&service, "Long", json!({"text": "begin"})).await;
     let held = claim(&service, 1).await.remove(0);
-    // Fresh pages of zeros cost nothing until somebody copies them.
+    // Fresh pages of zeros cost nothing until they are copied.
     let large = map(json!({ "text": Value::String(String::from_utf8(vec![0; SIZE]).unwrap()) }));
     let before = peak_bytes();
     let refusal = service.complete(&held.ticket, &large).await.unwrap_err();

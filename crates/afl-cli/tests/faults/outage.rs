@@ -60,7 +60,7 @@ async fn f9_runs_end_as_they_should_though_the_server_crashes_twice() {
     assert!(!server.log().unwrap().contains("could not serialize"));
 }
 
-/// What the server had not committed is not there, and telling it again is safe.
+/// An uncommitted write is not there, and repeating it is safe.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn f9_a_crash_in_the_middle_of_a_transaction_takes_nothing_half() {
     let mut server = PostgresServer::start().unwrap();
@@ -113,7 +113,7 @@ async fn f9_one_connection_serves_many_callers_who_wait_their_turn() {
     }
     assert!(reads.join_all().await.iter().all(|status| *status == RunStatus::Paused));
 
-    // The oldest snapshot that anybody holds keeps dead rows alive, and stops nobody.
+    // The oldest open snapshot keeps dead rows alive, and blocks no client.
     let long = client(&server.url()).await;
     long.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM afl.records")
         .await

@@ -48,7 +48,7 @@ fn n(n: i64) -> Map<String, Value> {
     json!({ "n": n }).as_object().unwrap().clone()
 }
 
-/// Tells an outcome of its own in one of the ways there are; says whether it was the one that counts.
+/// Settles the task with an outcome of its own, in one of the possible ways; returns whether that outcome counts.
 async fn tell(service: &Service, held: &Claim, way: usize, outcome: i64) -> bool {
     let Ticket { run, step, .. } = &held.ticket;
     let outcome = n(outcome);
@@ -65,7 +65,7 @@ async fn tell(service: &Service, held: &Claim, way: usize, outcome: i64) -> bool
             )) => false,
             Err(error) => panic!("{error}"),
         },
-        // Whoever is overtaken by the step's continuation has lost the lease.
+        // A holder that the step's continuation overtakes has lost the lease.
         _ => match service.complete(&held.ticket, &outcome).await {
             Ok(told) => matches!(told, SettleResult::Arrived(_)),
             Err(Refusal::LeaseLost { .. } | Refusal::Canceled { .. }) => false,

@@ -132,7 +132,7 @@ async fn f13_g3_no_order_of_two_processes_an_hour_apart_gives_a_step_two_outcome
                 assert_eq!(output(&services[1], &run).await, json!({ "all": all }), "seed {seed}");
                 completed += 1;
             }
-            // Who is swept too early counts as lost, and so many losses are not borne.
+            // A lease that is swept too early counts as lost, and so many losses fail the run.
             RunStatus::Failed => {
                 assert!(ended.error.unwrap().to_string().contains("its lease ran out 5 times"));
             }

@@ -34,7 +34,7 @@ impl Small {
         fs::remove_file(self.path().join(BALLAST)).unwrap();
     }
 
-    /// The system refuses it while somebody has a file open to write it.
+    /// The system refuses it while a process has a file open for writing.
     pub(crate) fn let_nobody_write(&self) {
         mount(["-o", "remount,ro"].map(OsStr::new), self.path());
     }
@@ -55,7 +55,7 @@ const BALLAST: &str = "ballast";
 pub(crate) fn fill(folder: &Path) {
     let mut ballast = fs::File::create(folder.join(BALLAST)).unwrap();
     let some = vec![0; 64 << 10];
-    // The last write takes what is left.
+    // The last write takes the remaining space.
     while ballast.write(&some).is_ok() {}
 }
 
@@ -87,7 +87,7 @@ impl Disk {
         mount(["-o", "remount,abort"].map(OsStr::new), self.path());
     }
 
-    /// As an operator does. Nobody may have a file of it open.
+    /// As an operator does. No process may have a file of it open.
     pub(crate) fn mend(&self) {
         succeeded(&Command::new("umount").arg(self.path()).output().unwrap());
         self.mount();

@@ -18,7 +18,7 @@ use crate::work::{Process, claim, ended, examine, output, start};
 const TIMES: usize = 12;
 const ITEMS: i64 = 12;
 
-/// What a verb may say to somebody who was overtaken; anything else is a fault.
+/// The errors that a verb may return to a caller who was overtaken; any other is a fault.
 fn overtaken(outcome: Result<(), Error>) {
     match outcome {
         Ok(())
@@ -112,7 +112,7 @@ async fn f7_a_failure_that_people_retry_and_answer_while_it_is_driven_gets_the_a
         let run = start(&processes[0].service, "Risky", json!({"n": 1})).await;
         let people = [Retries, PausesAndResumes, Retries, Answers];
         steer(&processes, &run, "wb0s1", &people).await;
-        // Whoever answered was heard, or the agent fails it once more.
+        // The answer of the person counts, or the agent fails the task once more.
         processes[0].service.resume(&run).await.or_else(is_over).unwrap();
         while ended(&processes[0].service, &run).await == RunStatus::Failed {
             let step = "wb0s1".parse::<StepId>().unwrap();

@@ -90,7 +90,7 @@ pub(crate) async fn settle(service: &Service, claim: &Claim) -> Result<SettleRes
     }
 }
 
-/// Answers tasks and drives, until nobody has anything to do.
+/// Answers tasks and drives, until there is nothing to do.
 pub(crate) async fn finish(service: &Service) {
     loop {
         let claims = claim(service, 100).await;
@@ -167,7 +167,7 @@ impl Agent {
         }
     }
 
-    /// Until it is heard: whoever does not know whether it was tells it again.
+    /// Repeats the report until the store acknowledges it.
     async fn tell(&self, claim: &Claim) {
         loop {
             match settle(&self.service, claim).await {

@@ -11,7 +11,7 @@ workflow Pay(item: String) => (receipt: String) andThen {
 }
 ";
 
-/// Tells that it began, by a statement of Python, and waits for the file `go`.
+/// A handler that reports its start by a statement of Python, and waits for the file `go`.
 pub(crate) fn slow(folder: &Path, tell: &str) -> String {
     let folder = folder.canonicalize().expect("it is there");
     SLOW.replace("TELL", tell).replace("FOLDER", folder.to_str().expect("it is text"))

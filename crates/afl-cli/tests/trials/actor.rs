@@ -70,7 +70,7 @@ impl World {
         process
     }
 
-    /// Somebody of this name who has claimed a task, and does with it what he is told.
+    /// A process of this name that has claimed a task, and follows orders.
     pub(crate) fn holder(&self, owner: &str) -> Holder {
         let process = self.actor(owner);
         process.says(CLAIMED);
@@ -157,7 +157,7 @@ fn wait_for_the_end() -> ! {
 pub(crate) struct Holder(pub(crate) Process);
 
 impl Holder {
-    /// Tells what it is to do with its task, and hears what came of it.
+    /// Sends an order about the task, and returns its result.
     pub(crate) fn told(&mut self, order: Order) -> String {
         let orders = self.0.child.stdin.as_mut().expect("it is piped");
         writeln!(orders, "{}", order.name()).expect("it listens");
@@ -208,7 +208,7 @@ async fn hold(store: &Path, owner: &str) {
         if let Some(claim) = service.claim(&request).await.expect("the store works").pop() {
             break claim;
         }
-        // The lease of a task that somebody holds ends without a sign.
+        // A lease expires without a notice.
         drop(tokio::time::timeout(LEASE / 10, tasks.changed()).await);
     };
     println!("{CLAIMED}");

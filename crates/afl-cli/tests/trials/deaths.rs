@@ -45,7 +45,7 @@ while [ ! -e FOLDER/go ]; do sleep 0.02; done
 echo '{\"by\": \"slow\"}'
 ";
 
-/// Two lists of handlers: `quick` and `slow`. A mark is the key of what was done.
+/// Two lists of handlers: `quick` and `slow`. A mark is the key of the finished work.
 pub(crate) fn world() -> World {
     let world = World::new(PROGRAM);
     world.program("quick.sh", QUICK);

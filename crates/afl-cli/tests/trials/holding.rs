@@ -1,4 +1,4 @@
-//! F4, F5: who holds a task, who has lost it, and what each of them may still do.
+//! F4, F5: the process that holds a task, a process that lost it, and the operations open to each.
 
 use std::time::Duration;
 
@@ -121,7 +121,7 @@ async fn f5_an_agent_that_cannot_extend_its_lease_stops_its_handler_before_anoth
     let run = world.start("Marked", &["n=1"]);
     let first = world.agent("first", &["--handlers", "slow.toml"]);
     let pids = world.leaves("pids", 2).await;
-    // Nobody can write: no heartbeat arrives, and no other agent claims.
+    // No process can write: no heartbeat arrives, and no other agent claims.
     let lock = rusqlite::Connection::open(world.store()).unwrap();
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();
     wait_for_deaths(&pids);

@@ -1,4 +1,4 @@
-//! T11: work that two handlers could be meant for is nobody's, and people are told.
+//! T11: no agent takes work that two handlers could do, and an error reports it.
 
 use afl_engine::run::RunStatus;
 use serde_json::json;

@@ -43,7 +43,7 @@ struct Poison {
     /// Of a program, or of a module in Python.
     text: &'static str,
     timeout_ms: u32,
-    /// What people are told of it.
+    /// The error that people see.
     error: &'static str,
 }
 
@@ -121,7 +121,7 @@ async fn f15_no_poison_keeps_a_slot_or_leaves_a_process_behind() {
     }
 }
 
-/// What is left behind by a handler that answers well.
+/// The processes that a handler with a good answer leaves behind.
 const GRANDCHILDREN: &str = "#!/bin/sh
 (sleep 1000 & echo $! >> FOLDER/pids; sleep 1000 & echo $! >> FOLDER/pids; wait) &
 while [ \"$(wc -l < FOLDER/pids)\" != 2 ]; do sleep 0.02; done

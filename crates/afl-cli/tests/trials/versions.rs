@@ -113,7 +113,7 @@ async fn f16_of_two_versions_the_one_registered_last_does_the_work() {
     world.write("price.py", TWO);
     register(&world, "2.0.0", &checksum(TWO));
     assert_eq!(world.json(&["handlers", "show", "Price", "--json"])["version"], "2.0.0");
-    // Whoever knows this one has read them all again.
+    // An agent that knows this one has read them all again.
     world.said(&["handlers", "register", "Other", "builtin:echo"]);
     agent.says("handlers: Other, Pause, Price");
     world.write("go", "");

@@ -134,7 +134,7 @@ impl World {
         text.split_whitespace().map(str::to_owned).collect()
     }
 
-    /// Waits until somebody has left so many words in a file.
+    /// Waits until so many words are in a file.
     pub(crate) async fn leaves(&self, name: &str, words: usize) -> Vec<String> {
         let waiting = async {
             while self.left(name).len() < words {

@@ -128,12 +128,12 @@ pub(super) struct Read {
 
 pub(super) async fn read(options: &Read) -> Result<Exit, Failure> {
     let service = options.store.open(Missing::Refuse).await?;
-    let letters = service.feed(&options.name, options.limit).await?;
-    let line = |letter| serde_json::to_string(letter).expect("a letter has a JSON form") + "\n";
-    output::data(&letters.iter().map(line).collect::<String>())?;
-    // Only what has gone out is deleted.
+    let messages = service.feed(&options.name, options.limit).await?;
+    let line = |message| serde_json::to_string(message).expect("a message has a JSON form") + "\n";
+    output::data(&messages.iter().map(line).collect::<String>())?;
+    // A message is deleted only after it was printed.
     if options.ack {
-        let ids: Vec<String> = letters.into_iter().map(|letter| letter.id).collect();
+        let ids: Vec<String> = messages.into_iter().map(|message| message.id).collect();
         service.acknowledge(&options.name, &ids).await?;
     }
     Ok(Exit::Fine)

@@ -1,4 +1,4 @@
-//! `afl outbox`: who outside is told of what, and what waits to be told.
+//! `afl outbox`: the channels to systems outside, and the messages that wait for delivery.
 
 mod change;
 mod inspect;
