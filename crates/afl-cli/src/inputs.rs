@@ -31,13 +31,13 @@ pub(crate) struct Options {
 
 /// The inputs of a command line, and those that cannot be read.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(crate) struct Given {
+pub(crate) struct InputValues {
     pub(crate) values: Map<String, Value>,
-    pub(crate) problems: Vec<Problem>,
+    pub(crate) problems: Vec<BadInput>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Problem {
+pub(crate) struct BadInput {
     name: String,
     text: String,
 }
@@ -51,8 +51,8 @@ impl Options {
         self.file.as_ref().is_some_and(|file| file.as_os_str() == STANDARD)
     }
 
-    pub(crate) fn read(&self, declared: &[Parameter]) -> Result<Given, Failure> {
-        let mut given = Given::default();
+    pub(crate) fn read(&self, declared: &[Parameter]) -> Result<InputValues, Failure> {
+        let mut given = InputValues::default();
         if let Some(file) = &self.file {
             given = object(file)?;
         }
@@ -63,7 +63,7 @@ impl Options {
             };
             let ty = declared.iter().find(|parameter| parameter.name == name).map(|parameter| &parameter.ty);
             if !names.insert(name) {
-                given.problems.push(Problem::twice(name));
+                given.problems.push(BadInput::twice(name));
                 continue;
             }
             match value(text, ty)? {
@@ -74,7 +74,7 @@ impl Options {
                     let ty = ty.unwrap_or(&TypeRef::String);
                     let text = format!("the input `{name}: {ty}` {problem}");
                     given.values.remove(name);
-                    given.problems.push(Problem { name: name.to_owned(), text });
+                    given.problems.push(BadInput { name: name.to_owned(), text });
                 }
             }
         }
@@ -82,13 +82,13 @@ impl Options {
     }
 }
 
-impl Problem {
+impl BadInput {
     fn twice(name: &str) -> Self {
         Self { name: name.to_owned(), text: format!("the input `{name}` is given twice") }
     }
 }
 
-impl Given {
+impl InputValues {
     /// All that is wrong, each once: what cannot be read is not missing too.
     pub(crate) fn all_problems(&self, refused: &[InputProblem]) -> Vec<String> {
         let is_told = |problem: &InputProblem| match problem {
@@ -105,17 +105,17 @@ impl Given {
     }
 }
 
-fn object(file: &Path) -> Result<Given, Failure> {
+fn object(file: &Path) -> Result<InputValues, Failure> {
     let input = if file.as_os_str() == STANDARD { Input::Stdin } else { Input::File(file.to_owned()) };
     let wrong = |reason: String| Failure::BadInputs { name: input.name(), reason };
     let text = input.read()?;
     match json_text::parse(&text).map_err(|error| wrong(error.to_string()))? {
         Value::Object(values) => {
-            let Names(names) = json_text::parse(&text).map_err(|error| wrong(error.to_string()))?;
+            let InputNames(names) = json_text::parse(&text).map_err(|error| wrong(error.to_string()))?;
             let mut seen = HashSet::new();
             let twice = names.iter().filter(|name| !seen.insert(*name));
-            let problems = twice.map(|name| Problem::twice(name)).collect();
-            Ok(Given { values, problems })
+            let problems = twice.map(|name| BadInput::twice(name)).collect();
+            Ok(InputValues { values, problems })
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
             Err(wrong("it is JSON, but no object".into()))
@@ -124,9 +124,9 @@ fn object(file: &Path) -> Result<Given, Failure> {
 }
 
 /// The names of an object as they are written, of which a map would keep one each.
-struct Names(Vec<String>);
+struct InputNames(Vec<String>);
 
-impl<'de> Deserialize<'de> for Names {
+impl<'de> Deserialize<'de> for InputNames {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(Namer)
     }
@@ -135,18 +135,18 @@ impl<'de> Deserialize<'de> for Names {
 struct Namer;
 
 impl<'de> Visitor<'de> for Namer {
-    type Value = Names;
+    type Value = InputNames;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Names, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<InputNames, A::Error> {
         let mut names = Vec::new();
         while let Some((name, IgnoredAny)) = object.next_entry()? {
             names.push(name);
         }
-        Ok(Names(names))
+        Ok(InputNames(names))
     }
 }
 

@@ -22,7 +22,7 @@ use crate::handlers;
 use crate::input::{self, STANDARD};
 use crate::inputs;
 use crate::mock::Mock;
-use crate::report::{self, Format, Tally};
+use crate::report::{self, DiagnosticFormat, Tally};
 
 #[derive(Args, Debug)]
 #[group(skip)]
@@ -112,7 +112,7 @@ impl Options {
             return Err(Failure::Mistakes { tally: Tally::of(&compiled.diagnostics).to_string() });
         };
         match shown {
-            Shown::All => report::show(color, Format::Human, &sources, &compiled.diagnostics)?,
+            Shown::All => report::show(color, DiagnosticFormat::Human, &sources, &compiled.diagnostics)?,
             Shown::Errors => {}
         }
         Ok(program)

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::output;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum DiagnosticFormat {
     /// Sentences with the lines they are about, on standard error
     #[default]
     Human,
@@ -27,12 +27,12 @@ const MAX_SHOWN: usize = 2_000;
 
 pub(crate) fn show(
     color: Color,
-    format: Format,
+    format: DiagnosticFormat,
     sources: &Sources,
     diagnostics: &[Diagnostic],
 ) -> Result<(), Failure> {
     match format {
-        Format::Human => {
+        DiagnosticFormat::Human => {
             let (shown, hidden) = diagnostics.split_at(diagnostics.len().min(MAX_SHOWN));
             if !shown.is_empty() {
                 output::say(&format!("{}\n", render::human(sources, shown, color)));
@@ -42,8 +42,8 @@ pub(crate) fn show(
             }
             Ok(())
         }
-        Format::Json => output::data(&format!("{}\n", render::json(sources, diagnostics))),
-        Format::Github => output::data(&render::github(sources, diagnostics)),
+        DiagnosticFormat::Json => output::data(&format!("{}\n", render::json(sources, diagnostics))),
+        DiagnosticFormat::Github => output::data(&render::github(sources, diagnostics)),
     }
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn refuse(
     sources: &Sources,
     diagnostics: &[Diagnostic],
 ) -> Result<(), Failure> {
-    show(color, Format::Human, sources, diagnostics)?;
+    show(color, DiagnosticFormat::Human, sources, diagnostics)?;
     output::say(&format!("nothing is {done}: {}\n", Tally::of(diagnostics)));
     output::say(&explain_hint(diagnostics));
     Ok(())

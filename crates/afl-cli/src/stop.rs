@@ -37,7 +37,7 @@ impl Stop {
     pub(crate) fn on_signals() -> Self {
         let (ask, asked) = watch::channel(None);
         let (farewells, known) = mpsc::unbounded_channel();
-        tokio::spawn(listen(Signals::listen(), ask, known));
+        tokio::spawn(listen(SignalListener::listen(), ask, known));
         Self { asked, farewells }
     }
 
@@ -63,7 +63,7 @@ impl Stop {
 }
 
 async fn listen(
-    mut signals: Signals,
+    mut signals: SignalListener,
     ask: watch::Sender<Option<Signal>>,
     mut known: mpsc::UnboundedReceiver<Farewell>,
 ) {
@@ -86,15 +86,16 @@ async fn listen(
     }
 }
 
-/// A system without signals cannot ask, so the command goes on.
-#[cfg(unix)]
-struct Signals {
+/// On a system without signals none arrives, so the command continues.
+struct SignalListener {
+    #[cfg(unix)]
     interrupt: Option<signal::unix::Signal>,
+    #[cfg(unix)]
     terminate: Option<signal::unix::Signal>,
 }
 
 #[cfg(unix)]
-impl Signals {
+impl SignalListener {
     fn listen() -> Self {
         use signal::unix::SignalKind;
         let listen = |kind| signal::unix::signal(kind).ok();
@@ -114,12 +115,9 @@ impl Signals {
 }
 
 #[cfg(not(unix))]
-struct Signals;
-
-#[cfg(not(unix))]
-impl Signals {
+impl SignalListener {
     fn listen() -> Self {
-        Self
+        Self {}
     }
 
     async fn next(&mut self) -> Signal {

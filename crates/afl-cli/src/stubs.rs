@@ -12,12 +12,14 @@ const ANY_TEXT: &str = "a string takes any text";
 
 /// Nothing when the program has no event facets.
 pub(crate) fn python(program: &Program) -> Option<String> {
-    let found =
-        Found { schemas: program.schemas().collect(), facets: program.facets_of(FacetKind::Event).collect() };
+    let found = StubDeclarations {
+        schemas: program.schemas().collect(),
+        facets: program.facets_of(FacetKind::Event).collect(),
+    };
     if found.facets.is_empty() {
         return None;
     }
-    let names = Names::of(&found);
+    let names = PythonNames::of(&found);
     let mut text = String::new();
     for schema in &found.schemas {
         text.push_str(&typed(&names.of_schema(&schema.id), schema.doc.as_deref(), &schema.fields, &names));
@@ -37,18 +39,18 @@ fn head(text: &str) -> String {
     )
 }
 
-struct Found<'a> {
+struct StubDeclarations<'a> {
     schemas: Vec<&'a SchemaDecl>,
     facets: Vec<&'a FacetDecl>,
 }
 
 /// Short names in Python, unless two declarations share one.
-struct Names {
+struct PythonNames {
     uses: BTreeMap<String, usize>,
 }
 
-impl Names {
-    fn of(found: &Found<'_>) -> Self {
+impl PythonNames {
+    fn of(found: &StubDeclarations<'_>) -> Self {
         let mut uses = BTreeMap::new();
         let schemas = found.schemas.iter().map(|schema| class(short(&schema.id)));
         let facets = found.facets.iter().map(|facet| class(short(&facet.id)));
@@ -99,7 +101,7 @@ const KEYWORDS: [&str; 34] = [
     "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
-fn function(facet: &FacetDecl, names: &Names) -> String {
+fn function(facet: &FacetDecl, names: &PythonNames) -> String {
     let name = names.of_schema(&facet.id);
     let mut text = typed(&format!("{name}Input"), None, &facet.params, names);
     text.push_str(&typed(&format!("{name}Result"), None, &facet.returns, names));
@@ -117,7 +119,7 @@ fn function(facet: &FacetDecl, names: &Names) -> String {
 }
 
 /// With the form of a call, which allows every name as a key.
-fn typed(name: &str, comment: Option<&str>, fields: &[Parameter], names: &Names) -> String {
+fn typed(name: &str, comment: Option<&str>, fields: &[Parameter], names: &PythonNames) -> String {
     let mut text = format!("\n\n{}{name} = TypedDict(\"{name}\", {{", remark(comment));
     for field in fields {
         write!(text, "\n    \"{}\": {},", field.name, python_type(&field.ty, names)).expect(ANY_TEXT);
@@ -126,7 +128,7 @@ fn typed(name: &str, comment: Option<&str>, fields: &[Parameter], names: &Names)
     text
 }
 
-fn python_type(ty: &TypeRef, names: &Names) -> String {
+fn python_type(ty: &TypeRef, names: &PythonNames) -> String {
     match ty {
         TypeRef::String => "str".into(),
         TypeRef::Long | TypeRef::Int => "int".into(),

@@ -14,7 +14,7 @@ use crate::shown::{self, Moment};
 /// How much of a step's values stands in its line.
 const VALUES_CHARS: usize = 100;
 
-/// A line for each step; blocks are only seen in what is indented.
+/// A line for each step; blocks show only as indentation.
 pub(crate) fn text(views: &[StepView], color: Color) -> String {
     let rows: Vec<Vec<String>> = views.iter().filter(|view| is_shown(&view.id)).map(row).collect();
     let table = shown::table(&["STEP", "STATE", "TOOK", "VALUES"], &rows);
@@ -66,7 +66,7 @@ fn statement(path: &str) -> &str {
     system.unwrap_or_else(|| path.rsplit('.').next().unwrap_or(path))
 }
 
-/// What a person wants to know of the step: why it failed, what it waits for, or what came of it.
+/// The last column: why the step failed, what it waits for, or its values.
 fn remark(view: &StepView) -> String {
     let began_here = view.step.error.as_ref().filter(|failure| failure.step == view.id);
     let text = match (StepStatus::of(view), began_here, &view.task) {

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input;
 use crate::output;
-use crate::report::{self, Format, Tally};
+use crate::report::{self, DiagnosticFormat, Tally};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,7 +30,7 @@ pub(crate) struct Options {
     files: Vec<PathBuf>,
     /// How to print what is found
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
-    format: Format,
+    format: DiagnosticFormat,
     /// Print one JSON object, like `--format json`
     #[arg(long, conflicts_with = "format")]
     json: bool,
@@ -42,16 +42,16 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
     let sources = input::program(&options.files, &[])?;
     let diagnostics = afl_lang::compile(&sources, Validation::Require).diagnostics;
-    let format = if options.json { Format::Json } else { options.format };
+    let format = if options.json { DiagnosticFormat::Json } else { options.format };
     report::show(color, format, &sources, &diagnostics)?;
     let tally = Tally::of(&diagnostics);
     match format {
-        Format::Human | Format::Github => {
+        DiagnosticFormat::Human | DiagnosticFormat::Github => {
             output::say(&format!("checked {}: {tally}\n", report::count(sources.0.len(), "file")));
             output::say(&report::explain_hint(&diagnostics));
         }
         // Who asks for an object counts for himself, and may read both streams as one.
-        Format::Json => {}
+        DiagnosticFormat::Json => {}
     }
     let failed = tally.errors > 0 || (options.deny_warnings && tally.warnings > 0);
     Ok(if failed { Exit::Mistakes } else { Exit::Fine })

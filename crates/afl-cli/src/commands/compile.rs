@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input;
 use crate::output::{self, Target};
-use crate::report::{self, Format, Tally};
+use crate::report::{self, DiagnosticFormat, Tally};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -68,7 +68,7 @@ pub(crate) fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
         report::refuse(color, "written", &sources, &compiled.diagnostics)?;
         return Ok(Exit::Mistakes);
     };
-    report::show(color, Format::Human, &sources, &compiled.diagnostics)?;
+    report::show(color, DiagnosticFormat::Human, &sources, &compiled.diagnostics)?;
     let tally = Tally::of(&compiled.diagnostics);
     if tally.errors > 0 {
         output::say(&format!("the program is written with its mistakes: {tally}\n"));

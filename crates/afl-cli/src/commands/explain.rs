@@ -31,9 +31,9 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options) -> Result<Exit, Failure> {
     let text = match &options.code {
-        Some(text) if options.json => json(&Entry::long(find(text)?)),
+        Some(text) if options.json => json(&ExplainEntry::long(find(text)?)),
         Some(text) => find(text)?.explanation().to_owned(),
-        None if options.json => json(&Code::ALL.iter().copied().map(Entry::short).collect::<Vec<_>>()),
+        None if options.json => json(&Code::ALL.iter().copied().map(ExplainEntry::short).collect::<Vec<_>>()),
         None => table(),
     };
     output::data(&text)?;
@@ -62,7 +62,7 @@ fn json(value: &impl Serialize) -> String {
 }
 
 #[derive(Serialize)]
-struct Entry {
+struct ExplainEntry {
     code: &'static str,
     severity: &'static str,
     title: &'static str,
@@ -70,7 +70,7 @@ struct Entry {
     explanation: Option<&'static str>,
 }
 
-impl Entry {
+impl ExplainEntry {
     fn short(code: Code) -> Self {
         let (title, severity) = (code.title(), code.severity().name());
         Self { code: code.text(), severity, title, explanation: None }

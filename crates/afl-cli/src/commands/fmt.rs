@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input::{Finder, Input};
 use crate::output::{self, Target};
-use crate::report::{self, Format, count};
+use crate::report::{self, DiagnosticFormat, count};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -49,12 +49,12 @@ pub(crate) fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
     for (input, text) in inputs.iter().zip(texts) {
         match format::format(&text) {
             Err(errors) => {
-                report::show(color, Format::Human, &Sources::one(input.name(), text), &errors)?;
+                report::show(color, DiagnosticFormat::Human, &Sources::one(input.name(), text), &errors)?;
                 broken += 1;
             }
             Ok(formatted) => {
                 different += usize::from(formatted != text);
-                let change = Change { input, text: &text, formatted: &formatted };
+                let change = FormatChange { input, text: &text, formatted: &formatted };
                 if options.check { change.show(color)? } else { change.write()? }
             }
         }
@@ -70,13 +70,13 @@ pub(crate) fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
     Ok(if failed { Exit::Mistakes } else { Exit::Fine })
 }
 
-struct Change<'t> {
+struct FormatChange<'t> {
     input: &'t Input,
     text: &'t str,
     formatted: &'t str,
 }
 
-impl Change<'_> {
+impl FormatChange<'_> {
     fn show(&self, color: Color) -> Result<(), Failure> {
         if self.formatted == self.text {
             return Ok(());

@@ -32,14 +32,14 @@ pub(crate) struct Options {
     workflow: Option<String>,
     /// How to draw it
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
-    format: Format,
+    format: GraphFormatArg,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
-enum Format {
+enum GraphFormatArg {
     /// A diagram that Markdown pages show
     #[default]
     Mermaid,
@@ -64,13 +64,13 @@ pub(crate) fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-impl From<Format> for graph::GraphFormat {
-    fn from(format: Format) -> Self {
+impl From<GraphFormatArg> for graph::GraphFormat {
+    fn from(format: GraphFormatArg) -> Self {
         match format {
-            Format::Mermaid => Self::Mermaid,
-            Format::Dot => Self::Dot,
-            Format::Json => Self::Json,
-            Format::Svg => Self::Svg,
+            GraphFormatArg::Mermaid => Self::Mermaid,
+            GraphFormatArg::Dot => Self::Dot,
+            GraphFormatArg::Json => Self::Json,
+            GraphFormatArg::Svg => Self::Svg,
         }
     }
 }

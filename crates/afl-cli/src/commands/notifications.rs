@@ -22,7 +22,7 @@ Examples:
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct Options {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<NotificationsAction>,
     /// Only those that nobody has read
     #[arg(long)]
     unread: bool,
@@ -37,13 +37,13 @@ pub(crate) struct Options {
 }
 
 #[derive(Subcommand)]
-enum Action {
+enum NotificationsAction {
     /// Mark notifications as read
-    Read(Read),
+    Read(MarkRead),
 }
 
 #[derive(Args)]
-struct Read {
+struct MarkRead {
     /// The notification, by its id
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     id: Option<String>,
@@ -56,7 +56,7 @@ struct Read {
 
 pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     match &options.action {
-        Some(Action::Read(read)) => {
+        Some(NotificationsAction::Read(read)) => {
             let service = read.store.open(Missing::Refuse).await?;
             let which = read.id.clone().map_or(Mark::All, Mark::One);
             let marked = service.mark_read(&which).await?;

@@ -16,18 +16,18 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
     /// The format to describe
-    format: Format,
+    format: SchemaFormat,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Format {
+enum SchemaFormat {
     /// The compiled program that `afl compile` writes
     Program,
 }
 
 pub(crate) fn run(options: &Options) -> Result<Exit, Failure> {
     let schema = match options.format {
-        Format::Program => program::json_schema(),
+        SchemaFormat::Program => program::json_schema(),
     };
     output::data(&format!("{schema:#}\n"))?;
     Ok(Exit::Fine)

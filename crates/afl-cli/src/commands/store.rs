@@ -23,23 +23,23 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
     #[command(subcommand)]
-    action: Action,
+    action: StoreAction,
 }
 
 #[derive(Subcommand)]
-enum Action {
+enum StoreAction {
     /// Make the store, or bring its layout up to date
     ///
     /// Every command does this by itself; here it is alone, for a deployment.
-    Migrate(Plain),
+    Migrate(StoreTarget),
     /// Count runs and tasks
-    Stats(Plain),
+    Stats(StoreTarget),
     /// Delete runs that ended long ago, with everything of theirs
     Gc(Gc),
 }
 
 #[derive(Args)]
-struct Plain {
+struct StoreTarget {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -61,13 +61,13 @@ struct Gc {
 
 pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     match &options.action {
-        Action::Migrate(plain) => migrate(plain).await,
-        Action::Stats(plain) => stats(plain).await,
-        Action::Gc(gc) => collect(gc).await,
+        StoreAction::Migrate(plain) => migrate(plain).await,
+        StoreAction::Stats(plain) => stats(plain).await,
+        StoreAction::Gc(gc) => collect(gc).await,
     }
 }
 
-async fn migrate(options: &Plain) -> Result<Exit, Failure> {
+async fn migrate(options: &StoreTarget) -> Result<Exit, Failure> {
     options.store.open(Missing::Create).await?;
     if options.json {
         output::json(&json!({"current": true}))?;
@@ -77,7 +77,7 @@ async fn migrate(options: &Plain) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-async fn stats(options: &Plain) -> Result<Exit, Failure> {
+async fn stats(options: &StoreTarget) -> Result<Exit, Failure> {
     let service = options.store.open(Missing::Refuse).await?;
     let stats = service.stats().await?;
     if options.json {

@@ -31,27 +31,27 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
     #[command(subcommand)]
-    action: Action,
+    action: TaskAction,
 }
 
 #[derive(Subcommand)]
-enum Action {
+enum TaskAction {
     /// Show a task and what its handler printed
-    Show(Show),
+    Show(ShowTask),
     /// Try a task again that failed; agents take it up
-    Retry(Retry),
+    Retry(RetryTask),
     /// Say that the work was done, with its result: of an open task, or of one that failed
-    Done(Done),
+    Done(FinishTask),
     /// Say that the work failed: of an open task, or of one of which nobody knows whether it happened
-    Fail(Fail),
+    Fail(FailTask),
     /// Take an open task from whoever does it, and let its step fail as canceled
-    Cancel(One),
+    Cancel(TaskTarget),
     /// Let a step go on with an empty result, while nobody does its work
-    Skip(One),
+    Skip(TaskTarget),
 }
 
 #[derive(Args)]
-struct One {
+struct TaskTarget {
     /// The run, by its id or the beginning of it
     run: String,
     /// The step, by its path as `afl tasks` prints it, or by its id; a system task, such as @execute/06ebz, has none
@@ -61,36 +61,36 @@ struct One {
 }
 
 #[derive(Args)]
-struct Retry {
+struct RetryTask {
     #[command(flatten)]
-    one: One,
+    one: TaskTarget,
     /// The agent to leave it to, by its name in `afl servers`; after 30 s others may take it too
     #[arg(long, value_name = "SERVER")]
     on: Option<String>,
 }
 
 #[derive(Args)]
-struct Show {
+struct ShowTask {
     #[command(flatten)]
-    one: One,
+    one: TaskTarget,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Args)]
-struct Done {
+struct FinishTask {
     #[command(flatten)]
-    one: One,
+    one: TaskTarget,
     /// What the work returned, as a JSON object
     #[arg(long, value_name = "JSON")]
     result: String,
 }
 
 #[derive(Args)]
-struct Fail {
+struct FailTask {
     #[command(flatten)]
-    one: One,
+    one: TaskTarget,
     /// Why, for whoever looks at the run
     #[arg(long, value_name = "TEXT", default_value = "given up by a person")]
     message: String,
@@ -98,26 +98,26 @@ struct Fail {
 
 pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     match &options.action {
-        Action::Show(options) => show(options).await?,
-        Action::Retry(options) => retry(options).await?,
-        Action::Done(Done { one, result }) => {
+        TaskAction::Show(options) => show(options).await?,
+        TaskAction::Retry(options) => retry(options).await?,
+        TaskAction::Done(FinishTask { one, result }) => {
             let result: Map<String, Value> = serde_json::from_str(result)
                 .map_err(|error| Trouble::BadResult { reason: error.to_string() })?;
             answer(one, &ReportedOutcome::Done(result), "went on with that result").await?;
         }
-        Action::Fail(Fail { one, message }) => {
+        TaskAction::Fail(FailTask { one, message }) => {
             answer(one, &ReportedOutcome::Failed { message: message.clone() }, "failed").await?;
         }
-        Action::Cancel(one) => {
-            let Found { service, task } = one.find().await?;
+        TaskAction::Cancel(one) => {
+            let StoredTask { service, task } = one.find().await?;
             if task.kind() == TaskKind::System {
                 return withdraw(&service, &task).await;
             }
             service.cancel_task(&task.workflow_id, &task.step_id).await?;
             went_on(&service, &task, "failed as canceled").await?;
         }
-        Action::Skip(one) => {
-            let Found { service, task } = one.find_step().await?;
+        TaskAction::Skip(one) => {
+            let StoredTask { service, task } = one.find_step().await?;
             service.skip(&task.workflow_id, &task.step_id).await?;
             went_on(&service, &task, "was skipped").await?;
         }
@@ -125,8 +125,8 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-async fn retry(options: &Retry) -> Result<(), Failure> {
-    let Found { service, task } = options.one.find().await?;
+async fn retry(options: &RetryTask) -> Result<(), Failure> {
+    let StoredTask { service, task } = options.one.find().await?;
     let (run, step, on) =
         (&task.workflow_id, task.step_id.clone(), options.on.as_deref().map(Arc::<str>::from));
     match (task.kind(), &on) {
@@ -149,21 +149,21 @@ async fn retry(options: &Retry) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn answer(one: &One, verdict: &ReportedOutcome, how: &str) -> Result<(), Failure> {
-    let Found { service, task } = one.find_step().await?;
+async fn answer(one: &TaskTarget, verdict: &ReportedOutcome, how: &str) -> Result<(), Failure> {
+    let StoredTask { service, task } = one.find_step().await?;
     match service.answer(&task.workflow_id, &task.step_id, verdict).await? {
         AnswerResult::Now => went_on(&service, &task, how).await,
         AnswerResult::Before => Err(ended(&task)),
     }
 }
 
-struct Found {
+struct StoredTask {
     service: Service,
     task: Task,
 }
 
-impl One {
-    async fn find(&self) -> Result<Found, Failure> {
+impl TaskTarget {
+    async fn find(&self) -> Result<StoredTask, Failure> {
         let service = self.store.open(Missing::Refuse).await?;
         let run = tasks::find(&service, &self.run).await?;
         let step = match &self.step {
@@ -175,11 +175,11 @@ impl One {
             let step = self.step.clone().unwrap_or_else(|| step.to_string());
             return Err(Trouble::NoTask { run: run.to_string(), step }.into());
         };
-        Ok(Found { service, task })
+        Ok(StoredTask { service, task })
     }
 
     /// Only a task that is a step's.
-    async fn find_step(&self) -> Result<Found, Failure> {
+    async fn find_step(&self) -> Result<StoredTask, Failure> {
         let found = self.find().await?;
         match found.task.kind() {
             TaskKind::Event => Ok(found),
@@ -209,15 +209,15 @@ async fn withdraw(service: &Service, task: &Task) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-/// Evaluates the run, so that whoever looks next sees what came of it.
+/// Evaluates the run, so that the next command shows the result.
 async fn went_on(service: &Service, task: &Task, how: &str) -> Result<(), Failure> {
     service.turn().await?;
     output::say(&format!("{} {how}\n", task.path));
     Ok(())
 }
 
-async fn show(options: &Show) -> Result<(), Failure> {
-    let Found { service, task } = options.one.find().await?;
+async fn show(options: &ShowTask) -> Result<(), Failure> {
+    let StoredTask { service, task } = options.one.find().await?;
     let detail = service.task_detail(&task).await?;
     if options.json {
         return output::view(&detail);
@@ -225,8 +225,8 @@ async fn show(options: &Show) -> Result<(), Failure> {
     let object = serde_json::to_value(&detail.task).expect("a task has a JSON form");
     let flag = options.one.store.flag();
     let advice = Undecided::among(&service, [&task]).await?;
-    let is_told = |value: &Value| !value.is_null() && value.as_str() != Some("");
-    let fields = object.as_object().into_iter().flatten().filter(|(_, value)| is_told(value));
+    let is_set = |value: &Value| !value.is_null() && value.as_str() != Some("");
+    let fields = object.as_object().into_iter().flatten().filter(|(_, value)| is_set(value));
     let mut text = String::new();
     for (name, value) in fields {
         let value = shown::field(name, value, &TIMES);

@@ -132,7 +132,7 @@ fn because(reason: &WhyReason) -> String {
     }
 }
 
-/// The chain from the workflow down to the step, then what it waits for. What is `above` is told already.
+/// The chain from the workflow down to the step, then the reason. The links in `above` are printed already.
 fn open_end(wait: &Wait, above: &mut Vec<String>) -> String {
     let mut text = String::new();
     // A block has the path of the step it belongs to.
@@ -202,7 +202,7 @@ fn advice(report: &WhyReport, store: &store::Options) -> Vec<String> {
     advice
 }
 
-/// What whoever does the work must have.
+/// The capabilities that the agent needs.
 fn capabilities(why: &Why) -> String {
     let needs = why.waits.iter().filter_map(|wait| match &wait.on {
         On::Agent { needs, .. } => Some(needs),

@@ -15,13 +15,13 @@ use crate::input::Input;
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
-    handler: Vec<Entry>,
+    handler: Vec<HandlerEntry>,
 }
 
 /// `[[handler]]`
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct HandlerEntry {
     facet: String,
     module: String,
     entrypoint: Option<String>,
@@ -58,7 +58,7 @@ pub(super) fn read(path: &Path, hosts: &Hosts) -> Result<Given, Failure> {
     Ok(given)
 }
 
-fn registration(entry: Entry) -> Registration {
+fn registration(entry: HandlerEntry) -> Registration {
     Registration {
         entrypoint: entry.entrypoint.unwrap_or_else(|| DEFAULT_ENTRYPOINT.to_owned()),
         version: entry.version.unwrap_or_else(|| DEFAULT_VERSION.to_owned()),

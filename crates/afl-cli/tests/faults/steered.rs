@@ -18,7 +18,7 @@ use crate::work::{Process, claim, ended, examine, output, start};
 const TIMES: usize = 12;
 const ITEMS: i64 = 12;
 
-/// The errors that a verb may return to a caller who was overtaken; any other is a fault.
+/// The errors that a verb may return to a caller that lost the race; any other is a fault.
 fn overtaken(outcome: Result<(), Error>) {
     match outcome {
         Ok(())

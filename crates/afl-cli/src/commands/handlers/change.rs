@@ -14,7 +14,7 @@ use crate::output;
 use crate::store::{self, Missing};
 
 #[derive(Args)]
-pub(super) struct Register {
+pub(super) struct RegisterHandler {
     /// The event facet, such as `billing.Charge`
     #[arg(required_unless_present = "from", requires = "module")]
     facet: Option<String>,
@@ -49,7 +49,7 @@ fn metadata_help() -> String {
     format!("A JSON object for the handler; its host reads {}", handlers::readers().option_names())
 }
 
-pub(super) async fn register(options: &Register) -> Result<Exit, Failure> {
+pub(super) async fn register(options: &RegisterHandler) -> Result<Exit, Failure> {
     let registrations = match (&options.facet, &options.module) {
         (Some(facet), Some(module)) => vec![options.one(facet, module)?],
         (_, None) | (None, _) => Given::read(&options.from).await?.registrations,
@@ -63,7 +63,7 @@ pub(super) async fn register(options: &Register) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-impl Register {
+impl RegisterHandler {
     fn one(&self, facet: &str, module: &str) -> Result<Registration, Failure> {
         let metadata: Map<String, Value> = serde_json::from_str(&self.metadata)
             .map_err(|error| Trouble::BadMetadata { reason: error.to_string() })?;
@@ -89,14 +89,14 @@ pub(super) fn place(registration: &Registration) -> String {
 }
 
 #[derive(Args)]
-pub(super) struct Remove {
+pub(super) struct RemoveHandler {
     /// The event facet, as it was registered
     facet: String,
     #[command(flatten)]
     store: store::Options,
 }
 
-pub(super) async fn remove(options: &Remove) -> Result<Exit, Failure> {
+pub(super) async fn remove(options: &RemoveHandler) -> Result<Exit, Failure> {
     let service = options.store.open(Missing::Refuse).await?;
     match Registry::new(&service).remove(&options.facet).await? {
         Some(removed) => {

@@ -19,7 +19,7 @@ use crate::shown::{self, Moment};
 use crate::store::{self, Missing};
 
 #[derive(Args)]
-pub(super) struct List {
+pub(super) struct ListHandlers {
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -27,7 +27,7 @@ pub(super) struct List {
     store: store::Options,
 }
 
-pub(super) async fn list(options: &List) -> Result<Exit, Failure> {
+pub(super) async fn list(options: &ListHandlers) -> Result<Exit, Failure> {
     let service = options.store.open(Missing::Refuse).await?;
     let all = Registry::new(&service).all().await?;
     if options.json {
@@ -53,7 +53,7 @@ fn row(registration: &Registration) -> Vec<String> {
 }
 
 #[derive(Args)]
-pub(super) struct Show {
+pub(super) struct ShowHandler {
     /// The event facet, as it was registered
     facet: String,
     /// Print one JSON object
@@ -63,7 +63,7 @@ pub(super) struct Show {
     store: store::Options,
 }
 
-pub(super) async fn show(options: &Show) -> Result<Exit, Failure> {
+pub(super) async fn show(options: &ShowHandler) -> Result<Exit, Failure> {
     let service = options.store.open(Missing::Refuse).await?;
     let found = Registry::new(&service).get(&options.facet).await?;
     let found = found.ok_or_else(|| Trouble::NotRegistered { facet: options.facet.clone() })?;
@@ -83,7 +83,7 @@ pub(super) async fn show(options: &Show) -> Result<Exit, Failure> {
 const TIMES: [&str; 2] = ["created", "updated"];
 
 #[derive(Args)]
-pub(super) struct Check {
+pub(super) struct CheckHandlers {
     #[arg(long, value_name = "FILE|DIR")]
     #[arg(help = format!("Check what these declare instead: {}", handlers::sources()))]
     from: Vec<PathBuf>,
@@ -97,7 +97,7 @@ pub(super) struct Check {
     store: store::Options,
 }
 
-pub(super) async fn check(options: &Check, color: Color) -> Result<Exit, Failure> {
+pub(super) async fn check(options: &CheckHandlers, color: Color) -> Result<Exit, Failure> {
     let given = Given::read(&options.from).await?;
     let hosts = given.hosts(&options.roots)?;
     let all = if given.is_empty() {

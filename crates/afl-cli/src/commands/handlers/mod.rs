@@ -22,32 +22,32 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
     #[command(subcommand)]
-    action: Action,
+    action: HandlersAction,
 }
 
 #[derive(Subcommand)]
-enum Action {
+enum HandlersAction {
     /// Register the handler of a facet, in place of the one it had
-    Register(change::Register),
+    Register(change::RegisterHandler),
     /// List the registered handlers
-    List(inspect::List),
+    List(inspect::ListHandlers),
     /// Show one registered handler
-    Show(inspect::Show),
+    Show(inspect::ShowHandler),
     /// Remove the handler of a facet; tasks of it wait from then on
-    Remove(change::Remove),
+    Remove(change::RemoveHandler),
     /// Load each registered handler as an agent here would, without calling it, and say what is missing
-    Check(inspect::Check),
+    Check(inspect::CheckHandlers),
     /// Write a Python file with a function for every event facet of a program
     Scaffold(scaffold::Options),
 }
 
 pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
     match &options.action {
-        Action::Register(options) => change::register(options).await,
-        Action::List(options) => inspect::list(options).await,
-        Action::Show(options) => inspect::show(options).await,
-        Action::Remove(options) => change::remove(options).await,
-        Action::Check(options) => inspect::check(options, color).await,
-        Action::Scaffold(options) => scaffold::run(options, color),
+        HandlersAction::Register(options) => change::register(options).await,
+        HandlersAction::List(options) => inspect::list(options).await,
+        HandlersAction::Show(options) => inspect::show(options).await,
+        HandlersAction::Remove(options) => change::remove(options).await,
+        HandlersAction::Check(options) => inspect::check(options, color).await,
+        HandlersAction::Scaffold(options) => scaffold::run(options, color),
     }
 }

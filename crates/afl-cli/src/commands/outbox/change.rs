@@ -12,7 +12,7 @@ use crate::shell::word;
 use crate::store::{self, Missing};
 
 #[derive(Args)]
-pub(super) struct Add {
+pub(super) struct AddChannel {
     /// What to call the channel
     name: String,
     /// Where messages go: an address that agents post them to, or `feed` for messages that are read here
@@ -35,7 +35,7 @@ pub(super) struct Add {
     store: store::Options,
 }
 
-pub(super) async fn add(options: &Add) -> Result<Exit, Failure> {
+pub(super) async fn add(options: &AddChannel) -> Result<Exit, Failure> {
     let to: ChannelTarget = options.to.parse().map_err(afl_runtime::Error::from)?;
     let channel = Channel {
         to,
@@ -61,7 +61,7 @@ pub(super) async fn add(options: &Add) -> Result<Exit, Failure> {
 }
 
 #[derive(Args)]
-pub(super) struct Remove {
+pub(super) struct RemoveChannel {
     /// The channel
     name: String,
     /// Delete the messages that wait for it, too
@@ -71,7 +71,7 @@ pub(super) struct Remove {
     store: store::Options,
 }
 
-pub(super) async fn remove(options: &Remove) -> Result<Exit, Failure> {
+pub(super) async fn remove(options: &RemoveChannel) -> Result<Exit, Failure> {
     let service = options.store.open(Missing::Refuse).await?;
     let dropped = if options.drop {
         service.drop_channel(&options.name).await?
@@ -85,14 +85,14 @@ pub(super) async fn remove(options: &Remove) -> Result<Exit, Failure> {
 }
 
 #[derive(Args)]
-pub(super) struct Retry {
+pub(super) struct RetryDead {
     /// The channel
     name: String,
     #[command(flatten)]
     store: store::Options,
 }
 
-pub(super) async fn retry(options: &Retry) -> Result<Exit, Failure> {
+pub(super) async fn retry(options: &RetryDead) -> Result<Exit, Failure> {
     let service = options.store.open(Missing::Refuse).await?;
     service.channel(&options.name).await?;
     let revived = service.outbox().revive(&options.name).await?;

@@ -13,7 +13,7 @@ use crate::shown::{self, Moment};
 use crate::store::{self, Missing};
 
 #[derive(Args)]
-pub(super) struct List {
+pub(super) struct ListChannels {
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -21,7 +21,7 @@ pub(super) struct List {
     store: store::Options,
 }
 
-pub(super) async fn list(options: &List) -> Result<Exit, Failure> {
+pub(super) async fn list(options: &ListChannels) -> Result<Exit, Failure> {
     let service = options.store.open(Missing::Refuse).await?;
     let mut all = Vec::new();
     for (name, channel) in service.channels().await? {
@@ -70,7 +70,7 @@ fn number(number: usize) -> String {
 }
 
 #[derive(Args)]
-pub(super) struct Show {
+pub(super) struct ShowChannel {
     /// The channel
     name: String,
     /// Print one JSON object
@@ -80,7 +80,7 @@ pub(super) struct Show {
     store: store::Options,
 }
 
-pub(super) async fn show(options: &Show) -> Result<Exit, Failure> {
+pub(super) async fn show(options: &ShowChannel) -> Result<Exit, Failure> {
     let service = options.store.open(Missing::Refuse).await?;
     let channel = service.channel(&options.name).await?.item;
     let status = service.outbox().status(&options.name, COUNTED).await?;
@@ -113,7 +113,7 @@ pub(super) async fn show(options: &Show) -> Result<Exit, Failure> {
 }
 
 #[derive(Args)]
-pub(super) struct Read {
+pub(super) struct ReadFeed {
     /// The channel, which must be a feed
     name: String,
     /// How many to print
@@ -126,7 +126,7 @@ pub(super) struct Read {
     store: store::Options,
 }
 
-pub(super) async fn read(options: &Read) -> Result<Exit, Failure> {
+pub(super) async fn read(options: &ReadFeed) -> Result<Exit, Failure> {
     let service = options.store.open(Missing::Refuse).await?;
     let messages = service.feed(&options.name, options.limit).await?;
     let line = |message| serde_json::to_string(message).expect("a message has a JSON form") + "\n";

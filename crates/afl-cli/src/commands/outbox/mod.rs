@@ -23,32 +23,32 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
     #[command(subcommand)]
-    action: Action,
+    action: OutboxAction,
 }
 
 #[derive(Subcommand)]
-enum Action {
+enum OutboxAction {
     /// Add a channel, in place of the one that had its name
-    Add(change::Add),
+    Add(change::AddChannel),
     /// List the channels
-    List(inspect::List),
+    List(inspect::ListChannels),
     /// Show a channel, and what waits for it
-    Show(inspect::Show),
+    Show(inspect::ShowChannel),
     /// Remove a channel
-    Remove(change::Remove),
+    Remove(change::RemoveChannel),
     /// Print the messages of a feed, the oldest first, each as a line of JSON
-    Read(inspect::Read),
+    Read(inspect::ReadFeed),
     /// Deliver messages that were given up after all
-    Retry(change::Retry),
+    Retry(change::RetryDead),
 }
 
 pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     match &options.action {
-        Action::Add(options) => change::add(options).await,
-        Action::List(options) => inspect::list(options).await,
-        Action::Show(options) => inspect::show(options).await,
-        Action::Remove(options) => change::remove(options).await,
-        Action::Read(options) => inspect::read(options).await,
-        Action::Retry(options) => change::retry(options).await,
+        OutboxAction::Add(options) => change::add(options).await,
+        OutboxAction::List(options) => inspect::list(options).await,
+        OutboxAction::Show(options) => inspect::show(options).await,
+        OutboxAction::Remove(options) => change::remove(options).await,
+        OutboxAction::Read(options) => inspect::read(options).await,
+        OutboxAction::Retry(options) => change::retry(options).await,
     }
 }
