@@ -14,7 +14,7 @@ Exit codes:
   1    the program has mistakes, or a run failed or was canceled
   2    the command line is wrong, or inputs are refused
   3    a file or the store cannot be read or written
-  4    a run waits, and nobody here can answer
+  4    a run waits, and no handler here can do its work
   130  Ctrl-C stopped it
   143  SIGTERM stopped it";
 

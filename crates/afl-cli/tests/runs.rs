@@ -169,7 +169,7 @@ fn a_run_whose_store_is_lost_is_named_and_can_be_resumed() {
     let lost = json(&output);
     assert_eq!((&lost["run"], &lost["status"]), (&run.as_str().into(), &"paused".into()), "{lost}");
     assert!(lost["error"]["message"].as_str().unwrap().contains("records"), "{lost}");
-    let help = format!("run {run} is kept; go on with `afl resume {run} --mock mock.json`");
+    let help = format!("run {run} is kept; continue with `afl resume {run} --mock mock.json`");
     assert_eq!(lost["error"]["help"], help.as_str());
     assert!(String::from_utf8(output.stderr).unwrap().ends_with(&format!("help: {help}\n")));
 

@@ -28,20 +28,19 @@ Examples:
   afl agent                                do the work that handlers are registered for
   afl agent --handlers handlers/           with handlers of this process alone, too
   afl agent --topic 'billing.*' --max-concurrent 20
-  afl agent --once                         do what waits now, then end";
+  afl agent --once                         do the waiting tasks, then end";
 
 /// Do the work of event facets, and drive all runs of the store
 ///
 /// Handlers are those that `afl handlers register` put into the store, and those given here. It also posts the messages of
-/// `afl outbox` to their receivers. SIGTERM or Ctrl-C lets it
-/// finish what it has begun and end with code 0; what takes longer than 30 s is given back to other agents. A second
-/// one ends it at once.
+/// `afl outbox` to their receivers. SIGTERM or Ctrl-C lets it finish its running tasks and end with code 0; a task that
+/// takes longer than 30 s is given back to other agents. A second signal ends it at once.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
-    /// Where handlers come from, and what is done besides: `registry` takes those of the store and those given, `poller` only
+    /// Where handlers come from, and further duties: `registry` takes those of the store and those given, `poller` only
     /// those given; `service` does so too, begins runs that were started with `--enqueue`, locks each item it works on, and
-    /// tells how it is over HTTP
+    /// serves its status over HTTP
     #[arg(long, value_name = "PROFILE", default_value = Profile::Registry.name(), value_parser = profiles())]
     profile: Profile,
     #[arg(long, value_name = "FILE|DIR")]
@@ -68,17 +67,17 @@ pub(crate) struct Options {
     /// After how much silence of this agent another one gets its tasks; without it, 60000
     #[arg(long, value_name = "MILLIS", value_parser = clap::value_parser!(u64).range(100..))]
     lease_ms: Option<u64>,
-    /// How long what is in work may take when it is told to end; then it is stopped and given back. Without it, 30000
+    /// How long running tasks may take after a signal to end; then they are stopped and given back. Without it, 30000
     #[arg(long, value_name = "MILLIS")]
     shutdown_timeout_ms: Option<u64>,
-    /// Tell how it is over HTTP (/health, /status, /metrics) on this port, or the first free one of the 20 from there; 0 takes
-    /// any. Without it, `service` begins at 8080 and the others tell nothing
+    /// Serve the status over HTTP (/health, /status, /metrics) on this port, or the first free one of the 20 from there; 0
+    /// takes any. Without it, `service` begins at 8080 and the others serve none
     #[arg(long, value_name = "PORT")]
     http_port: Option<u16>,
-    /// The address that it is told on, to be asked from other machines too
+    /// The address to serve the status on; name one to reach it from other machines
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     http_host: IpAddr,
-    /// Do what waits now, one task after the other, and end
+    /// Do the waiting tasks, one after the other, and end
     #[arg(long)]
     once: bool,
     #[command(flatten)]
@@ -143,7 +142,7 @@ async fn once(worker: &Worker, stop: &Stop) -> Result<(), Failure> {
 
 async fn stopped(stop: Stop) {
     stop.asked().await;
-    output::say("stopping: what is in work is finished first; a second signal ends it at once\n");
+    output::say("stopping: running tasks are finished first; a second signal ends it at once\n");
 }
 
 impl Options {
@@ -205,7 +204,7 @@ fn lines(told: &WorkerEvent, config: &Config, flag: &str, color: Color) -> Strin
                         "register one with `afl handlers register`, or give some with `--handlers`"
                     }
                     Profile::Poller | Profile::Service => {
-                        "give some with `--handlers`; what is registered is for `--profile registry`"
+                        "give some with `--handlers`; registered ones are for `--profile registry`"
                     }
                 };
                 writeln!(text, "{help} {to_do}{}", in_store(flag)).expect(ANY_TEXT);

@@ -28,7 +28,7 @@ pub(crate) struct Options {
     /// Files, folders (every .afl file below), or `-` for standard input
     #[arg(required = true, value_name = "FILE|DIR")]
     files: Vec<PathBuf>,
-    /// How to print what is found
+    /// How to print the diagnostics
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     format: DiagnosticFormat,
     /// Print one JSON object, like `--format json`

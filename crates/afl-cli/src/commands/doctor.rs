@@ -101,12 +101,12 @@ fn text(report: &Report, store: &store::Options, color: Color) -> String {
 fn words(promise: Promise) -> &'static str {
     match promise {
         Promise::AtomicStep => "each iteration is stored whole",
-        Promise::Acknowledged => "what was acknowledged is there",
+        Promise::Acknowledged => "acknowledged writes are there",
         Promise::OneOutcome => "each step has one outcome",
         Promise::CrashesCount => "attempts stay within their limits",
-        Promise::Completion => "what has ended has ended whole",
+        Promise::Completion => "an ended run has ended whole",
         Promise::PinnedDefinition => "the program of a run is there",
-        Promise::NoSilentStall => "every run that goes on has something that wakes it",
+        Promise::NoSilentStall => "every open run has something that wakes it",
         Promise::OneClock => "leases are by one clock",
         Promise::FailStop => "every record can be read",
     }
@@ -117,7 +117,7 @@ fn advice(finding: &Finding, store: &store::Options) -> String {
         Repair::Possible => format!("{} repairs it", store.command("doctor --fix")),
         Repair::Done => "repaired".to_owned(),
         Repair::ByNewerRelease => "nothing of it is lost; it is left as it is".to_owned(),
-        Repair::OfStore => "only whoever keeps the store can mend it".to_owned(),
+        Repair::OfStore => "only the operator of the store can mend it".to_owned(),
         Repair::ByHand => {
             let discard = store.command(&format!("doctor {} --discard", word(&finding.subject().0)));
             format!("a person must decide; {discard} deletes it")

@@ -14,16 +14,16 @@ use crate::store::{self, Missing};
 
 const EXAMPLES: &str = "\
 Examples:
-  afl notifications --unread      list what nobody has read yet
+  afl notifications --unread      list those that are not read yet
   afl notifications read --all    mark all of them as read";
 
-/// List what happened that a person should know: failures, questions, silent agents, stuck tasks
+/// List events that a person should know: failures, questions, silent agents, stuck tasks
 #[derive(Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct Options {
     #[command(subcommand)]
     action: Option<NotificationsAction>,
-    /// Only those that nobody has read
+    /// Only those that are not read yet
     #[arg(long)]
     unread: bool,
     /// How many to list, the newest first

@@ -11,7 +11,7 @@ use crate::output;
 use crate::shown::{self, Moment};
 use crate::store::{self, Missing};
 
-/// List the agents of a store: who is there, what each can do, has done and is doing
+/// List the agents of a store: their state, their handlers, and their tasks
 ///
 /// An agent is stale when it was silent for 30 s, offline after 60 s or when it said that it ends, and forgotten after an
 /// hour.

@@ -23,7 +23,7 @@ use crate::tree;
 const EXAMPLES: &str = "\
 Examples:
   afl show 06ebz                 show a run and its steps
-  afl show 06ebz 'Pay.items[3]'  show one step and what is within it
+  afl show 06ebz 'Pay.items[3]'  show one step and the steps within it
   afl show 06ebz --iteration 4   show what the fourth iteration changed";
 
 /// How many steps are shown unless all are asked for.
@@ -35,7 +35,7 @@ const SHOWN: usize = 1_000;
 pub(crate) struct Options {
     /// The run, by its id or the beginning of it
     run: String,
-    /// Show this step only, with what is within it
+    /// Show this step only, with the steps within it
     step: Option<String>,
     /// Show which steps one iteration changed, and where they came to rest
     #[arg(long, value_name = "NUMBER", conflicts_with = "step")]

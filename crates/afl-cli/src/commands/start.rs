@@ -77,9 +77,9 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
         let before = if is_new { "started" } else { "was started before with this key" };
         let command = |verb: &str| options.store.command(&format!("{verb} {}", started.run));
         let now = match started.status {
-            RunStatus::Paused => format!("it waits, and {} tells for what", command("why")),
-            RunStatus::Running => format!("it can go on, and {} goes on with it", command("resume")),
-            RunStatus::Failed => format!("it failed, and {} tells of what", command("why")),
+            RunStatus::Paused => format!("it waits, and {} shows for what", command("why")),
+            RunStatus::Running => format!("it is not at its end, and {} continues it", command("resume")),
+            RunStatus::Failed => format!("it failed, and {} shows why", command("why")),
             RunStatus::Completed => "it is complete".into(),
             RunStatus::Canceled => "it was canceled".into(),
         };

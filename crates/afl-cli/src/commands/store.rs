@@ -18,7 +18,7 @@ Examples:
   afl store gc --older-than 30d        delete runs that ended a month ago
   afl store migrate --store postgres://me@host/db";
 
-/// Look after the store: bring it up to date, count what is in it, delete old runs
+/// Look after the store: bring it up to date, count its records, delete old runs
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {

@@ -26,7 +26,7 @@ Examples:
   afl task done 06ebz Pay.charge --result '{\"receipt\": \"r1\"}'
   afl task retry 06ebz Pay.charge     try it again, by whatever agent takes it";
 
-/// Show a task with its log, or decide what becomes of it
+/// Show a task with its log, or decide its outcome
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
@@ -42,11 +42,11 @@ enum TaskAction {
     Retry(RetryTask),
     /// Say that the work was done, with its result: of an open task, or of one that failed
     Done(FinishTask),
-    /// Say that the work failed: of an open task, or of one of which nobody knows whether it happened
+    /// Say that the work failed: of an open task, or of an uncertain one
     Fail(FailTask),
-    /// Take an open task from whoever does it, and let its step fail as canceled
+    /// Take an open task from its agent, and let its step fail as canceled
     Cancel(TaskTarget),
-    /// Let a step go on with an empty result, while nobody does its work
+    /// Continue a step with an empty result, while no agent does its work
     Skip(TaskTarget),
 }
 
@@ -91,7 +91,7 @@ struct FinishTask {
 struct FailTask {
     #[command(flatten)]
     one: TaskTarget,
-    /// Why, for whoever looks at the run
+    /// The reason that the run records
     #[arg(long, value_name = "TEXT", default_value = "given up by a person")]
     message: String,
 }
@@ -103,7 +103,7 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
         TaskAction::Done(FinishTask { one, result }) => {
             let result: Map<String, Value> = serde_json::from_str(result)
                 .map_err(|error| Trouble::BadResult { reason: error.to_string() })?;
-            answer(one, &ReportedOutcome::Done(result), "went on with that result").await?;
+            answer(one, &ReportedOutcome::Done(result), "continued with that result").await?;
         }
         TaskAction::Fail(FailTask { one, message }) => {
             answer(one, &ReportedOutcome::Failed { message: message.clone() }, "failed").await?;

@@ -23,7 +23,7 @@ Examples:
   afl tasks --state failed              list what failed, the newest runs first
   afl tasks --run 06ebz                 list all tasks of a run, those that have ended too";
 
-/// List tasks: what is waited for, who does it, and how often it was tried
+/// List tasks: their state, their agent, and their attempts
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {

@@ -24,10 +24,10 @@ use crate::store::{self, Missing};
 
 const EXAMPLES: &str = "\
 Examples:
-  afl why 06ebz                   tell what a run waits for
-  afl why 06ebz 'Pay.items[3]'    tell it of one step and what is within it";
+  afl why 06ebz                   show what a run waits for
+  afl why 06ebz 'Pay.items[3]'    show it for one step and the steps within it";
 
-/// Tell what a run or a step waits for, and what to do about it
+/// Show what a run or a step waits for, and what to do about it
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
@@ -122,13 +122,11 @@ fn because(reason: &WhyReason) -> String {
         WhyReason::Completed => "is complete, so it waits for nothing".into(),
         WhyReason::Failed(failure) => shown::headline(&format!("failed: {failure}")),
         WhyReason::Canceled => "was canceled".into(),
-        WhyReason::Held => "is held: somebody paused it".into(),
+        WhyReason::Held => "is held: a person paused it".into(),
         WhyReason::Canceling => "is being canceled".into(),
-        WhyReason::Evaluating => "has steps that can go on at once, and nobody drives it".into(),
+        WhyReason::Evaluating => "has steps that are ready, and no process drives it".into(),
         WhyReason::Waiting => "waits:".into(),
-        WhyReason::Stalled => {
-            "is stalled: nothing is open and nothing will wake it, which must not be".into()
-        }
+        WhyReason::Stalled => "is stalled: nothing is open and nothing will wake it, which must not be".into(),
     }
 }
 
@@ -173,9 +171,9 @@ fn advice(report: &WhyReport, store: &store::Options) -> Vec<String> {
             }
         }
         WhyReason::Held | WhyReason::Evaluating | WhyReason::Canceling => {
-            advice.push(format!("{} goes on with it", command("resume")));
+            advice.push(format!("{} continues it", command("resume")));
         }
-        WhyReason::Stalled => advice.push(format!("{} tells what is wrong", store.command("doctor"))),
+        WhyReason::Stalled => advice.push(format!("{} lists the damage", store.command("doctor"))),
         WhyReason::Waiting => {
             advice.extend(decisions(why, &store.flag()));
             let others = why.waits.iter().filter(|wait| !matches!(wait.on, On::Decision { .. }));

@@ -84,7 +84,7 @@ fn refused(refusal: &StateRefusal, store: &store::Options) -> Option<String> {
         }
         StateRefusal::NothingFailed { run, .. } => {
             let [why, resume] = ["why", "resume"].map(|verb| of(verb, &run.0));
-            Some(format!("{why} tells how it stands; if it waits, {resume} goes on with it"))
+            Some(format!("{why} shows its state; if it waits, {resume} continues it"))
         }
         StateRefusal::FailedAlready { run, path } => {
             Some(format!("{} tries it again", of(&format!("task retry {run}"), path)))
@@ -116,7 +116,7 @@ fn refused(refusal: &StateRefusal, store: &store::Options) -> Option<String> {
 fn damaged(corruption: &Corruption, store: &store::Options) -> Option<String> {
     match corruption {
         Corruption::Record(Unreadable { .. }) => {
-            Some(format!("{} tells what is damaged", store.command("doctor")))
+            Some(format!("{} lists the damage", store.command("doctor")))
         }
         Corruption::MissingProgram { .. } => Some(stores_program(store)),
         Corruption::Record(_) | Corruption::Program { .. } => None,

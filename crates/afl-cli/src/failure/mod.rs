@@ -235,10 +235,10 @@ impl Failure {
             }
             Self::OfRun { run, resume, failure } => match &**failure {
                 failure if failure.is_full() => {
-                    Some(format!("run {run} is kept; free space, then go on with {resume}"))
+                    Some(format!("run {run} is kept; free space, then continue with {resume}"))
                 }
                 Self::Service(error) if error.is_of_store() => {
-                    Some(format!("run {run} is kept; go on with {resume}"))
+                    Some(format!("run {run} is kept; continue with {resume}"))
                 }
                 failure => failure.help(store),
             },

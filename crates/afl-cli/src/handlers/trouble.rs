@@ -57,7 +57,7 @@ pub(crate) enum Trouble {
         step: Option<String>,
         state: &'static str,
     },
-    #[error("`{path}` is a system task, so no step can go on with a result of it")]
+    #[error("`{path}` is a system task, so no step takes a result of it")]
     NoStepOfSystemTask { id: String, path: String },
     #[error("an agent of a store in memory finds no work there")]
     AgentInMemory,
@@ -119,7 +119,7 @@ impl Trouble {
             Self::TaskEnded { run, step, .. } => {
                 let step = step.as_deref().map(|step| format!(" {}", word(step))).unwrap_or_default();
                 let show = store.command(&format!("task show {}{step}", word(run)));
-                Some(format!("{show} shows what became of it"))
+                Some(format!("{show} shows how it ended"))
             }
             Self::NoStepOfSystemTask { id, .. } => Some(format!("{} ends it", command("task cancel", id))),
             Self::Unreadable { .. } => Some(format!("name {}", super::sources())),

@@ -34,8 +34,9 @@ const GRACE: Duration = Duration::from_secs(1);
 #[derive(Args, Clone, Debug, Default)]
 #[group(skip)]
 pub(crate) struct Options {
-    /// Add what happens in runs to this file, one JSON object on each line: iterations, steps that move from state to state,
-    /// resolved dependencies, published events, errors. What cannot be written is left out and counted, and runs go on
+    /// Append trace records of runs to this file, one JSON object on each line: iterations, steps that move from state to
+    /// state, resolved dependencies, published events, errors. Records that cannot be written are left out and counted, and
+    /// runs continue
     #[arg(
         id = "telemetry",
         long = "telemetry",

@@ -15,7 +15,7 @@ Examples:
   afl handlers scaffold billing.afl -o handlers.py   write a Python function for every event facet
   afl handlers register billing.Charge handlers.py --entrypoint charge
   afl handlers register --from handlers.toml         register all that a file lists
-  afl handlers check                                 load each one, and say what is missing";
+  afl handlers check                                 load each one, and list missing parts";
 
 /// Look after the handlers that are registered in the store, for all agents of it
 #[derive(Args)]
@@ -35,7 +35,7 @@ enum HandlersAction {
     Show(inspect::ShowHandler),
     /// Remove the handler of a facet; tasks of it wait from then on
     Remove(change::RemoveHandler),
-    /// Load each registered handler as an agent here would, without calling it, and say what is missing
+    /// Load each registered handler as an agent here would, without calling it, and list missing parts
     Check(inspect::CheckHandlers),
     /// Write a Python file with a function for every event facet of a program
     Scaffold(scaffold::Options),

@@ -18,17 +18,17 @@ pub(super) struct AddChannel {
     /// Where messages go: an address that agents post them to, or `feed` for messages that are read here
     #[arg(long, value_name = "URL|feed")]
     to: String,
-    /// Which ends to tell: task.completed, task.failed, task.canceled, task.ignored, run.completed, run.failed,
+    /// Which ends to send: task.completed, task.failed, task.canceled, task.ignored, run.completed, run.failed,
     /// run.canceled, or a pattern such as `task.*`; can be repeated. Without it, all
     #[arg(long = "topic", value_name = "PATTERN", default_value = "*")]
     topics: Vec<String>,
-    /// Tell only of tasks whose facet, and runs whose workflow, matches, such as `billing.*`; can be repeated
+    /// Send only ends of tasks whose facet, and runs whose workflow, matches, such as `billing.*`; can be repeated
     #[arg(long = "facet", value_name = "PATTERN")]
     facets: Vec<String>,
     /// The secret of the agents, by its name, to sign messages with
     #[arg(long, value_name = "NAME")]
     secret: Option<String>,
-    /// Keep the channel, but tell it nothing for now
+    /// Keep the channel, but send it no messages for now
     #[arg(long)]
     disabled: bool,
     #[command(flatten)]
@@ -50,12 +50,12 @@ pub(super) async fn add(options: &AddChannel) -> Result<Exit, Failure> {
     let kept = service.open_channel(&options.name, channel).await?;
     let name = &options.name;
     output::say(&match (&kept.to, kept.enabled) {
-        (_, false) => format!("{name} is kept, and told nothing\n"),
+        (_, false) => format!("{name} is kept, and gets no messages\n"),
         (ChannelTarget::Feed, true) => {
             let read = options.store.command(&format!("outbox read {}", word(name)));
-            format!("what ends from now on can be read with {read}\n")
+            format!("{read} prints the ends of tasks and runs from now on\n")
         }
-        (ChannelTarget::Url(_), true) => format!("what ends from now on is told to {}\n", kept.to),
+        (ChannelTarget::Url(_), true) => format!("ends of tasks and runs go to {} from now on\n", kept.to),
     });
     Ok(Exit::Fine)
 }

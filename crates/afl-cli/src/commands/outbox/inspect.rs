@@ -33,7 +33,7 @@ pub(super) async fn list(options: &ListChannels) -> Result<Exit, Failure> {
         output::json(&json!({ "channels": channels }))?;
     } else if all.is_empty() {
         let add = options.store.command("outbox add");
-        output::say(&format!("nobody outside is told anything; {add} begins it\n"));
+        output::say(&format!("there are no channels; {add} adds one\n"));
     } else {
         let rows: Vec<Vec<String>> = all.iter().map(row).collect();
         output::data(&shown::table(&["CHANNEL", "TO", "TOPICS", "FACETS", "WAITING", "DEAD"], &rows))?;
@@ -119,7 +119,7 @@ pub(super) struct ReadFeed {
     /// How many to print
     #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = limit)]
     limit: usize,
-    /// Delete what was printed; otherwise it comes again
+    /// Delete the printed messages; otherwise they come again
     #[arg(long)]
     ack: bool,
     #[command(flatten)]

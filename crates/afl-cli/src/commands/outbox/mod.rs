@@ -13,12 +13,12 @@ Examples:
   afl outbox add audit --to feed                     keep a message of every end, to be read here
   afl outbox add billing --to https://example.org/hook --topic 'task.*' --facet 'billing.*'
   afl outbox read audit --limit 10 --ack             take the ten oldest messages
-  afl outbox show billing                            say what waits, and why";
+  afl outbox show billing                            list waiting messages, and why they wait";
 
-/// Tell systems outside how tasks and runs end
+/// Send messages to systems outside when tasks and runs end
 ///
-/// A message is stored in the commit of the end it tells of. Agents post it to the address of its channel until it is
-/// taken; that of a feed waits until it is read.
+/// A message is stored in the commit of the end that it reports. Agents post it to the address of its channel until it
+/// is accepted; a message of a feed waits until it is read.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
@@ -32,13 +32,13 @@ enum OutboxAction {
     Add(change::AddChannel),
     /// List the channels
     List(inspect::ListChannels),
-    /// Show a channel, and what waits for it
+    /// Show a channel, and its waiting messages
     Show(inspect::ShowChannel),
     /// Remove a channel
     Remove(change::RemoveChannel),
     /// Print the messages of a feed, the oldest first, each as a line of JSON
     Read(inspect::ReadFeed),
-    /// Deliver messages that were given up after all
+    /// Deliver dead messages again
     Retry(change::RetryDead),
 }
 
