@@ -386,16 +386,37 @@ impl TaskRecord {
         &error.message
     }
 
-    /// As after its creation; only the token continues.
+    /// As after its creation; only the token continues. It names every field, so a new field does not compile until
+    /// a retry resets or keeps it.
     fn reset(&mut self) {
-        self.deliveries = 0;
-        self.attempts = 0;
-        self.not_before = None;
-        self.desired_server = None;
-        self.lease = None;
-        self.error = None;
-        self.error_kind = None;
-        self.ended = None;
+        let Self {
+            deliveries,
+            attempts,
+            not_before,
+            desired_server,
+            lease,
+            error,
+            error_kind,
+            ended,
+            step_id: _,
+            workflow_id: _,
+            name: _,
+            path: _,
+            state: _,
+            task_list_name: _,
+            created: _,
+            turn: _,
+            updated: _,
+            policy: _,
+            token: _,
+            question: _,
+            started: _,
+            history: _,
+        } = self;
+        (*deliveries, *attempts) = (0, 0);
+        (*not_before, *ended) = (None, None);
+        (*desired_server, *lease) = (None, None);
+        (*error, *error_kind) = (None, None);
     }
 }
 

@@ -7,7 +7,7 @@ use afl_engine::evaluation::Wants;
 use afl_engine::event::Payload;
 use afl_engine::history::TaskEvent;
 use afl_engine::id::{RunId, StepId};
-use afl_engine::task::{Task, TaskKind, TaskState};
+use afl_engine::task::{Task, TaskKind, TaskRecord, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 use afl_store::queue::{LogLine, LogPage};
@@ -154,33 +154,58 @@ impl Service {
 
 impl TaskView {
     fn new(task: &Task, flow_id: Option<String>, data: Option<Map<String, Value>>) -> Self {
-        let lease = task.lease.as_ref();
+        // Every field is named, so a new field does not compile until the view shows it or leaves it out.
+        let TaskRecord {
+            step_id,
+            workflow_id,
+            name,
+            path,
+            state,
+            task_list_name,
+            created,
+            turn: _,
+            updated,
+            policy: _,
+            token,
+            deliveries: _,
+            attempts,
+            not_before,
+            desired_server,
+            lease,
+            question: _,
+            error,
+            error_kind,
+            started,
+            ended,
+            history: _,
+        } = &**task;
+        let lease = lease.as_ref();
         Self {
-            uuid: format!("{}/{}", task.workflow_id, task.step_id),
-            name: task.name.to_string(),
+            uuid: format!("{workflow_id}/{step_id}"),
+            name: name.to_string(),
             kind: task.kind(),
-            runner_id: task.workflow_id.clone(),
+            runner_id: workflow_id.clone(),
             claimer: lease.map(|lease| lease.owner.clone()),
-            workflow_id: task.workflow_id.clone(),
+            workflow_id: workflow_id.clone(),
             flow_id,
-            step_id: task.step_id.clone(),
-            state: task.state,
-            created: task.created,
-            updated: task.updated,
-            error: task.error.clone(),
-            task_list_name: task.task_list_name.to_string(),
+            step_id: step_id.clone(),
+            state: *state,
+            created: *created,
+            updated: *updated,
+            error: error.clone(),
+            task_list_name: task_list_name.to_string(),
             data_type: "",
             data,
-            path: task.path.clone(),
-            error_kind: task.error_kind.clone(),
-            attempts: task.attempts,
-            claims: task.token,
+            path: path.clone(),
+            error_kind: error_kind.clone(),
+            attempts: *attempts,
+            claims: *token,
             priority: task.priority(),
-            not_before: task.not_before,
-            desired_server: task.desired_server.as_deref().map(str::to_owned),
+            not_before: *not_before,
+            desired_server: desired_server.as_deref().map(str::to_owned),
             expires: lease.map(|lease| lease.expires),
-            started: task.started,
-            ended: task.ended,
+            started: *started,
+            ended: *ended,
         }
     }
 }
