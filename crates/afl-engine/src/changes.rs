@@ -46,7 +46,7 @@ impl Changes {
         &self.events
     }
 
-    /// Only new ones: what becomes of a task is its holder's business.
+    /// New tasks, and those that a retry, a cancel or an answer changes.
     pub fn tasks(&self) -> &[Put<Task>] {
         &self.tasks
     }
