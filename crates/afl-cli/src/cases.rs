@@ -22,7 +22,9 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::foreground::{Followed, Foreground};
 use crate::handlers::Given;
+use crate::launch::Launch;
 use crate::local_handlers::LocalHandlers;
+use crate::mock::Mock;
 use crate::outcome::Outcome;
 
 /// It gives no inputs to a workflow that needs some: that the program compiles is all that is said of it.
@@ -108,17 +110,27 @@ async fn run_one(service: &Service, case: &Case) -> Option<Ran> {
             return Some(Ran { outcome, canonical: String::new() });
         }
     };
-    let (given, program, workflow) = (Given::default(), &launch.program, &launch.workflow);
-    let handlers = LocalHandlers::new(mock.as_ref(), given, &[], program, workflow, Color::Plain).unwrap();
-    let foreground =
-        Foreground::new(service.clone(), handlers, &options.foreground, &options.store, Color::Plain);
-    let started = launch.start(&foreground.service).await.unwrap();
-    let Followed { service, run, .. } = foreground.follow(&started.run).await.unwrap();
+    let Followed { service, run, .. } = follow(service, &options, launch, mock.as_ref()).await;
     let outcome = Outcome::of(&service, &run).await.unwrap();
     Some(Ran {
         outcome: serde_json::to_value(outcome).unwrap(),
         canonical: service.canonical(&run.id).await.unwrap(),
     })
+}
+
+/// Starts a run and does its work, as `afl run` does.
+pub(crate) async fn follow(
+    service: &Service,
+    options: &run::Options,
+    launch: Launch,
+    mock: Option<&Mock>,
+) -> Followed {
+    let (given, program, workflow) = (Given::default(), &launch.program, &launch.workflow);
+    let handlers = LocalHandlers::new(mock, given, &[], program, workflow, Color::Plain).unwrap();
+    let foreground =
+        Foreground::new(service.clone(), handlers, &options.foreground, &options.store, Color::Plain);
+    let started = launch.start(&foreground.service).await.unwrap();
+    foreground.follow(&started.run).await.unwrap()
 }
 
 /// Whether the program, the workflow or the inputs are wrong.

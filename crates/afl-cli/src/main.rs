@@ -6,6 +6,8 @@ mod cli;
 mod color;
 mod commands;
 mod complaint;
+#[cfg(test)]
+mod cost;
 mod decide;
 mod diff;
 mod exit;

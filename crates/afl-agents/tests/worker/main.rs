@@ -3,6 +3,7 @@
 mod ends;
 mod leases;
 mod matrix;
+mod one_run;
 mod outbox;
 mod poller;
 mod presence;

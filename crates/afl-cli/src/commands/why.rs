@@ -126,7 +126,9 @@ fn because(reason: &WhyReason) -> String {
         WhyReason::Canceling => "is being canceled".into(),
         WhyReason::Evaluating => "has steps that are ready, and no process drives it".into(),
         WhyReason::Waiting => "waits:".into(),
-        WhyReason::Stalled => "is stalled: nothing is open and nothing will wake it, which must not be".into(),
+        WhyReason::Stalled => {
+            "is stalled: nothing is open and nothing will wake it, which must not be".into()
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod desired;
 mod fair;
+mod named;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
