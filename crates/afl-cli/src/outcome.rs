@@ -1,7 +1,7 @@
 //! What came of a run: one object for programs, a few lines for people.
 
 use afl_agents::worker::StopReason;
-use afl_engine::failure::Failure as RunFailure;
+use afl_engine::failure::StepFailure as RunFailure;
 use afl_engine::id::RunId;
 use afl_engine::run::{Run, RunStatus};
 use afl_engine::task::UNCERTAIN;

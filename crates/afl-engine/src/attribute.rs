@@ -101,7 +101,7 @@ impl BlobHash {
     }
 }
 
-/// What is left of `room` after the value, counted roughly and no further than needed.
+/// The part of `room` that remains after the value, counted roughly and no further than needed.
 fn at_most(value: &Value, room: usize) -> Option<usize> {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => room.checked_sub(5),

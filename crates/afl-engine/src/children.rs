@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
+use crate::failure::StepFailure;
 use crate::wire;
 
 /// Stored with the parent, so that a result costs the same whatever the number of its siblings.
@@ -26,16 +26,16 @@ pub struct Children {
     pub failed: u32,
     /// The first of them in order, not in time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub failures: Vec<Failed>,
+    pub failures: Vec<ChildFailure>,
 }
 
 /// How many failures of its children a parent keeps.
 const KEPT_FAILURES: usize = 8;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Failed {
+pub struct ChildFailure {
     pub child: u32,
-    pub failure: Failure,
+    pub failure: StepFailure,
 }
 
 impl Children {
@@ -48,11 +48,11 @@ impl Children {
         self.open == 0 && self.ready.is_empty()
     }
 
-    pub fn fail(&mut self, child: u32, failure: Failure) {
+    pub fn fail(&mut self, child: u32, failure: StepFailure) {
         self.open -= 1;
         self.failed += 1;
         let at = self.failures.partition_point(|earlier| earlier.child < child);
-        self.failures.insert(at, Failed { child, failure });
+        self.failures.insert(at, ChildFailure { child, failure });
         self.failures.truncate(KEPT_FAILURES);
     }
 
@@ -64,7 +64,7 @@ impl Children {
     }
 
     /// What the parent fails with.
-    pub fn first_failure(&self) -> Option<&Failure> {
+    pub fn first_failure(&self) -> Option<&StepFailure> {
         self.failures.first().map(|failed| &failed.failure)
     }
 }

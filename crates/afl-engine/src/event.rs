@@ -1,4 +1,4 @@
-//! An event: that a step needs work from outside, and what came of it (document 002).
+//! An event: a step's request for work from outside, and its outcome (document 002).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::wire::wire_enum;
 pub struct Event {
     #[serde(skip, default = "StepId::root")]
     pub step_id: StepId,
-    /// `Created` until it is settled; [`Event::state_with`] tells the states between, which are its task's.
+    /// `Created` until it is settled; [`Event::state_with`] gives the states in between, which are its task's.
     pub state: EventState,
     /// The qualified facet, or the name of a system task.
     pub event_type: Arc<str>,
@@ -32,7 +32,7 @@ pub struct Event {
 
 pub type Payload = BTreeMap<String, Held>;
 
-/// Parts of the result that one attempt told before its end (document 000 §8.9). They belong to no other attempt.
+/// Parts of the result that one attempt reported before its end (document 000 §8.9). No other attempt has them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Partial {
     /// Of the claim.
@@ -86,7 +86,7 @@ impl EventState {
 }
 
 impl Event {
-    /// What the attempt of this claim has told of its result.
+    /// The parts of the result that the attempt of this claim has reported.
     pub fn told_by(&self, token: u64) -> Payload {
         let partial = self.partial.as_ref().filter(|partial| partial.token == token);
         partial.map(|partial| partial.values.clone()).unwrap_or_default()

@@ -7,7 +7,7 @@ use crate::wire::wire_enum;
 
 /// The failure of one step, kept by every block and step above it that failed because of it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Failure {
+pub struct StepFailure {
     /// The step where it happened.
     pub step: StepId,
     /// That step for people: `Checkout.payment[3].charge`.
@@ -34,7 +34,7 @@ wire_enum! {
     }
 }
 
-impl std::fmt::Display for Failure {
+impl std::fmt::Display for StepFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}", self.path, self.message)
     }

@@ -1,4 +1,4 @@
-//! What happened to a task, kept in its own record: each move with its time, who made it, and why.
+//! The history of a task, kept in its own record: each move with its time, actor and cause.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ const KEPT: usize = 50;
 /// How much of a message a move keeps.
 const CAUSE_CHARS: usize = 200;
 
-/// Who made a move.
+/// The author of a move.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Actor {
     /// The engine or its janitor.
@@ -48,7 +48,7 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// As the documents call what happens to a task.
+    /// The documents' names for the events of a task.
     pub enum TaskEventType ("type of a task event") {
         Created = "CREATED",
         Queued = "QUEUED",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// One execution of a workflow. Fresh and unguessable; whoever starts the run makes it.
+/// One execution of a workflow. Fresh and unguessable; the caller that starts the run makes it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RunId(pub Arc<str>);
@@ -28,7 +28,7 @@ impl fmt::Display for RunId {
 
 /// A step of a run, by its way from the root: creating it twice names the same step.
 ///
-/// The text begins with `w`, the workflow itself, and goes on with a letter and a number for each level. It
+/// The text begins with `w`, the workflow itself, and has a letter and a number for each further level. It
 /// sorts as the program does: clauses, statements and elements in their order, a parent before its children,
 /// everything below a step between it and its next sibling.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use crate::wire::wire_enum;
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Policy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry: Option<Retry>,
+    pub retry: Option<RetryPolicy>,
     /// The longest silence of an attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<Millis>,
@@ -28,7 +28,7 @@ pub struct Policy {
 }
 
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Retry {
+pub struct RetryPolicy {
     /// Attempts in all.
     pub max: u32,
     pub backoff_ms: Millis,
@@ -48,7 +48,7 @@ impl Policy {
     }
 }
 
-impl Retry {
+impl RetryPolicy {
     /// How long to wait after `attempts` of them failed; `None` when that was the last.
     pub fn wait_after(&self, attempts: u32) -> Option<Millis> {
         if attempts >= self.max {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
+use crate::failure::StepFailure;
 use crate::id::{RunId, StepId};
 use crate::time::Millis;
 use crate::wire::{self, wire_enum};
@@ -48,16 +48,16 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<Millis>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<Failure>,
+    pub error: Option<StepFailure>,
 }
 
-/// What the next iteration of a run begins with. It can be long, and is a record of its own because everybody who
-/// claims or settles a task reads the run.
+/// The steps that the next iteration begins with. It can be long, and is a record of its own because each claim and
+/// each outcome of a task reads the run.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Active(pub Vec<StepId>);
 
-/// What the run consists of, so that nobody has to count it.
+/// The numbers of a run's steps by state, so that no reader has to count them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Counts {
     /// Steps and blocks created.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::attribute::Attributes;
 use crate::children::Children;
-use crate::failure::Failure;
+use crate::failure::StepFailure;
 use crate::id::StepId;
 use crate::object::ObjectType;
 use crate::policy::Policy;
@@ -41,29 +41,29 @@ pub struct Step {
     pub case: Option<u32>,
     /// Why its state is `Error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<Failure>,
+    pub error: Option<StepFailure>,
     /// Where it was when it failed, and where it goes on when it is tried again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_in: Option<State>,
     /// What its `catch` was started for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub caught: Option<Failure>,
+    pub caught: Option<StepFailure>,
     pub created: Millis,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Millis>,
     /// Where it rested, and since which iteration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rests: Vec<Rest>,
+    pub rests: Vec<StepRest>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Rest {
+pub struct StepRest {
     pub iteration: u64,
     pub state: State,
 }
 
 wire_enum! {
-    /// What became of a step's event, as the step sees it.
+    /// The progress of a step's event, as the step sees it.
     #[derive(Default)]
     pub enum Transmission ("transmission") {
         #[default]

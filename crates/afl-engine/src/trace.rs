@@ -1,9 +1,9 @@
-//! What the evaluator tells about its work (document 003 §18). It is told after the fact, so no listener can
-//! change what happens.
+//! The evaluator's trace records (document 003 §18). It publishes them after the fact, so no listener can change the
+//! evaluation.
 
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::failure::StepFailure;
 use crate::id::StepId;
 use crate::object::ObjectType;
 use crate::run::RunStatus;
@@ -54,7 +54,7 @@ pub enum Trace {
         step: StepId,
         path: String,
         state: State,
-        error: Failure,
+        error: StepFailure,
         iteration: u64,
     },
     /// All that a statement or a block waited for is complete.
@@ -94,7 +94,7 @@ pub enum Tracing {
 }
 
 impl Tracing {
-    /// Whether who asked for this hears of it.
+    /// Whether a subscriber at this level gets the record.
     pub fn hears(self, trace: &Trace) -> bool {
         match trace {
             Trace::Logged { .. } | Trace::Undeclared { .. } => true,

@@ -45,19 +45,19 @@ pub struct Misfit {
     /// The way to the culprit, such as `order.items[2].price`.
     pub path: String,
     pub wanted: TypeRef,
-    pub found: Found,
+    pub found: MisfitCause,
 }
 
 /// What stands where something else was wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Found {
+pub enum MisfitCause {
     Kind(Kind),
     Nothing,
     BeyondLong,
     TooDeep,
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for MisfitCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Kind(kind) => write!(f, "is {kind}"),
@@ -69,7 +69,7 @@ impl fmt::Display for Found {
 }
 
 impl Misfit {
-    fn new(wanted: &TypeRef, found: Found) -> Self {
+    fn new(wanted: &TypeRef, found: MisfitCause) -> Self {
         Self { path: String::new(), wanted: wanted.clone(), found }
     }
 
@@ -83,10 +83,12 @@ impl Misfit {
 fn check(value: &Value, ty: &TypeRef, schemas: &Schemas, levels: usize) -> Result<(), Misfit> {
     let is_list_or_map = matches!(value, Value::Array(_) | Value::Object(_));
     if levels == 0 && is_list_or_map {
-        return Err(Misfit::new(ty, Found::TooDeep));
+        return Err(Misfit::new(ty, MisfitCause::TooDeep));
     }
     match (ty, value) {
-        (TypeRef::Json, value) if !is_within_depth(value, levels) => Err(Misfit::new(ty, Found::TooDeep)),
+        (TypeRef::Json, value) if !is_within_depth(value, levels) => {
+            Err(Misfit::new(ty, MisfitCause::TooDeep))
+        }
         (TypeRef::Json, _)
         | (TypeRef::Nullable(_), Value::Null)
         | (TypeRef::String, Value::String(_))
@@ -98,7 +100,7 @@ fn check(value: &Value, ty: &TypeRef, schemas: &Schemas, levels: usize) -> Resul
         }),
         (TypeRef::Long | TypeRef::Int, Value::Number(number)) if number.is_i64() => Ok(()),
         (TypeRef::Long | TypeRef::Int, Value::Number(number)) if number.is_u64() => {
-            Err(Misfit::new(ty, Found::BeyondLong))
+            Err(Misfit::new(ty, MisfitCause::BeyondLong))
         }
         (TypeRef::List(of), Value::Array(elements)) => {
             elements.iter().enumerate().try_for_each(|(at, element)| {
@@ -110,7 +112,7 @@ fn check(value: &Value, ty: &TypeRef, schemas: &Schemas, levels: usize) -> Resul
                 let checked = match (entries.get(&field.name), &field.default) {
                     (Some(value), _) => check(value, &field.ty, schemas, levels - 1),
                     (None, Some(_)) => Ok(()),
-                    (None, None) => Err(Misfit::new(&field.ty, Found::Nothing)),
+                    (None, None) => Err(Misfit::new(&field.ty, MisfitCause::Nothing)),
                 };
                 checked.map_err(|misfit| misfit.within(&format!(".{}", field.name)))
             })
@@ -124,7 +126,7 @@ fn check(value: &Value, ty: &TypeRef, schemas: &Schemas, levels: usize) -> Resul
             | TypeRef::List(_)
             | TypeRef::Schema(_),
             value,
-        ) => Err(Misfit::new(ty, Found::Kind(Kind::of(value)))),
+        ) => Err(Misfit::new(ty, MisfitCause::Kind(Kind::of(value)))),
     }
 }
 

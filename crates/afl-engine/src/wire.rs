@@ -1,6 +1,6 @@
 //! What the forms on the wire have in common: enums whose variants have names there, each written once.
 
-/// For what is left out because everybody who reads it would think so.
+/// For fields that are left out because a reader assumes the default.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -312,7 +312,7 @@ fn an_event_is_held_with_all_that_is_new_until_one_commit_stores_it_for_the_agen
     let published = world.traces.iter().filter(|trace| matches!(trace, Trace::Published { .. }));
     assert_eq!(published.count(), 1);
 
-    // What is stored comes to an evaluator by its driver, and in no other way.
+    // Only its driver gives an evaluator stored records.
     let mut evaluation = resume(&world, &plan);
     evaluation.arrive("wb0s0".parse().expect("an id"));
     let needed = evaluation.advance(Millis(2));
@@ -332,7 +332,7 @@ fn t4_two_who_create_the_same_steps_from_one_snapshot_create_them_once() {
     world.settle(&step, Ok(result.as_object().expect("a map").clone()));
     let mut racers = [resume(&world, &plan), resume(&world, &plan)];
     for racer in &mut racers {
-        // Told twice, it still is one step and one outcome.
+        // Two notices of it still are one step and one outcome.
         racer.arrive(step.clone());
         racer.arrive(step.clone());
         world.evaluate(racer);

@@ -110,7 +110,7 @@ fn holds(op: BinaryOp, left: &Value, right: &Value) -> bool {
     binary(op, left.clone(), right.clone()).expect("comparable").as_bool().expect("a Boolean")
 }
 
-/// As the operators tell it, which must agree with one another.
+/// By the operators, which must agree with one another.
 fn order(left: &Value, right: &Value) -> Ordering {
     let [less, less_equal, greater, greater_equal] =
         [BinaryOp::Less, BinaryOp::LessEqual, BinaryOp::Greater, BinaryOp::GreaterEqual]

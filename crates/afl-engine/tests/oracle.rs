@@ -10,7 +10,7 @@ use afl_engine::evaluation::Evaluation;
 use afl_engine::history::Actor;
 use afl_engine::id::StepId;
 use afl_engine::run::RunStatus;
-use afl_engine::step::Rest;
+use afl_engine::step::StepRest;
 use afl_engine::time::Millis;
 use afl_engine::{State, Value};
 use random::{
@@ -127,7 +127,7 @@ fn run(program: &Program, seed: u64, writes: usize, operator: Operator) -> (Expe
 /// `Risk` refuses some arguments, always or until an operator has tried the step again.
 fn outcome(world: &World, id: &StepId, by: i64, operator: Operator) -> Result<Map<String, Value>, String> {
     let is_failure =
-        |rests: &[Rest]| [rests[0].state, rests[1].state] == [State::EventTransmit, State::Error];
+        |rests: &[StepRest]| [rests[0].state, rests[1].state] == [State::EventTransmit, State::Error];
     let tried_before = world.step(id.as_str()).rests.windows(2).any(is_failure);
     let is_mended = operator != Operator::Absent && tried_before;
     if &*world.task(id).name == "Risk" && is_refused(by) && !is_mended {

@@ -164,8 +164,8 @@ fn a_step_is_made_when_all_that_it_reads_is_complete_and_not_before() {
         );
         assert!(created_in(&world, reader) > created_in(&world, read));
     }
-    assert_eq!(created_in(&world, b), created_in(&world, c), "what waits for nobody else runs together");
-    // The block begins with what is ready, and with that alone.
+    assert_eq!(created_in(&world, b), created_in(&world, c), "steps that wait for no other run together");
+    // The block begins with the ready steps, and with those alone.
     let ready = created_in(&world, "wb0");
     let at_once: Vec<_> = [d, b, c, a].into_iter().filter(|step| created_in(&world, step) == ready).collect();
     assert_eq!(at_once, [a]);

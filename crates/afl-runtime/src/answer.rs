@@ -1,6 +1,6 @@
 //! A person reports the outcome of a step's work in place of its agent.
 
-use afl_engine::evaluation::{self, Evaluation, Told, Unanswerable, Wants};
+use afl_engine::evaluation::{self, Evaluation, PersonAnswer, Unanswerable, Wants};
 use afl_engine::event::{Event, EventError, EventState};
 use afl_engine::failure::FailureKind;
 use afl_engine::id::{RunId, StepId};
@@ -71,7 +71,7 @@ impl Service {
         let StepAndWork { state, task, event } = self.at(id, step).await?;
         let (Some(task), Some(event)) = (task, event) else {
             // Without work, only a failed step has an outcome to replace.
-            return self.answer_failed(id, step, &Told::Result(Map::new())).await;
+            return self.answer_failed(id, step, &PersonAnswer::Result(Map::new())).await;
         };
         match (verdict, state) {
             (ReportedOutcome::Failed { message }, _) if event.error.as_ref() == Some(&given_up(message)) => {
@@ -84,10 +84,10 @@ impl Service {
             }
             (ReportedOutcome::Done(result), State::Error) => {
                 self.check_result(id, &task, result).await?;
-                self.answer_failed(id, step, &Told::Result(result.clone())).await
+                self.answer_failed(id, step, &PersonAnswer::Result(result.clone())).await
             }
             (ReportedOutcome::Failed { message }, State::Error) if task.is_uncertain() => {
-                self.answer_failed(id, step, &Told::Error(given_up(message))).await
+                self.answer_failed(id, step, &PersonAnswer::Error(given_up(message))).await
             }
             (ReportedOutcome::Failed { .. }, State::Error) => {
                 Err(StateRefusal::FailedAlready { run: id.clone(), path: task.path.clone() }.into())
@@ -148,7 +148,7 @@ impl Service {
     }
 
     /// Replaces the failure of a step, or explains why that is impossible.
-    async fn answer_failed(&self, id: &RunId, step: &StepId, told: &Told) -> Result<AnswerAttempt, Error> {
+    async fn answer_failed(&self, id: &RunId, step: &StepId, told: &PersonAnswer) -> Result<AnswerAttempt, Error> {
         let suspended = self.suspended(id).await?;
         let now = self.store.now().await?;
         let is_held = suspended.run.item.control == Control::Hold;
@@ -156,9 +156,9 @@ impl Service {
         let mut evaluator = Evaluation::resume(plan, suspended, now, self.options);
         loop {
             match guarded(&mut evaluator, |evaluation| evaluation.answer(step, told, &self.actor))? {
-                evaluation::Answer::Taken => break,
-                evaluation::Answer::Need(wants) => self.supply(&mut evaluator, &wants).await?,
-                evaluation::Answer::Refused(refused) => {
+                evaluation::AnswerAdvance::Taken => break,
+                evaluation::AnswerAdvance::Need(wants) => self.supply(&mut evaluator, &wants).await?,
+                evaluation::AnswerAdvance::Refused(refused) => {
                     return Err(self.unanswerable(id, step, refused).await?);
                 }
             }

@@ -1,7 +1,7 @@
 //! Why a run or a step is not further: the exact chain of what it waits for, and what to do about it.
 
 use afl_engine::event::{Event, Reception};
-use afl_engine::failure::Failure;
+use afl_engine::failure::StepFailure;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::plan::Plan;
 use afl_engine::policy::Effect;
@@ -39,7 +39,7 @@ pub struct Why {
 #[serde(rename_all = "snake_case")]
 pub enum WhyReason {
     Completed,
-    Failed(Failure),
+    Failed(StepFailure),
     Canceled,
     /// An operator holds it; `resume` lets it go on.
     Held,
@@ -104,9 +104,9 @@ pub enum On {
     /// Its outcome is there; a driver takes it in.
     Driver,
     /// It failed, and what to do is a person's choice: retry, continue, or leave it.
-    Failure(Failure),
+    Failure(StepFailure),
     /// It is unknown whether its work happened: a person finds out and decides.
-    Decision { name: String, must_return: Vec<String>, failure: Failure },
+    Decision { name: String, must_return: Vec<String>, failure: StepFailure },
 }
 
 impl Service {
@@ -193,7 +193,7 @@ fn reason(run: &Run, waits: &[Wait], is_of_run: bool) -> WhyReason {
 
 /// What a step itself waits for, not for its children.
 fn on(view: &StepView, plan: &Plan) -> Option<On> {
-    let began = |failure: &&Failure| failure.step == view.id;
+    let began = |failure: &&StepFailure| failure.step == view.id;
     if let Some(failure) = view.step.error.as_ref().filter(began).cloned() {
         let undecided = view.task.as_ref().filter(|task| task.is_uncertain());
         return Some(undecided.map_or(On::Failure(failure.clone()), |task| On::Decision {

@@ -24,7 +24,7 @@ pub fn eval(expr: &Expr, scope: &dyn Scope) -> Result<Value, EvalError> {
     if let Cow::Owned(value) = &value {
         check_bytes(bytes(value), expr)?;
     }
-    // Once is enough: what is passed on the way is only higher by the height of the expression.
+    // One check is enough: intermediate values are higher only by the height of the expression.
     if is_within_depth(&value, MAX_VALUE_DEPTH) {
         Ok(value.into_owned())
     } else {

@@ -9,13 +9,13 @@ use super::error::{EvalError, named};
 use crate::value::{ArithmeticError, Kind, Number, Value, equal, order};
 
 /// Why two operands do not go together.
-enum Problem {
+enum OperandProblem {
     Arithmetic(ArithmeticError),
     /// The operator does not take operands of these kinds.
     Kinds,
 }
 
-impl From<ArithmeticError> for Problem {
+impl From<ArithmeticError> for OperandProblem {
     fn from(error: ArithmeticError) -> Self {
         Self::Arithmetic(error)
     }
@@ -30,12 +30,12 @@ pub(super) fn apply(
 ) -> Result<Value, EvalError> {
     let kinds = (Kind::of(&left), Kind::of(right));
     result(op, left, right).map_err(|problem| match problem {
-        Problem::Arithmetic(problem) => EvalError::Arithmetic { problem, expr: named(expr) },
-        Problem::Kinds => EvalError::Operands { op, left: kinds.0, right: kinds.1, expr: named(expr) },
+        OperandProblem::Arithmetic(problem) => EvalError::Arithmetic { problem, expr: named(expr) },
+        OperandProblem::Kinds => EvalError::Operands { op, left: kinds.0, right: kinds.1, expr: named(expr) },
     })
 }
 
-fn result(op: BinaryOp, left: Cow<'_, Value>, right: &Value) -> Result<Value, Problem> {
+fn result(op: BinaryOp, left: Cow<'_, Value>, right: &Value) -> Result<Value, OperandProblem> {
     Ok(Value::Bool(match op {
         BinaryOp::Add => return sum(left, right),
         BinaryOp::Subtract => return arithmetic(&left, right, Number::minus),
@@ -58,7 +58,7 @@ fn result(op: BinaryOp, left: Cow<'_, Value>, right: &Value) -> Result<Value, Pr
 }
 
 /// Makes an intermediate string or list longer in place, so that a chain of sums copies each part once.
-fn sum(left: Cow<'_, Value>, right: &Value) -> Result<Value, Problem> {
+fn sum(left: Cow<'_, Value>, right: &Value) -> Result<Value, OperandProblem> {
     match (left.into_owned(), right) {
         (Value::Number(left), Value::Number(right)) => {
             Ok(Number::of(&left).plus(Number::of(right))?.to_value()?)
@@ -71,7 +71,7 @@ fn sum(left: Cow<'_, Value>, right: &Value) -> Result<Value, Problem> {
             elements.extend_from_slice(more);
             Ok(Value::Array(elements))
         }
-        _ => Err(Problem::Kinds),
+        _ => Err(OperandProblem::Kinds),
     }
 }
 
@@ -79,40 +79,40 @@ fn arithmetic(
     left: &Value,
     right: &Value,
     operation: fn(Number, Number) -> Result<Number, ArithmeticError>,
-) -> Result<Value, Problem> {
+) -> Result<Value, OperandProblem> {
     let (Value::Number(left), Value::Number(right)) = (left, right) else {
-        return Err(Problem::Kinds);
+        return Err(OperandProblem::Kinds);
     };
     Ok(operation(Number::of(left), Number::of(right))?.to_value()?)
 }
 
 /// The two sides must be of one kind, or one of them null; inside lists and maps anything may differ.
-fn are_equal(left: &Value, right: &Value) -> Result<bool, Problem> {
+fn are_equal(left: &Value, right: &Value) -> Result<bool, OperandProblem> {
     let comparable = match (Kind::of(left), Kind::of(right)) {
         (Kind::Null, _) | (_, Kind::Null) | (Kind::Integer | Kind::Double, Kind::Integer | Kind::Double) => {
             true
         }
         (left, right) => left == right,
     };
-    if comparable { Ok(equal(left, right)) } else { Err(Problem::Kinds) }
+    if comparable { Ok(equal(left, right)) } else { Err(OperandProblem::Kinds) }
 }
 
-fn in_order(left: &Value, right: &Value) -> Result<Ordering, Problem> {
-    order(left, right).ok_or(Problem::Kinds)
+fn in_order(left: &Value, right: &Value) -> Result<Ordering, OperandProblem> {
+    order(left, right).ok_or(OperandProblem::Kinds)
 }
 
-fn is_in(element: &Value, container: &Value) -> Result<bool, Problem> {
+fn is_in(element: &Value, container: &Value) -> Result<bool, OperandProblem> {
     match (container, element) {
         (Value::Array(elements), element) => Ok(elements.iter().any(|other| equal(other, element))),
         (Value::Object(entries), Value::String(key)) => Ok(entries.contains_key(key)),
         (Value::String(text), Value::String(part)) => Ok(text.contains(part)),
-        _ => Err(Problem::Kinds),
+        _ => Err(OperandProblem::Kinds),
     }
 }
 
-fn strings(left: &Value, right: &Value, compare: fn(&str, &str) -> bool) -> Result<bool, Problem> {
+fn strings(left: &Value, right: &Value, compare: fn(&str, &str) -> bool) -> Result<bool, OperandProblem> {
     match (left, right) {
         (Value::String(text), Value::String(part)) => Ok(compare(text, part)),
-        _ => Err(Problem::Kinds),
+        _ => Err(OperandProblem::Kinds),
     }
 }

@@ -9,9 +9,9 @@ use super::scope::{Root, Scope};
 use super::value_of;
 use crate::value::{Kind, Number, Value};
 
-type Found<'v> = Result<Cow<'v, Value>, EvalError>;
+type ReferenceResult<'v> = Result<Cow<'v, Value>, EvalError>;
 
-pub(super) fn input<'v>(input: &InputRef, scope: &'v dyn Scope) -> Found<'v> {
+pub(super) fn input<'v>(input: &InputRef, scope: &'v dyn Scope) -> ReferenceResult<'v> {
     let written = |count: usize| {
         let path = input.path[..count].to_vec();
         // A variable that is not there is missed in `$`, where it can also be written.
@@ -21,7 +21,7 @@ pub(super) fn input<'v>(input: &InputRef, scope: &'v dyn Scope) -> Found<'v> {
     read(Root::Input(input.source), &input.path, scope, written)
 }
 
-pub(super) fn step<'v>(step: &StepRef, scope: &'v dyn Scope) -> Found<'v> {
+pub(super) fn step<'v>(step: &StepRef, scope: &'v dyn Scope) -> ReferenceResult<'v> {
     let (name, path) = step.path.split_first().expect("a loaded program's references name a step");
     let written = |count: usize| step.path[..=count].join(".");
     read(Root::Step { name, clause: step.clause }, path, scope, written)
@@ -33,7 +33,7 @@ fn read<'v>(
     path: &[String],
     scope: &'v dyn Scope,
     written: impl Fn(usize) -> String,
-) -> Found<'v> {
+) -> ReferenceResult<'v> {
     let Some((first, fields)) = path.split_first() else {
         return Ok(Cow::Owned(Value::Object(scope.record(root))));
     };
@@ -52,7 +52,7 @@ fn read<'v>(
     Ok(Cow::Borrowed(value))
 }
 
-pub(super) fn index<'v>(parts: &'v [Expr; 2], scope: &'v dyn Scope) -> Found<'v> {
+pub(super) fn index<'v>(parts: &'v [Expr; 2], scope: &'v dyn Scope) -> ReferenceResult<'v> {
     let base = value_of(&parts[0], scope)?;
     let key = value_of(&parts[1], scope)?;
     match base {
@@ -61,7 +61,7 @@ pub(super) fn index<'v>(parts: &'v [Expr; 2], scope: &'v dyn Scope) -> Found<'v>
     }
 }
 
-fn element<'v>(base: &'v Value, key: &Value, parts: &[Expr; 2]) -> Found<'v> {
+fn element<'v>(base: &'v Value, key: &Value, parts: &[Expr; 2]) -> ReferenceResult<'v> {
     let written = || named(&parts[0]);
     let wrong = |wanted: Kind| {
         let index = named(&parts[1]);

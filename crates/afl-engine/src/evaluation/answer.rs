@@ -1,9 +1,9 @@
-//! A failed step gets its outcome from a person: what failed is taken back and the outcome given in one go, so that
-//! there is no moment in which an agent could do the work again.
+//! Gives a failed step the outcome that a person reports. One commit takes the failure back and sets the outcome, so
+//! that no agent can claim the work in between.
 
-use super::control::Work;
-use super::wants::{Missing, all};
-use super::{Evaluation, Phase, Wants};
+use super::control::ReopenedWork;
+use super::wants::{MissingRecord, all};
+use super::{Evaluation, EvaluationPhase, Wants};
 use crate::event::{EventError, EventState, Payload, Reception};
 use crate::history::Actor;
 use crate::id::StepId;
@@ -12,21 +12,21 @@ use crate::step::Step;
 use crate::task::Move;
 use crate::value::{Map, Value};
 
-/// What a person says came of a step's work.
+/// The outcome of a step's work, as a person reports it.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Told {
+pub enum PersonAnswer {
     Result(Map<String, Value>),
     Error(EventError),
 }
 
-/// What came of telling it.
+/// The next act of the driver after an answer.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Answer {
-    /// Supply these records, then tell it again.
+pub enum AnswerAdvance {
+    /// Supply these records, then answer again.
     Need(Wants),
     /// Nothing changed.
     Refused(Unanswerable),
-    /// To be committed; the step goes on with the next iteration.
+    /// Commit; the step continues in the next iteration.
     Taken,
 }
 
@@ -52,28 +52,28 @@ pub enum Unanswerable {
 
 impl Evaluation {
     /// Gives a failed step its outcome, to be called between two looks at the store.
-    pub fn answer(&mut self, step: &StepId, told: &Told, by: &Actor) -> Answer {
-        assert_eq!(self.phase, Phase::Between, "a step is answered between iterations");
+    pub fn answer(&mut self, step: &StepId, told: &PersonAnswer, by: &Actor) -> AnswerAdvance {
+        assert_eq!(self.phase, EvaluationPhase::Between, "a step is answered between iterations");
         match self.answer_now(step, told, by) {
-            Ok(Ok(())) => Answer::Taken,
-            Ok(Err(refused)) => Answer::Refused(refused),
-            Err(Missing) => Answer::Need(std::mem::take(&mut self.wants)),
+            Ok(Ok(())) => AnswerAdvance::Taken,
+            Ok(Err(refused)) => AnswerAdvance::Refused(refused),
+            Err(MissingRecord) => AnswerAdvance::Need(std::mem::take(&mut self.wants)),
         }
     }
 
     fn answer_now(
         &mut self,
         id: &StepId,
-        told: &Told,
+        told: &PersonAnswer,
         by: &Actor,
-    ) -> Result<Result<(), Unanswerable>, Missing> {
+    ) -> Result<Result<(), Unanswerable>, MissingRecord> {
         self.need_ancestry(id)?;
         if let Err(refused) = self.answerable(id) {
             return Ok(Err(refused));
         }
         self.need_failed_events(id)?;
         all([self.need_event(id), self.need_task(id)])?;
-        self.reopen_step(id, Work::Amended);
+        self.reopen_step(id, ReopenedWork::Amended);
         self.settle_by_hand(id, told, by);
         self.reopen_above(id, by);
         self.activate(id.clone());
@@ -108,26 +108,26 @@ impl Evaluation {
         }
     }
 
-    /// What an agent's outcome would write.
-    fn settle_by_hand(&mut self, id: &StepId, told: &Told, by: &Actor) {
+    /// Writes the same records as an agent's outcome.
+    fn settle_by_hand(&mut self, id: &StepId, told: &PersonAnswer, by: &Actor) {
         let result: Option<Payload> = match told {
-            Told::Result(result) => {
+            PersonAnswer::Result(result) => {
                 let held = result.iter().map(|(name, value)| (name.clone(), self.known.hold(value.clone())));
                 Some(held.collect())
             }
-            Told::Error(_) => None,
+            PersonAnswer::Error(_) => None,
         };
         let token = self.known.tasks.get(id).map_or(0, |task| task.token);
         let event = self.known.events.change(id);
         event.reception = Reception::Arrived;
         let outcome = match told {
-            Told::Result(_) => {
+            PersonAnswer::Result(_) => {
                 event.state = EventState::Completed;
                 let parts = event.told_by(token);
                 event.result = result.map(|result| parts.into_iter().chain(result).collect());
                 Ok(())
             }
-            Told::Error(error) => {
+            PersonAnswer::Error(error) => {
                 event.state = EventState::Error;
                 event.error = Some(error.clone());
                 Err(error)

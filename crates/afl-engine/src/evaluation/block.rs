@@ -6,7 +6,7 @@ use super::work::Worked;
 use crate::children::Children;
 use crate::failure::FailureKind;
 use crate::id::{Segment, StepId};
-use crate::plan::{Block, Case, Content, Node, Plan};
+use crate::plan::{Block, Node, Plan, PlanContent, WhenCase};
 use crate::state::Verdict;
 use crate::step::Transmission;
 
@@ -15,12 +15,12 @@ impl Evaluation {
         let plan = self.plan.clone();
         let block = plan.block_of(node).expect("a block's node is one");
         match (node, &block.content) {
-            (Node::Element(_), _) | (_, Content::Steps) => {
+            (Node::Element(_), _) | (_, PlanContent::Steps) => {
                 let all = 0..block.statements.len() as u32;
                 self.check_depth(id, Segment::Statement(all.end))?;
                 self.change(id).children = Some(first_children(&plan, block, all));
             }
-            (_, Content::When(cases)) => {
+            (_, PlanContent::When(cases)) => {
                 self.check_depth(id, Segment::Statement(block.statements.len() as u32))?;
                 let case = self.take_case(id, cases)?;
                 let step = self.change(id);
@@ -28,8 +28,8 @@ impl Evaluation {
                 let statements = case.map_or(0..0, |case| cases[case as usize].statements.clone());
                 step.children = Some(first_children(&plan, block, statements));
             }
-            (_, Content::Foreach { .. }) => self.begin_map(id, block)?,
-            (_, Content::Script(script)) => self.send_script(id, script)?,
+            (_, PlanContent::Foreach { .. }) => self.begin_map(id, block)?,
+            (_, PlanContent::Script(script)) => self.send_script(id, script)?,
         }
         Ok(Verdict::Advance)
     }
@@ -38,12 +38,12 @@ impl Evaluation {
         let plan = self.plan.clone();
         let block = plan.block_of(node).expect("a block's node is one");
         match (node, &block.content) {
-            (Node::Element(_), _) | (_, Content::Steps | Content::When(_)) => {
+            (Node::Element(_), _) | (_, PlanContent::Steps | PlanContent::When(_)) => {
                 self.create_ready(id, Segment::Statement)?;
                 self.settled(id)
             }
-            (_, Content::Foreach { .. }) => self.continue_map(id, block),
-            (_, Content::Script(_)) => {
+            (_, PlanContent::Foreach { .. }) => self.continue_map(id, block),
+            (_, PlanContent::Script(_)) => {
                 let Some(result) = self.take_outcome(id)? else { return Ok(Verdict::Park) };
                 let step = self.change(id);
                 step.event = Transmission::Answered;
@@ -54,7 +54,7 @@ impl Evaluation {
     }
 
     /// The first case whose condition holds.
-    fn take_case(&mut self, id: &StepId, cases: &[Case]) -> Worked<Option<u32>> {
+    fn take_case(&mut self, id: &StepId, cases: &[WhenCase]) -> Worked<Option<u32>> {
         let place = Self::place_in_block(id);
         let conditions = cases.iter().filter_map(|case| case.condition.as_ref());
         let needs: Vec<_> = conditions.map(|condition| self.need_reads(&condition.reads, &place)).collect();

@@ -10,7 +10,7 @@ use super::wants::all;
 use super::work::Worked;
 use crate::attribute::{Attribute, Held};
 use crate::id::{Segment, StepId};
-use crate::plan::{Act, Block, Content, Node, Plan};
+use crate::plan::{Act, Block, Node, Plan, PlanContent};
 use crate::state::Verdict;
 use crate::types::fits;
 use crate::value::{Map, Value};
@@ -96,19 +96,19 @@ impl Evaluation {
         while let Some((block_id, block)) = blocks.get(fold.block) {
             self.need_step(block_id)?;
             match &block.content {
-                Content::Script(_) => {
+                PlanContent::Script(_) => {
                     for (name, attribute) in self.step(block_id).attributes.returns.clone() {
                         fold.returns.insert((None, name), Captured::One(attribute));
                     }
                 }
-                Content::Steps | Content::When(_) => {
+                PlanContent::Steps | PlanContent::When(_) => {
                     let yields = self.yields_of(block_id, block, &plan);
                     self.need_yields(&yields)?;
                     for yielded in &yields {
                         self.capture_yield(yielded, fold, Collecting::No);
                     }
                 }
-                Content::Foreach { .. } => {
+                PlanContent::Foreach { .. } => {
                     if fold.element == 0 {
                         begin_collecting(&plan, block, fold);
                     }

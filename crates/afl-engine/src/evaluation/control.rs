@@ -1,29 +1,29 @@
-//! What an operator asks of a run: a failed step tried again, all of it canceled.
+//! Requests of an operator: retry a failed step, cancel the run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::wants::{Missing, all};
-use super::{Evaluation, Phase};
+use super::wants::{MissingRecord, all};
+use super::{Evaluation, EvaluationPhase};
 use crate::event::{EventError, EventState, Reception};
 use crate::failure::FailureKind;
 use crate::history::Actor;
 use crate::id::StepId;
 use crate::run::RunStatus;
 use crate::state::State;
-use crate::step::{Rest, Step, Transmission};
+use crate::step::{Step, StepRest, Transmission};
 use crate::task::{Authority, Move};
 
-/// Something asked of a run from outside its data flow, done before the next iteration.
+/// A request from outside the data flow, handled before the next iteration.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Request {
+pub(super) enum ControlRequest {
     Reopen(StepId, Actor, Option<Arc<str>>),
     Cancel(StepId, Actor),
 }
 
-/// What becomes of the work of a step that is reopened.
+/// The work of a step that is reopened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Work<'a> {
+pub(super) enum ReopenedWork<'a> {
     /// It is to be done again, by this server if that claims it in time.
     Again(&'a Actor, Option<&'a Arc<str>>),
     /// It is given another outcome.
@@ -34,12 +34,12 @@ impl Evaluation {
     /// Tries a failed step again: its own failure is taken back, and with it that of all above that failed for it.
     /// What else is complete stays so. Its work is left to the server `on` first, if one is named.
     pub fn reopen(&mut self, step: StepId, by: Actor, on: Option<Arc<str>>) {
-        self.requests.push_back(Request::Reopen(step, by, on));
+        self.requests.push_back(ControlRequest::Reopen(step, by, on));
     }
 
     /// Ends a step, its event and its task as canceled, whatever they were doing.
     pub fn cancel(&mut self, step: StepId, by: Actor) {
-        self.requests.push_back(Request::Cancel(step, by));
+        self.requests.push_back(ControlRequest::Cancel(step, by));
     }
 
     /// The run itself is canceled; to be called when none of its steps is open.
@@ -54,20 +54,20 @@ impl Evaluation {
         self.trace_rest();
     }
 
-    /// Does what was asked; `Missing` when it needs records first.
-    pub(super) fn handle_requests(&mut self) -> Result<(), Missing> {
-        assert_eq!(self.phase, Phase::Between, "requests are handled between iterations");
+    /// Handles the requests; `MissingRecord` when they need records first.
+    pub(super) fn handle_requests(&mut self) -> Result<(), MissingRecord> {
+        assert_eq!(self.phase, EvaluationPhase::Between, "requests are handled between iterations");
         while let Some(request) = self.requests.front().cloned() {
             match &request {
-                Request::Reopen(step, by, on) => self.reopen_now(step, by, on.as_ref())?,
-                Request::Cancel(step, by) => self.cancel_now(step, by)?,
+                ControlRequest::Reopen(step, by, on) => self.reopen_now(step, by, on.as_ref())?,
+                ControlRequest::Cancel(step, by) => self.cancel_now(step, by)?,
             }
             self.requests.pop_front();
         }
         Ok(())
     }
 
-    fn reopen_now(&mut self, id: &StepId, by: &Actor, on: Option<&Arc<str>>) -> Result<(), Missing> {
+    fn reopen_now(&mut self, id: &StepId, by: &Actor, on: Option<&Arc<str>>) -> Result<(), MissingRecord> {
         self.need_ancestry(id)?;
         if !self.known.step(id).is_some_and(Step::failed_itself) || self.is_caught(id) {
             return Ok(());
@@ -77,14 +77,14 @@ impl Evaluation {
         if !has_work {
             self.activate(id.clone());
         }
-        self.reopen_step(id, Work::Again(by, on));
+        self.reopen_step(id, ReopenedWork::Again(by, on));
         self.reopen_above(id, by);
         self.run_is_dirty = true;
         Ok(())
     }
 
     /// The step and all above it.
-    pub(super) fn need_ancestry(&mut self, id: &StepId) -> Result<(), Missing> {
+    pub(super) fn need_ancestry(&mut self, id: &StepId) -> Result<(), MissingRecord> {
         let ancestry = std::iter::successors(Some(id.clone()), StepId::parent);
         let needs: Vec<_> = ancestry.map(|it| self.need_step(&it)).collect();
         all(needs)
@@ -96,7 +96,7 @@ impl Evaluation {
     }
 
     /// Of the step, and of those above it that failed by their own event beside that of a mixin.
-    pub(super) fn need_failed_events(&mut self, id: &StepId) -> Result<(), Missing> {
+    pub(super) fn need_failed_events(&mut self, id: &StepId) -> Result<(), MissingRecord> {
         let failed: Vec<StepId> = std::iter::successors(Some(id.clone()), StepId::parent)
             .filter(|it| self.known.step(it).is_some_and(Step::failed_by_event))
             .collect();
@@ -104,8 +104,8 @@ impl Evaluation {
         all(needs)
     }
 
-    /// Back to where it failed. Only what it sent out is asked for anew.
-    pub(super) fn reopen_step(&mut self, id: &StepId, work: Work<'_>) {
+    /// Sets a step back to the state in which it failed. Only its own event is sent again.
+    pub(super) fn reopen_step(&mut self, id: &StepId, work: ReopenedWork<'_>) {
         let step = self.step(id);
         let failed_in = step.failed_in.expect("a step that failed says where");
         let has_work = step.failed_by_event();
@@ -129,8 +129,8 @@ impl Evaluation {
         self.run.counts.failed -= 1;
     }
 
-    /// Event and task are asked for anew, together with their step.
-    fn send_again(&mut self, id: &StepId, work: Work<'_>) {
+    /// Opens the event again, and with [`ReopenedWork::Again`] the task.
+    fn send_again(&mut self, id: &StepId, work: ReopenedWork<'_>) {
         let turn = self.queue_up();
         let event = self.known.events.change(id);
         let result = event.result.take();
@@ -139,11 +139,11 @@ impl Evaluation {
         event.reception = Reception::Open;
         let name = event.event_type.clone();
         match work {
-            Work::Again(by, server) => {
+            ReopenedWork::Again(by, server) => {
                 self.move_task(id, Move::Retry { server: server.cloned(), turn: Some(turn) }, by);
                 self.trace_publication(id, &name);
             }
-            Work::Amended => {}
+            ReopenedWork::Amended => {}
         }
         let step = self.change(id);
         step.event = Transmission::Sent;
@@ -160,7 +160,7 @@ impl Evaluation {
                 return;
             }
             // If its own event failed beside that of its mixin, one without the other would not end it well.
-            self.reopen_step(&parent, Work::Again(by, None));
+            self.reopen_step(&parent, ReopenedWork::Again(by, None));
             at = parent.split();
         }
         self.run.status = RunStatus::Running;
@@ -178,10 +178,10 @@ impl Evaluation {
 
     fn note_rest(&mut self, id: &StepId) {
         let (iteration, state) = (self.run.iterations, self.step(id).state);
-        self.change(id).rests.push(Rest { iteration, state });
+        self.change(id).rests.push(StepRest { iteration, state });
     }
 
-    fn cancel_now(&mut self, id: &StepId, by: &Actor) -> Result<(), Missing> {
+    fn cancel_now(&mut self, id: &StepId, by: &Actor) -> Result<(), MissingRecord> {
         self.need_step(id)?;
         let is_sent = self.known.step(id).is_some_and(|step| step.event != Transmission::None);
         if is_sent {

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use afl_lang::program::ScriptBlock;
 
 use super::Evaluation;
-use super::mixin::Phase;
-use super::wants::{Missing, all};
-use super::work::{Stop, Worked};
+use super::mixin::MixinPhase;
+use super::wants::{MissingRecord, all};
+use super::work::{WorkStop, Worked};
 use crate::attribute::{Attribute, Fields, Held};
 use crate::event::{Event, EventError, EventState, Payload, Reception};
 use crate::id::StepId;
@@ -30,7 +30,7 @@ impl Evaluation {
         let Some(facet) = plan.facet_of(node) else { return Ok(Verdict::Advance) };
         let step = self.step(id);
         if step.event == Transmission::None && step.children.is_none() {
-            self.check_mixins(id, node, Phase::Event)?;
+            self.check_mixins(id, node, MixinPhase::Event)?;
             let step = self.step(id);
             if facet.is_event() {
                 let payload = step.attributes.params.iter();
@@ -38,7 +38,7 @@ impl Evaluation {
                     payload.map(|(name, attribute)| (name.clone(), attribute.held.clone())).collect();
                 self.publish(id, &facet.id, payload, facet.script.is_some())?;
             }
-            self.start_mixins(id, node, Phase::Event)?;
+            self.start_mixins(id, node, MixinPhase::Event)?;
             let step = self.step(id);
             let passes = step.event == Transmission::None && step.children.is_none();
             return Ok(if passes { Verdict::Advance } else { Verdict::Park });
@@ -51,11 +51,11 @@ impl Evaluation {
             return Ok(Verdict::Park);
         }
         if let Some(failure) = step.error.clone() {
-            return Err(Stop::Failed(failure));
+            return Err(WorkStop::Failed(failure));
         }
         if step.children.is_some() {
             self.settled(id)?;
-            self.take_mixins(id, node, Phase::Event)?;
+            self.take_mixins(id, node, MixinPhase::Event)?;
         }
         Ok(Verdict::Advance)
     }
@@ -66,15 +66,15 @@ impl Evaluation {
         let outcome = match self.take_outcome(id) {
             Ok(None) => return Ok(()),
             Ok(Some(result)) => self.returns_of(id, facet, result),
-            Err(Stop::Missing) => return Err(Stop::Missing),
-            Err(Stop::Failed(failure)) => Err(Stop::Failed(failure)),
+            Err(WorkStop::Missing) => return Err(WorkStop::Missing),
+            Err(WorkStop::Failed(failure)) => Err(WorkStop::Failed(failure)),
         };
         let step = self.change(id);
         step.event = Transmission::Answered;
         match outcome {
             Ok(returns) => step.attributes.returns.extend(returns),
-            Err(Stop::Failed(failure)) => step.error = Some(failure),
-            Err(Stop::Missing) => unreachable!("the values of a result are at hand when it is taken"),
+            Err(WorkStop::Failed(failure)) => step.error = Some(failure),
+            Err(WorkStop::Missing) => unreachable!("the values of a result are at hand when it is taken"),
         }
         Ok(())
     }
@@ -92,13 +92,13 @@ impl Evaluation {
         let outcome = event.error.clone();
         self.run.counts.waiting -= 1;
         if let Some(EventError { kind, message }) = outcome {
-            return Err(Stop::Failed(self.failure(id, &kind, message)));
+            return Err(WorkStop::Failed(self.failure(id, &kind, message)));
         }
         let field = |(name, held)| (name, Attribute { held, type_hint: "Json".into() });
         Ok(Some(result.into_iter().map(field).collect()))
     }
 
-    /// A result against the return clause. What is undeclared stays out; presence is checked when the step ends.
+    /// A result against the return clause. Undeclared values are dropped; presence is checked when the step ends.
     fn returns_of(&mut self, id: &StepId, facet: &Facet, result: Fields) -> Worked<Fields> {
         let mut returns = BTreeMap::new();
         for (name, attribute) in result {
@@ -220,8 +220,8 @@ impl Evaluation {
         self.publish(id, SCRIPT_EVENT, payload, false)
     }
 
-    /// An outcome that nobody waits for is taken, so that it wakes nobody again.
-    pub(super) fn discard_outcome(&mut self, id: &StepId) -> Result<(), Missing> {
+    /// Takes an outcome that no step waits for, so that it wakes the run only once.
+    pub(super) fn discard_outcome(&mut self, id: &StepId) -> Result<(), MissingRecord> {
         if self.step(id).event == Transmission::None {
             return Ok(());
         }

@@ -1,11 +1,11 @@
 //! What the end of a step does to its parent and to the run.
 
 use super::Evaluation;
-use super::work::{Stop, Worked};
+use super::work::{WorkStop, Worked};
 use crate::attribute::Attribute;
 use crate::children::Children;
 use crate::eval::{NoScope, eval};
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{FailureKind, StepFailure};
 use crate::id::{Segment, StepId};
 use crate::plan::{Node, Plan};
 use crate::run::RunStatus;
@@ -60,19 +60,19 @@ impl Evaluation {
     }
 
     /// Starts the step's `catch`, or ends the step in `Error`.
-    pub(super) fn fail(&mut self, id: &StepId, node: Node, failure: Failure) -> Verdict {
+    pub(super) fn fail(&mut self, id: &StepId, node: Node, failure: StepFailure) -> Verdict {
         self.trace_failure(id, &failure);
         match self.start_catch(id, node, &failure) {
             Ok(Verdict::Park) => self.end_failed(id, failure),
             Ok(verdict) => return verdict,
             // There is no room for the `catch`.
-            Err(Stop::Failed(failure)) => self.end_failed(id, failure),
-            Err(Stop::Missing) => unreachable!("creating a child reads nothing"),
+            Err(WorkStop::Failed(failure)) => self.end_failed(id, failure),
+            Err(WorkStop::Missing) => unreachable!("creating a child reads nothing"),
         }
         Verdict::Park
     }
 
-    pub(super) fn trace_failure(&mut self, id: &StepId, failure: &Failure) {
+    pub(super) fn trace_failure(&mut self, id: &StepId, failure: &StepFailure) {
         self.trace(|it| Trace::Failed {
             step: id.clone(),
             path: it.path_of(id),
@@ -82,7 +82,7 @@ impl Evaluation {
         });
     }
 
-    fn start_catch(&mut self, id: &StepId, node: Node, failure: &Failure) -> Worked {
+    fn start_catch(&mut self, id: &StepId, node: Node, failure: &StepFailure) -> Worked {
         if self.step(id).caught.is_some() || self.plan.catch(node).is_none() {
             return Ok(Verdict::Park);
         }
@@ -96,7 +96,7 @@ impl Evaluation {
         Ok(Verdict::Advance)
     }
 
-    fn end_failed(&mut self, id: &StepId, failure: Failure) {
+    fn end_failed(&mut self, id: &StepId, failure: StepFailure) {
         let now = self.now;
         let step = self.change(id);
         step.error = Some(failure.clone());
@@ -147,7 +147,7 @@ impl Evaluation {
         Trace::Resolved { path: self.path_of(&step), step, waited_for, iteration: self.run.iterations }
     }
 
-    fn child_failed(&mut self, parent: &StepId, segment: Segment, failure: Failure) {
+    fn child_failed(&mut self, parent: &StepId, segment: Segment, failure: StepFailure) {
         self.children_of(parent).fail(segment.place(), failure);
         self.wake_when_due(parent);
     }

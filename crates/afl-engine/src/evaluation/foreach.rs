@@ -6,7 +6,7 @@ use crate::attribute::Attribute;
 use crate::children::Children;
 use crate::failure::FailureKind;
 use crate::id::{Segment, StepId};
-use crate::plan::{Block, Content};
+use crate::plan::{Block, PlanContent};
 use crate::state::Verdict;
 use crate::value::{Kind, Value};
 
@@ -34,7 +34,7 @@ impl Evaluation {
     }
 
     fn create_elements(&mut self, id: &StepId, block: &Block, first: u32, total: u32) -> Worked<()> {
-        let Content::Foreach { variable, .. } = &block.content else {
+        let PlanContent::Foreach { variable, .. } = &block.content else {
             unreachable!("called for a `foreach`")
         };
         let mut elements = match self.elements.remove(id) {
@@ -61,7 +61,7 @@ impl Evaluation {
 
     /// What the iterable gives: the elements of a list, the keys of a map, nothing for null.
     fn elements(&mut self, id: &StepId, block: &Block) -> Worked<Vec<Value>> {
-        let Content::Foreach { iterable, .. } = &block.content else {
+        let PlanContent::Foreach { iterable, .. } = &block.content else {
             unreachable!("called for a `foreach`")
         };
         let place = Self::place_in_block(id);

@@ -13,7 +13,7 @@ use crate::attribute::{Attribute, Fields};
 use crate::eval::{NoScope, eval};
 use crate::failure::FailureKind;
 use crate::id::StepId;
-use crate::plan::{Act, Call, Callee, Node, Read};
+use crate::plan::{Act, Callee, ExprRead, Node, PlanCall};
 use crate::state::Verdict;
 use crate::trace::Trace;
 use crate::types::{as_declared, fits};
@@ -63,7 +63,13 @@ impl Evaluation {
         Ok(Verdict::Advance)
     }
 
-    fn initialize_call(&mut self, id: &StepId, call: &Call, reads: &[Read], place: &Place) -> Worked<()> {
+    fn initialize_call(
+        &mut self,
+        id: &StepId,
+        call: &PlanCall,
+        reads: &[ExprRead],
+        place: &Place,
+    ) -> Worked<()> {
         let plan = self.plan.clone();
         let values = self.values_of(id, &call.args, reads, place)?;
         match call.callee {
@@ -83,7 +89,7 @@ impl Evaluation {
         &self,
         id: &StepId,
         args: &[NamedArg],
-        reads: &[Read],
+        reads: &[ExprRead],
         place: &Place,
     ) -> Worked<Map<String, Value>> {
         let value = |arg: &NamedArg| {

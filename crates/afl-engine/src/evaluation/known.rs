@@ -17,9 +17,9 @@ use crate::version::{Epoch, Version};
 /// Records by their steps. A record that is not here is not known; one that is `None` is not stored.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    pub(super) steps: Shelf<StepEntry>,
-    pub(super) events: Shelf<Event>,
-    pub(super) tasks: Shelf<Task>,
+    pub(super) steps: RecordCache<StepEntry>,
+    pub(super) events: RecordCache<Event>,
+    pub(super) tasks: RecordCache<Task>,
     blobs: FxHashMap<BlobHash, Value>,
     /// Of the texts of all blobs at hand.
     blob_bytes: usize,
@@ -74,7 +74,7 @@ impl Known {
         std::mem::take(&mut self.new_blobs)
     }
 
-    /// Forgets what can be read again, when there is much of it. Only after a commit.
+    /// Forgets clean records when there are many of them. Only after a commit.
     pub(super) fn shrink(&mut self, most: usize, most_bytes: usize) {
         if self.steps.len() > most {
             self.steps.forget_clean();
@@ -90,28 +90,28 @@ impl Known {
 
 /// Records of one kind.
 #[derive(Debug)]
-pub(super) struct Shelf<T> {
-    entries: FxHashMap<StepId, Option<Slot<T>>>,
+pub(super) struct RecordCache<T> {
+    entries: FxHashMap<StepId, Option<RecordSlot<T>>>,
     dirty: Vec<StepId>,
     /// Taken for a commit whose outcome is not known yet.
     taken: Vec<StepId>,
 }
 
 #[derive(Debug)]
-struct Slot<T> {
+struct RecordSlot<T> {
     item: T,
     /// The stored version; `None` before the first commit.
     version: Option<Version>,
     is_dirty: bool,
 }
 
-impl<T> Default for Shelf<T> {
+impl<T> Default for RecordCache<T> {
     fn default() -> Self {
         Self { entries: FxHashMap::default(), dirty: Vec::new(), taken: Vec::new() }
     }
 }
 
-impl<T: Clone> Shelf<T> {
+impl<T: Clone> RecordCache<T> {
     pub(super) fn is_known(&self, id: &StepId) -> bool {
         self.entries.contains_key(id)
     }
@@ -126,7 +126,7 @@ impl<T: Clone> Shelf<T> {
 
     /// As read from the store. What this evaluation has written meanwhile stands.
     pub(super) fn supply(&mut self, id: StepId, stored: Option<(T, Version)>) {
-        let slot = stored.map(|(item, version)| Slot { item, version: Some(version), is_dirty: false });
+        let slot = stored.map(|(item, version)| RecordSlot { item, version: Some(version), is_dirty: false });
         self.entries.entry(id).or_insert(slot);
     }
 
@@ -134,7 +134,7 @@ impl<T: Clone> Shelf<T> {
     pub(super) fn create(&mut self, id: StepId, item: T) {
         let slot = self.entries.entry(id.clone()).or_default();
         if slot.is_none() {
-            *slot = Some(Slot { item, version: None, is_dirty: true });
+            *slot = Some(RecordSlot { item, version: None, is_dirty: true });
             self.dirty.push(id);
         }
     }
@@ -150,7 +150,8 @@ impl<T: Clone> Shelf<T> {
 
     /// The record to change; it is written with the next commit.
     pub(super) fn change(&mut self, id: &StepId) -> &mut T {
-        let slot = self.entries.get_mut(id).and_then(Option::as_mut).expect("what is changed has been read");
+        let slot =
+            self.entries.get_mut(id).and_then(Option::as_mut).expect("a record is read before it is changed");
         if !slot.is_dirty {
             slot.is_dirty = true;
             self.dirty.push(id.clone());
@@ -161,7 +162,7 @@ impl<T: Clone> Shelf<T> {
     pub(super) fn take<U>(&mut self, arc: impl Fn(&T) -> Arc<U>) -> Vec<Put<U>> {
         let entries = &mut self.entries;
         let put = |id: &StepId| {
-            let slot = entries.get_mut(id).and_then(Option::as_mut).expect("what is dirty is known");
+            let slot = entries.get_mut(id).and_then(Option::as_mut).expect("a dirty record is known");
             slot.is_dirty = false;
             Put { item: arc(&slot.item), version: slot.version }
         };
@@ -172,12 +173,12 @@ impl<T: Clone> Shelf<T> {
 
     pub(super) fn committed(&mut self, epoch: Epoch) {
         for id in self.taken.drain(..) {
-            let slot = self.entries.get_mut(&id).and_then(Option::as_mut).expect("what was written is known");
+            let slot = self.entries.get_mut(&id).and_then(Option::as_mut).expect("a written record is known");
             slot.version = Some(slot.version.map_or(Version::first(epoch), Version::next));
         }
     }
 
-    /// So that it is read again: somebody else writes it too.
+    /// Forgets a record that other writers change too, so that it is read again.
     pub(super) fn forget(&mut self, id: &StepId) {
         if self.entries.get(id).is_some_and(|slot| slot.as_ref().is_none_or(|slot| !slot.is_dirty)) {
             self.entries.remove(id);

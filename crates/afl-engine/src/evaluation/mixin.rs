@@ -16,7 +16,7 @@ use crate::value::{Map, Value};
 
 /// When a mixin that has work of its own does it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Phase {
+pub(super) enum MixinPhase {
     /// Its blocks, before the step's event.
     Blocks,
     /// Its event, with the step's.
@@ -114,8 +114,8 @@ impl Evaluation {
     }
 
     pub(super) fn begin_mixins(&mut self, id: &StepId, node: Node) -> Worked {
-        self.check_mixins(id, node, Phase::Blocks)?;
-        self.start_mixins(id, node, Phase::Blocks)?;
+        self.check_mixins(id, node, MixinPhase::Blocks)?;
+        self.start_mixins(id, node, MixinPhase::Blocks)?;
         Ok(Verdict::Advance)
     }
 
@@ -127,18 +127,18 @@ impl Evaluation {
     }
 
     pub(super) fn capture_mixins(&mut self, id: &StepId, node: Node) -> Worked {
-        self.take_mixins(id, node, Phase::Blocks)?;
+        self.take_mixins(id, node, MixinPhase::Blocks)?;
         Ok(Verdict::Advance)
     }
 
     /// Whether there is room for the steps of the mixins, to be asked before anything is begun.
-    pub(super) fn check_mixins(&self, id: &StepId, node: Node, phase: Phase) -> Worked<()> {
+    pub(super) fn check_mixins(&self, id: &StepId, node: Node, phase: MixinPhase) -> Worked<()> {
         let last = working(&self.plan, node, phase).pop();
         last.map_or(Ok(()), |place| self.check_depth(id, Segment::Mixin(place)))
     }
 
     /// Creates the steps of the mixins that work in this phase.
-    pub(super) fn start_mixins(&mut self, id: &StepId, node: Node, phase: Phase) -> Worked<()> {
+    pub(super) fn start_mixins(&mut self, id: &StepId, node: Node, phase: MixinPhase) -> Worked<()> {
         let places = working(&self.plan, node, phase);
         if places.is_empty() {
             return Ok(());
@@ -152,7 +152,7 @@ impl Evaluation {
     }
 
     /// Gives the results of the mixins of this phase to the step.
-    pub(super) fn take_mixins(&mut self, id: &StepId, node: Node, phase: Phase) -> Worked<()> {
+    pub(super) fn take_mixins(&mut self, id: &StepId, node: Node, phase: MixinPhase) -> Worked<()> {
         let plan = self.plan.clone();
         let places = working(&plan, node, phase);
         let needs: Vec<_> =
@@ -184,10 +184,10 @@ fn is_overridden(plan: &Plan, node: Node, mixin: &Mixin, scope: MixinScope) -> b
         && plan.mixins(node).any(|(other, scope)| scope == MixinScope::Call && is_same(other))
 }
 
-fn working(plan: &Plan, node: Node, phase: Phase) -> Vec<u32> {
+fn working(plan: &Plan, node: Node, phase: MixinPhase) -> Vec<u32> {
     let works = |facet: &Facet| match phase {
-        Phase::Event => facet.is_event(),
-        Phase::Blocks => !facet.is_event() && (!facet.clauses.is_empty() || facet.script.is_some()),
+        MixinPhase::Event => facet.is_event(),
+        MixinPhase::Blocks => !facet.is_event() && (!facet.clauses.is_empty() || facet.script.is_some()),
     };
     let works = |mixin: &Mixin| match mixin.kind {
         MixinKind::Facet(at) => works(plan.facet(at)),

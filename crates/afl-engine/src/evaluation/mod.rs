@@ -1,4 +1,4 @@
-//! Evaluates a run: what is stored and what arrived in, [`Changes`] out.
+//! Evaluates a run: takes stored records and outcomes, gives [`Changes`].
 //!
 //! An evaluation goes from iteration to iteration until a fixed point (document 003 §9-10). In an iteration every
 //! active step goes as far along its path as it can; what it creates is processed at once, what it completes wakes
@@ -28,7 +28,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::capture::Fold;
-use self::control::Request;
+use self::control::ControlRequest;
 use self::known::{Known, StepEntry};
 use crate::attribute::BlobHash;
 use crate::changes::{Changes, Put};
@@ -43,10 +43,10 @@ use crate::trace::{Trace, Tracing};
 use crate::value::Value;
 use crate::version::{Epoch, Version};
 
-pub use answer::{Answer, Told, Unanswerable};
+pub use answer::{AnswerAdvance, PersonAnswer, Unanswerable};
 pub use event::SCRIPT_EVENT;
 pub use start::{InputError, InputProblem, Start};
-use wants::Missing;
+use wants::MissingRecord;
 pub use wants::Wants;
 
 /// How many levels of blocks and steps may nest in a run. Recursion in a program ends here at the latest.
@@ -93,15 +93,15 @@ pub struct Suspended {
     pub active: Option<Stored<Active>>,
 }
 
-/// Why a record that was supplied cannot be what this run stored. The run must not go on with it.
+/// Why a supplied record cannot be this run's. The run must not continue with it.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Damage {
     #[error("the run's program has no such step")]
     NotInProgram,
     #[error("it is no JSON: {0}")]
     NotJson(String),
-    /// An evaluation that went by what is stored came to something that cannot be.
-    #[error("what is stored of the run does not fit together: {0}")]
+    /// The stored records led the evaluation to an impossible state.
+    #[error("the stored records of the run contradict each other: {0}")]
     Unfitting(String),
 }
 
@@ -112,7 +112,7 @@ pub enum Advance {
     Need(Wants),
     /// Commit the changes, then go on.
     Commit,
-    /// A fixed point: commit what there is. [`Run::status`] tells how the run stands.
+    /// A fixed point: commit the changes. [`Run::status`] has the run's status.
     Rest,
 }
 
@@ -131,8 +131,8 @@ pub struct Evaluation {
     known: Known,
     options: Options,
     now: Millis,
-    phase: Phase,
-    requests: VecDeque<Request>,
+    phase: EvaluationPhase,
+    requests: VecDeque<ControlRequest>,
     /// Active in this iteration.
     queue: VecDeque<StepId>,
     /// Active, but waiting for records.
@@ -152,13 +152,13 @@ pub struct Evaluation {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
+enum EvaluationPhase {
     Between,
     Within,
 }
 
 impl Evaluation {
-    /// Goes on with a stored run.
+    /// Resumes a stored run.
     pub fn resume(plan: Arc<Plan>, suspended: Suspended, now: Millis, options: Options) -> Self {
         let Suspended { run, active } = suspended;
         let workflow = plan.facet_at(&run.item.workflow).expect("a run's program has its workflow");
@@ -192,7 +192,7 @@ impl Evaluation {
             known: Known::default(),
             options,
             now,
-            phase: Phase::Between,
+            phase: EvaluationPhase::Between,
             requests: VecDeque::new(),
             queue: VecDeque::new(),
             deferred: Vec::new(),
@@ -241,8 +241,8 @@ impl Evaluation {
     pub fn advance(&mut self, now: Millis) -> Advance {
         self.now = now;
         loop {
-            if self.phase == Phase::Between {
-                if let Err(Missing) = self.handle_requests() {
+            if self.phase == EvaluationPhase::Between {
+                if let Err(MissingRecord) = self.handle_requests() {
                     return Advance::Need(std::mem::take(&mut self.wants));
                 }
                 if self.next.is_empty() || self.run.status.is_terminal() {
@@ -254,7 +254,7 @@ impl Evaluation {
             while let Some(id) = self.queue.pop_front() {
                 if self.known.writes() >= self.room() {
                     self.postpone(id);
-                } else if let Err(Missing) = self.work(&id) {
+                } else if let Err(MissingRecord) = self.work(&id) {
                     self.deferred.push(id);
                 }
             }
@@ -270,13 +270,13 @@ impl Evaluation {
         }
     }
 
-    /// How many writes an iteration may come to. What is active beyond them is the first in the next one.
+    /// How many writes an iteration may have. Steps that are active beyond them come first in the next iteration.
     fn room(&self) -> usize {
         self.options.budget.writes.max(LEAST_ROOM)
     }
 
     fn begin_iteration(&mut self) {
-        self.phase = Phase::Within;
+        self.phase = EvaluationPhase::Within;
         self.is_next.clear();
         self.queue.extend(self.next.drain(..));
         self.run.iterations += 1;
@@ -287,7 +287,7 @@ impl Evaluation {
     }
 
     fn end_iteration(&mut self) {
-        self.phase = Phase::Between;
+        self.phase = EvaluationPhase::Between;
         let later = std::mem::replace(&mut self.next, std::mem::take(&mut self.postponed));
         self.next.extend(later);
         if self.next.len() <= self.created_at_once() {
@@ -346,7 +346,7 @@ impl Evaluation {
 
     /// All that changed since the last time, to be committed at once; `None` when nothing did.
     pub fn take_changes(&mut self) -> Option<Changes> {
-        assert_eq!(self.phase, Phase::Between, "changes are taken at iteration boundaries");
+        assert_eq!(self.phase, EvaluationPhase::Between, "changes are taken at iteration boundaries");
         if !self.run_is_dirty && self.known.writes() == 0 {
             return None;
         }

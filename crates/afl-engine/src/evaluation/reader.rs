@@ -4,12 +4,12 @@ use afl_lang::program::{Expr, InputSource};
 
 use super::Evaluation;
 use super::known::Known;
-use super::wants::{Missing, all};
+use super::wants::{MissingRecord, all};
 use crate::attribute::Fields;
 use crate::eval::{EvalError, Root, Scope, eval, holds};
-use crate::failure::Failure;
+use crate::failure::StepFailure;
 use crate::id::{Segment, StepId};
-use crate::plan::{Content, Node, Read};
+use crate::plan::{ExprRead, Node, PlanContent};
 use crate::step::Step;
 use crate::value::{Map, Value};
 
@@ -26,7 +26,7 @@ pub(super) struct Place {
 struct Reader<'e> {
     evaluation: &'e Evaluation,
     place: &'e Place,
-    reads: &'e [Read],
+    reads: &'e [ExprRead],
     caught: Option<[Value; 2]>,
 }
 
@@ -48,20 +48,20 @@ impl Evaluation {
     }
 
     /// Asks for all that an expression at this place reads.
-    pub(super) fn need_reads(&mut self, reads: &[Read], place: &Place) -> Result<(), Missing> {
+    pub(super) fn need_reads(&mut self, reads: &[ExprRead], place: &Place) -> Result<(), MissingRecord> {
         let needs: Vec<_> = reads.iter().map(|read| self.need_read(read, place)).collect();
         all(needs)
     }
 
-    fn need_read(&mut self, read: &Read, place: &Place) -> Result<(), Missing> {
+    fn need_read(&mut self, read: &ExprRead, place: &Place) -> Result<(), MissingRecord> {
         let (id, attribute) = match read {
-            Read::Owner(attribute) => (place.owner.clone(), attribute.as_deref()),
-            Read::Caught => (place.owner.clone(), None),
-            Read::Foreach(variable) => match self.element_of(variable, place) {
+            ExprRead::Owner(attribute) => (place.owner.clone(), attribute.as_deref()),
+            ExprRead::Caught => (place.owner.clone(), None),
+            ExprRead::Foreach(variable) => match self.element_of(variable, place) {
                 Some(element) => (element, Some(variable.as_str())),
                 None => return Ok(()),
             },
-            Read::Step(step) => (sibling(place, step.clause, step.statement), step.attribute.as_deref()),
+            ExprRead::Step(step) => (sibling(place, step.clause, step.statement), step.attribute.as_deref()),
         };
         self.need_step(&id)?;
         let Some(step) = self.known.step(&id) else { return Ok(()) };
@@ -82,7 +82,7 @@ impl Evaluation {
             let (above, segment) = id.split()?;
             if matches!(segment, Segment::Element(_))
                 && let Some(Node::Element(block)) = self.plan.locate(self.workflow, &id)
-                && let Content::Foreach { variable: own, .. } = &self.plan.block(block).content
+                && let PlanContent::Foreach { variable: own, .. } = &self.plan.block(block).content
                 && own == variable
             {
                 return Some(id);
@@ -92,19 +92,19 @@ impl Evaluation {
         None
     }
 
-    pub(super) fn eval_at(&self, expr: &Expr, reads: &[Read], place: &Place) -> Result<Value, EvalError> {
+    pub(super) fn eval_at(&self, expr: &Expr, reads: &[ExprRead], place: &Place) -> Result<Value, EvalError> {
         eval(expr, &self.reader(reads, place))
     }
 
-    pub(super) fn holds_at(&self, expr: &Expr, reads: &[Read], place: &Place) -> Result<bool, EvalError> {
+    pub(super) fn holds_at(&self, expr: &Expr, reads: &[ExprRead], place: &Place) -> Result<bool, EvalError> {
         holds(expr, &self.reader(reads, place))
     }
 
-    fn reader<'e>(&'e self, reads: &'e [Read], place: &'e Place) -> Reader<'e> {
-        let caught = reads.contains(&Read::Caught).then(|| {
+    fn reader<'e>(&'e self, reads: &'e [ExprRead], place: &'e Place) -> Reader<'e> {
+        let caught = reads.contains(&ExprRead::Caught).then(|| {
             let caught = self.known.step(&place.owner).and_then(|owner| owner.caught.as_ref());
             let text =
-                |text: fn(&Failure) -> &str| caught.map_or(Value::Null, |failure| text(failure).into());
+                |text: fn(&StepFailure) -> &str| caught.map_or(Value::Null, |failure| text(failure).into());
             [text(|failure| &failure.message), text(|failure| &failure.kind)]
         });
         Reader { evaluation: self, place, reads, caught }
@@ -122,8 +122,8 @@ impl Reader<'_> {
             Root::Input(InputSource::Foreach) => None,
             Root::Step { name, clause } => {
                 let read = self.reads.iter().find_map(|read| match read {
-                    Read::Step(read) if read.name == name && read.clause == clause => Some(read),
-                    Read::Step(_) | Read::Owner(_) | Read::Foreach(_) | Read::Caught => None,
+                    ExprRead::Step(read) if read.name == name && read.clause == clause => Some(read),
+                    ExprRead::Step(_) | ExprRead::Owner(_) | ExprRead::Foreach(_) | ExprRead::Caught => None,
                 })?;
                 self.known().step(&sibling(self.place, clause, read.statement))
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::policy::{Policy, PolicyKind, Retry, names_capability};
+use crate::policy::{Policy, PolicyKind, RetryPolicy, names_capability};
 use crate::time::Millis;
 use crate::value::{Map, Value};
 
@@ -17,7 +17,7 @@ const UNITS: [(&str, i64); 4] = [("ms", 1), ("seconds", 1_000), ("minutes", 60_0
 pub(super) fn apply(policy: &mut Policy, kind: PolicyKind, args: &Map<String, Value>) -> Result<(), String> {
     match kind {
         PolicyKind::Retry => {
-            policy.retry = Some(Retry {
+            policy.retry = Some(RetryPolicy {
                 max: at_least_one(args, "max", kind)?,
                 backoff_ms: Millis(integer(args, "backoff_ms", kind)?.unwrap_or(BACKOFF_MS)),
                 factor: args.get("factor").and_then(Value::as_f64).unwrap_or(FACTOR),

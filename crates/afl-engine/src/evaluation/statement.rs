@@ -1,9 +1,9 @@
 //! The blocks of a step: its `andThen` clauses, or its `catch`.
 
 use super::Evaluation;
-use super::work::{Stop, Worked};
+use super::work::{WorkStop, Worked};
 use crate::children::Children;
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{FailureKind, StepFailure};
 use crate::id::{Segment, StepId};
 use crate::plan::Node;
 use crate::state::{State, Verdict};
@@ -65,11 +65,11 @@ impl Evaluation {
         match (children.are_settled(), children.failed) {
             (false, _) => Ok(Verdict::Wait),
             (true, 0) => Ok(Verdict::Advance),
-            (true, failed) => Err(Stop::Failed(self.failure_of_children(id, children, failed))),
+            (true, failed) => Err(WorkStop::Failed(self.failure_of_children(id, children, failed))),
         }
     }
 
-    fn failure_of_children(&self, id: &StepId, children: &Children, failed: u32) -> Failure {
+    fn failure_of_children(&self, id: &StepId, children: &Children, failed: u32) -> StepFailure {
         let first = children.first_failure().cloned();
         first.unwrap_or_else(|| {
             let message = format!("{failed} of its steps failed");

@@ -16,14 +16,14 @@ pub struct Wants {
 
 /// Something is not at hand; it has been asked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Missing;
+pub(super) struct MissingRecord;
 
 /// How many ancestors are asked for along with a step: a result usually wakes several of them.
 const ANCESTORS_AHEAD: usize = 16;
 
 impl Evaluation {
     /// Needs a step; its ancestors come along.
-    pub(super) fn need_with_ancestors(&mut self, id: &StepId) -> Result<(), Missing> {
+    pub(super) fn need_with_ancestors(&mut self, id: &StepId) -> Result<(), MissingRecord> {
         if self.known.steps.is_known(id)
             && id.parent().is_none_or(|parent| self.known.steps.is_known(&parent))
         {
@@ -37,38 +37,38 @@ impl Evaluation {
                 self.wants.steps.insert(ancestor);
             }
         }
-        Err(Missing)
+        Err(MissingRecord)
     }
 
-    pub(super) fn need_step(&mut self, id: &StepId) -> Result<(), Missing> {
+    pub(super) fn need_step(&mut self, id: &StepId) -> Result<(), MissingRecord> {
         if self.known.steps.is_known(id) {
             return Ok(());
         }
         self.wants.steps.insert(id.clone());
-        Err(Missing)
+        Err(MissingRecord)
     }
 
-    pub(super) fn need_event(&mut self, id: &StepId) -> Result<(), Missing> {
+    pub(super) fn need_event(&mut self, id: &StepId) -> Result<(), MissingRecord> {
         if self.known.events.is_known(id) {
             return Ok(());
         }
         self.wants.events.insert(id.clone());
-        Err(Missing)
+        Err(MissingRecord)
     }
 
-    pub(super) fn need_task(&mut self, id: &StepId) -> Result<(), Missing> {
+    pub(super) fn need_task(&mut self, id: &StepId) -> Result<(), MissingRecord> {
         if self.known.tasks.is_known(id) {
             return Ok(());
         }
         self.wants.tasks.insert(id.clone());
-        Err(Missing)
+        Err(MissingRecord)
     }
 
-    pub(super) fn need_value(&mut self, held: &Held) -> Result<(), Missing> {
+    pub(super) fn need_value(&mut self, held: &Held) -> Result<(), MissingRecord> {
         match held {
             Held::Blob(blob) if self.known.value(held).is_none() => {
                 self.wants.blobs.insert(blob.hash.clone());
-                Err(Missing)
+                Err(MissingRecord)
             }
             Held::Inline(_) | Held::Blob(_) => Ok(()),
         }
@@ -76,6 +76,6 @@ impl Evaluation {
 }
 
 /// Whether all of these were at hand. They have all been asked for before, so that one read brings all of them.
-pub(super) fn all(needs: impl IntoIterator<Item = Result<(), Missing>>) -> Result<(), Missing> {
+pub(super) fn all(needs: impl IntoIterator<Item = Result<(), MissingRecord>>) -> Result<(), MissingRecord> {
     needs.into_iter().collect()
 }

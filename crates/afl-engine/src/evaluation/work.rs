@@ -4,35 +4,35 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::known::StepEntry;
-use super::wants::Missing;
+use super::wants::MissingRecord;
 use super::{Evaluation, MAX_DEPTH, MAX_ID_BYTES};
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{FailureKind, StepFailure};
 use crate::id::{Segment, StepId};
 use crate::object::ObjectType;
-use crate::plan::{Act, Callee, Content, Node};
+use crate::plan::{Act, Callee, Node, PlanContent};
 use crate::state::{State, Verdict};
-use crate::step::{Rest, Step};
+use crate::step::{Step, StepRest};
 use crate::trace::Trace;
 
 /// How the work of a state can end early.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(super) enum WorkStop {
     /// A record is not at hand; the same work is done again when it is.
     Missing,
-    Failed(Failure),
+    Failed(StepFailure),
 }
 
-impl From<Missing> for Stop {
-    fn from(Missing: Missing) -> Self {
+impl From<MissingRecord> for WorkStop {
+    fn from(MissingRecord: MissingRecord) -> Self {
         Self::Missing
     }
 }
 
-pub(super) type Worked<T = Verdict> = Result<T, Stop>;
+pub(super) type Worked<T = Verdict> = Result<T, WorkStop>;
 
 impl Evaluation {
     /// Takes one step as far as it goes.
-    pub(super) fn work(&mut self, id: &StepId) -> Result<(), Missing> {
+    pub(super) fn work(&mut self, id: &StepId) -> Result<(), MissingRecord> {
         self.need_with_ancestors(id)?;
         let Some(entry) = self.known.steps.get(id) else { return Ok(()) };
         if entry.step.is_terminal() {
@@ -62,8 +62,8 @@ impl Evaluation {
                     });
                     return Ok(());
                 }
-                Err(Stop::Missing) => return Err(Missing),
-                Err(Stop::Failed(failure)) => {
+                Err(WorkStop::Missing) => return Err(MissingRecord),
+                Err(WorkStop::Failed(failure)) => {
                     if self.fail(id, node, failure) == Verdict::Park {
                         return Ok(());
                     }
@@ -129,7 +129,7 @@ impl Evaluation {
         let iteration = self.run.iterations;
         let state = self.step(id).state;
         if self.step(id).rests.last().is_none_or(|rest| rest.state != state) {
-            self.change_at_rest(id).rests.push(Rest { iteration, state });
+            self.change_at_rest(id).rests.push(StepRest { iteration, state });
         }
     }
 
@@ -197,9 +197,9 @@ impl Evaluation {
             Node::Block(at) => {
                 let block = self.plan.block(at);
                 let object_type = match block.content {
-                    Content::Foreach { .. } => ObjectType::AndMap,
-                    Content::When(_) => ObjectType::AndMatch,
-                    Content::Steps | Content::Script(_) => ObjectType::AndThen,
+                    PlanContent::Foreach { .. } => ObjectType::AndMap,
+                    PlanContent::When(_) => ObjectType::AndMatch,
+                    PlanContent::Steps | PlanContent::Script(_) => ObjectType::AndThen,
                 };
                 (object_type, block.id.clone(), no_facet)
             }
@@ -221,12 +221,12 @@ impl Evaluation {
     }
 
     /// A failure at this step.
-    pub(super) fn failed(&self, id: &StepId, kind: FailureKind, message: impl fmt::Display) -> Stop {
-        Stop::Failed(self.failure(id, kind.name(), format!("{message}")))
+    pub(super) fn failed(&self, id: &StepId, kind: FailureKind, message: impl fmt::Display) -> WorkStop {
+        WorkStop::Failed(self.failure(id, kind.name(), format!("{message}")))
     }
 
-    pub(super) fn failure(&self, id: &StepId, kind: &str, message: String) -> Failure {
+    pub(super) fn failure(&self, id: &StepId, kind: &str, message: String) -> StepFailure {
         let path = self.path_of(id);
-        Failure { step: id.clone(), path, kind: kind.to_owned(), message }
+        StepFailure { step: id.clone(), path, kind: kind.to_owned(), message }
     }
 }

@@ -8,10 +8,10 @@ use afl_lang::program::{
 };
 use rustc_hash::FxHashMap;
 
-use super::reads::Names;
+use super::reads::StepNames;
 use super::{
-    Act, Block, BlockAt, Call, Callee, Case, Content, Facet, FacetAt, Mixin, MixinKind, Plan, PlanSchema,
-    SchemaAt, Statement, StatementAt,
+    Act, Block, BlockAt, Callee, Facet, FacetAt, Mixin, MixinKind, Plan, PlanCall, PlanContent, PlanSchema,
+    PlanStatement, SchemaAt, StatementAt, WhenCase,
 };
 use crate::types::Schemas;
 
@@ -64,7 +64,7 @@ impl<'p> Builder<'p> {
             kind: decl.kind,
             params: decl.params.clone(),
             returns: decl.returns.clone(),
-            mixins: self.mixins(&decl.mixins, &Names::default()),
+            mixins: self.mixins(&decl.mixins, &StepNames::default()),
             script: decl.script.clone(),
             prompt: decl.prompt.clone(),
             clauses: self.clauses(&decl.body),
@@ -88,34 +88,36 @@ impl<'p> Builder<'p> {
         clause: &'p AndThenBlock,
         earlier: &[BTreeMap<&'p str, u32>],
     ) -> (BlockAt, BTreeMap<&'p str, u32>) {
-        let outside = Names { own: BTreeMap::new(), earlier: earlier.to_vec() };
+        let outside = StepNames { own: BTreeMap::new(), earlier: earlier.to_vec() };
         let mut statements = Vec::new();
         let (content, own) = match &clause.content {
-            BlockContent::Steps(body) => (Content::Steps, self.statements(body, &outside, &mut statements)),
+            BlockContent::Steps(body) => {
+                (PlanContent::Steps, self.statements(body, &outside, &mut statements))
+            }
             BlockContent::Foreach(foreach, body) => {
                 let iterable = outside.reading(&foreach.iterable);
                 self.statements(body, &outside, &mut statements);
-                (Content::Foreach { variable: foreach.variable.clone(), iterable }, BTreeMap::new())
+                (PlanContent::Foreach { variable: foreach.variable.clone(), iterable }, BTreeMap::new())
             }
             BlockContent::When(when) => {
                 let cases = self.cases(when, &outside, &mut statements);
-                (Content::When(cases), BTreeMap::new())
+                (PlanContent::When(cases), BTreeMap::new())
             }
-            BlockContent::Script(script) => (Content::Script(script.clone()), BTreeMap::new()),
+            BlockContent::Script(script) => (PlanContent::Script(script.clone()), BTreeMap::new()),
         };
         let id = clause.id.as_str().into();
         (self.block(Block { id, content, statements, after: clause.after.clone() }), own)
     }
 
     fn catch(&mut self, catch: &'p CatchClause) -> BlockAt {
-        let outside = Names::default();
+        let outside = StepNames::default();
         let mut statements = Vec::new();
         let content = match &catch.content {
             CatchContent::Steps(body) => {
                 self.statements(body, &outside, &mut statements);
-                Content::Steps
+                PlanContent::Steps
             }
-            CatchContent::When(when) => Content::When(self.cases(when, &outside, &mut statements)),
+            CatchContent::When(when) => PlanContent::When(self.cases(when, &outside, &mut statements)),
         };
         self.block(Block { id: catch.id.as_str().into(), content, statements, after: Vec::new() })
     }
@@ -123,15 +125,15 @@ impl<'p> Builder<'p> {
     fn cases(
         &mut self,
         when: &'p WhenBlock,
-        outside: &Names<'p>,
+        outside: &StepNames<'p>,
         statements: &mut Vec<StatementAt>,
-    ) -> Vec<Case> {
+    ) -> Vec<WhenCase> {
         let mut cases = Vec::new();
         for case in &when.cases {
             let condition = case.condition.as_ref().map(|condition| outside.reading(condition));
             let first = statements.len() as u32;
             self.statements(&case.statements, outside, statements);
-            cases.push(Case { condition, statements: first..statements.len() as u32 });
+            cases.push(WhenCase { condition, statements: first..statements.len() as u32 });
         }
         cases
     }
@@ -140,11 +142,11 @@ impl<'p> Builder<'p> {
     fn statements(
         &mut self,
         body: &'p Statements,
-        outside: &Names<'p>,
+        outside: &StepNames<'p>,
         statements: &mut Vec<StatementAt>,
     ) -> BTreeMap<&'p str, u32> {
         let first = statements.len() as u32;
-        let mut names = Names { own: BTreeMap::new(), earlier: outside.earlier.clone() };
+        let mut names = StepNames { own: BTreeMap::new(), earlier: outside.earlier.clone() };
         for (place, statement) in (first..).zip(&body.steps) {
             if let ProgramStatement::Step(step) = statement {
                 names.own.insert(&step.name, place);
@@ -174,8 +176,8 @@ impl<'p> Builder<'p> {
         names.own
     }
 
-    fn step(&mut self, step: &'p StepStmt, names: &Names<'p>) -> Statement {
-        let call = Call {
+    fn step(&mut self, step: &'p StepStmt, names: &StepNames<'p>) -> PlanStatement {
+        let call = PlanCall {
             callee: self.callee(&step.call),
             args: step.call.args.clone(),
             mixins: self.mixins(&step.call.mixins, names),
@@ -190,7 +192,7 @@ impl<'p> Builder<'p> {
         *self.plan.names.get(&call.target).expect("a compiled program declares what it calls")
     }
 
-    fn mixins(&self, mixins: &[MixinCall], names: &Names<'_>) -> Vec<Mixin> {
+    fn mixins(&self, mixins: &[MixinCall], names: &StepNames<'_>) -> Vec<Mixin> {
         let mixin = |mixin: &MixinCall| {
             let kind = match mixin.target.parse() {
                 Ok(policy) => MixinKind::Policy(policy),
@@ -217,7 +219,7 @@ fn values(args: &[NamedArg]) -> impl Iterator<Item = &Expr> {
     args.iter().map(|arg| &arg.value)
 }
 
-fn yield_of(it: &YieldStmt, names: &Names<'_>) -> Statement {
+fn yield_of(it: &YieldStmt, names: &StepNames<'_>) -> PlanStatement {
     let act = Act::Yield { target: it.target.clone(), alias: it.alias.clone(), args: it.args.clone() };
     let name = it.id.rsplit('/').next().unwrap_or_default();
     statement_of(&it.id, name, act, &it.depends_on, names, values(&it.args))
@@ -228,16 +230,16 @@ fn statement_of<'e>(
     name: &str,
     act: Act,
     depends_on: &[String],
-    names: &Names<'_>,
+    names: &StepNames<'_>,
     exprs: impl IntoIterator<Item = &'e Expr>,
-) -> Statement {
+) -> PlanStatement {
     let deps = depends_on.iter().map(|name| names.own[name.as_str()]).collect();
     let reads = names.reads(exprs);
-    Statement { id: id.into(), name: name.into(), act, deps, dependants: Vec::new(), reads }
+    PlanStatement { id: id.into(), name: name.into(), act, deps, dependants: Vec::new(), reads }
 }
 
-/// Tells each statement who waits for it. Statements are counted from `first`.
-fn link(statements: &mut [Statement], first: u32) {
+/// Gives each statement its dependants. Statements are counted from `first`.
+fn link(statements: &mut [PlanStatement], first: u32) {
     for place in 0..statements.len() {
         for dep in statements[place].deps.clone() {
             statements[(dep - first) as usize].dependants.push(first + place as u32);

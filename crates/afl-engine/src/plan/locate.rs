@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{
-    Act, Block, BlockAt, Call, Callee, Facet, FacetAt, Mixin, MixinKind, Plan, Statement, StatementAt,
+    Act, Block, BlockAt, Callee, Facet, FacetAt, Mixin, MixinKind, Plan, PlanCall, PlanStatement, StatementAt,
 };
 use crate::id::{Segment, StepId};
 
@@ -78,14 +78,14 @@ impl Plan {
         }
     }
 
-    pub(crate) fn call(&self, node: Node) -> Option<&Call> {
+    pub(crate) fn call(&self, node: Node) -> Option<&PlanCall> {
         match &self.statement_of(node)?.act {
             Act::Call(call) => Some(call),
             Act::Log(_) | Act::Assert(_) | Act::Yield { .. } => None,
         }
     }
 
-    pub(crate) fn statement_of(&self, node: Node) -> Option<&Statement> {
+    pub(crate) fn statement_of(&self, node: Node) -> Option<&PlanStatement> {
         match node {
             Node::Statement(at) => Some(self.statement(at)),
             Node::Root(_) | Node::Mixin(_) | Node::Block(_) | Node::Element(_) => None,

@@ -2,7 +2,7 @@
 
 use afl_lang::program::NamedArg;
 
-use super::{FacetAt, Read};
+use super::{ExprRead, FacetAt};
 use crate::policy::PolicyKind;
 
 #[derive(Debug)]
@@ -10,7 +10,7 @@ pub(crate) struct Mixin {
     pub(crate) kind: MixinKind,
     pub(crate) alias: Option<String>,
     pub(crate) args: Vec<NamedArg>,
-    pub(crate) reads: Vec<Read>,
+    pub(crate) reads: Vec<ExprRead>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -19,9 +19,9 @@ use crate::value::{Map, Value};
 pub use declaration::{FacetDeclaration, RenderedPrompt};
 pub(crate) use locate::{MixinScope, Node};
 pub(crate) use mixin::{Mixin, MixinKind};
-pub(crate) use reads::{Read, Reading};
+pub(crate) use reads::{ExprRead, Reading};
 
-/// What a run needs of its program. Made once for each version and shared.
+/// The parts of a program that its runs need. Made once for each version and shared.
 #[derive(Debug)]
 pub struct Plan {
     version: String,
@@ -29,7 +29,7 @@ pub struct Plan {
     names: FxHashMap<Qualified, Callee>,
     schema_list: Vec<PlanSchema>,
     blocks: Vec<Block>,
-    statements: Vec<Statement>,
+    statements: Vec<PlanStatement>,
     pub(crate) schemas: Schemas,
 }
 
@@ -75,7 +75,7 @@ pub(crate) struct Facet {
 #[derive(Debug)]
 pub(crate) struct Block {
     pub(crate) id: Arc<str>,
-    pub(crate) content: Content,
+    pub(crate) content: PlanContent,
     /// Steps, logs and asserts, then yields; the cases of a `when` one after another.
     pub(crate) statements: Vec<StatementAt>,
     /// The clauses of the same owner that must be complete first.
@@ -83,21 +83,21 @@ pub(crate) struct Block {
 }
 
 #[derive(Debug)]
-pub(crate) enum Content {
+pub(crate) enum PlanContent {
     Steps,
     Foreach { variable: String, iterable: Reading },
-    When(Vec<Case>),
+    When(Vec<WhenCase>),
     Script(ScriptBlock),
 }
 
 #[derive(Debug)]
-pub(crate) struct Case {
+pub(crate) struct WhenCase {
     pub(crate) condition: Option<Reading>,
     pub(crate) statements: Range<u32>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Statement {
+pub(crate) struct PlanStatement {
     pub(crate) id: Arc<str>,
     /// For readable paths.
     pub(crate) name: Arc<str>,
@@ -105,19 +105,19 @@ pub(crate) struct Statement {
     /// Statements of the same block by place, and those that wait for this one.
     pub(crate) deps: Vec<u32>,
     pub(crate) dependants: Vec<u32>,
-    pub(crate) reads: Vec<Read>,
+    pub(crate) reads: Vec<ExprRead>,
 }
 
 #[derive(Debug)]
 pub(crate) enum Act {
-    Call(Call),
+    Call(PlanCall),
     Log(Vec<NamedArg>),
     Assert(Expr),
     Yield { target: Qualified, alias: Option<String>, args: Vec<NamedArg> },
 }
 
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct PlanCall {
     pub(crate) callee: Callee,
     pub(crate) args: Vec<NamedArg>,
     pub(crate) mixins: Vec<Mixin>,
@@ -140,7 +140,7 @@ impl Plan {
         self.facets.iter().filter(|facet| facet.kind == FacetKind::Workflow).map(|facet| &*facet.id)
     }
 
-    /// The parameters of a workflow or facet, for those who ask for inputs.
+    /// The parameters of a workflow or facet.
     pub fn parameters(&self, qualified: &str) -> Option<&[Parameter]> {
         Some(&self.facet_named(qualified)?.params)
     }
@@ -149,8 +149,8 @@ impl Plan {
         Some(&self.facet_named(qualified)?.returns)
     }
 
-    /// Whether what somebody says a facet's work came to fits its return clause; the result of a script has none. What
-    /// is not declared is left alone.
+    /// Checks a reported result against the facet's return clause; the result of a script has none. Undeclared values
+    /// are not checked.
     pub fn check_result(&self, facet: &str, result: &Map<String, Value>) -> Result<(), Misfit> {
         let declared = self.facet_named(facet).map_or(&[][..], Facet::result);
         declared.iter().try_for_each(|parameter| match result.get(&parameter.name) {
@@ -203,13 +203,13 @@ impl Plan {
         &self.blocks[at.0 as usize]
     }
 
-    pub(crate) fn statement(&self, at: StatementAt) -> &Statement {
+    pub(crate) fn statement(&self, at: StatementAt) -> &PlanStatement {
         &self.statements[at.0 as usize]
     }
 }
 
 impl Facet {
-    /// Whether somebody outside does its work.
+    /// Whether an agent does its work.
     pub(crate) fn is_event(&self) -> bool {
         self.kind == FacetKind::Event || self.prompt.is_some()
     }

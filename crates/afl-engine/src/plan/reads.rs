@@ -6,7 +6,7 @@ use afl_lang::program::{Expr, ExprKind, InputSource};
 
 /// One thing that an expression reads.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Read {
+pub(crate) enum ExprRead {
     /// An attribute of the owner of the block; `None`: all of them.
     Owner(Option<String>),
     Foreach(String),
@@ -27,18 +27,18 @@ pub(crate) struct StepRead {
 #[derive(Debug)]
 pub(crate) struct Reading {
     pub(crate) expr: Expr,
-    pub(crate) reads: Vec<Read>,
+    pub(crate) reads: Vec<ExprRead>,
 }
 
 /// The steps that a block's expressions can name.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Names<'p> {
+pub(crate) struct StepNames<'p> {
     pub(crate) own: BTreeMap<&'p str, u32>,
     /// Of the earlier clauses of the same owner.
     pub(crate) earlier: Vec<BTreeMap<&'p str, u32>>,
 }
 
-impl Names<'_> {
+impl StepNames<'_> {
     fn find(&self, name: &str, clause: Option<u32>) -> u32 {
         let names = match clause {
             None => &self.own,
@@ -51,17 +51,17 @@ impl Names<'_> {
         Reading { expr: expr.clone(), reads: self.reads([expr]) }
     }
 
-    pub(crate) fn reads<'e>(&self, exprs: impl IntoIterator<Item = &'e Expr>) -> Vec<Read> {
+    pub(crate) fn reads<'e>(&self, exprs: impl IntoIterator<Item = &'e Expr>) -> Vec<ExprRead> {
         let mut reads = Vec::new();
         for expr in exprs {
             expr.walk(&mut |inner| {
                 let read = match &inner.kind {
                     ExprKind::Input(input) => match input.source {
-                        InputSource::Owner => Read::Owner(input.path.first().cloned()),
-                        InputSource::Foreach => Read::Foreach(input.path[0].clone()),
-                        InputSource::Caught => Read::Caught,
+                        InputSource::Owner => ExprRead::Owner(input.path.first().cloned()),
+                        InputSource::Foreach => ExprRead::Foreach(input.path[0].clone()),
+                        InputSource::Caught => ExprRead::Caught,
                     },
-                    ExprKind::Step(step) => Read::Step(StepRead {
+                    ExprKind::Step(step) => ExprRead::Step(StepRead {
                         name: step.path[0].clone(),
                         clause: step.clause,
                         statement: self.find(&step.path[0], step.clause),

@@ -17,7 +17,7 @@ pub use size::{MAX_VALUES_BYTES, Oversize, check_size};
 /// stored in takes a few of them.
 pub const MAX_VALUE_DEPTH: usize = 100;
 
-/// What operators and messages tell apart.
+/// The kinds of values that operators and messages distinguish.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Null,

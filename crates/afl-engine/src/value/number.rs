@@ -38,7 +38,7 @@ impl Number {
     }
 
     pub(crate) fn double(double: f64) -> Result<Self> {
-        // Adding zero turns -0.0 into 0.0: what is equal also looks equal.
+        // Adding zero turns -0.0 into 0.0: equal numbers look equal.
         if double.is_finite() { Ok(Self::Double(double + 0.0)) } else { Err(ArithmeticError::NotFinite) }
     }
 
@@ -72,7 +72,7 @@ impl Number {
         Self::double(self.to_double() / other.to_double())
     }
 
-    /// With the sign of the divisor: what is left after the quotient is rounded down.
+    /// With the sign of the divisor: the rest after the quotient is rounded down.
     pub(crate) fn modulo(self, other: Self) -> Result<Self> {
         if other.is_zero() {
             return Err(ArithmeticError::DivisionByZero);

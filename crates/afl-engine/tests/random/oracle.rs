@@ -14,17 +14,17 @@ pub(crate) struct Expected {
     pub(crate) work: usize,
 }
 
-/// What comes of a run that nobody helps.
+/// The end of a run without help.
 pub(crate) fn expect(program: &Program, input: i64) -> Expected {
     walk(program, input, Help::None)
 }
 
-/// What comes of a run that is retried as often as it fails, if each step is refused once at most.
+/// The end of a run that is retried as often as it fails, if each step is refused once at most.
 pub(crate) fn expect_retried(program: &Program, input: i64) -> Expected {
     walk(program, input, Help::Retries)
 }
 
-/// What comes of a run in which nothing is refused.
+/// The end of a run in which nothing is refused.
 pub(crate) fn expect_unrefused(program: &Program, input: i64) -> Expected {
     walk(program, input, Help::NotNeeded)
 }
@@ -47,7 +47,7 @@ enum Help {
 struct Oracle<'p> {
     program: &'p Program,
     help: Help,
-    /// How many steps with a `catch` are above, which takes a failure before anybody can retry it.
+    /// How many steps with a `catch` are above, which takes a failure before a person can retry it.
     catches: usize,
     counts: BTreeMap<String, usize>,
 }
@@ -57,7 +57,7 @@ struct Out {
     all: Option<Vec<i64>>,
 }
 
-/// What is around a block.
+/// The surroundings of a block.
 struct Around<'a> {
     owner: usize,
     clause: usize,

@@ -1,4 +1,4 @@
-//! The life of a case from its start to its end, and what it tells of it.
+//! The life of a case from its start to its end, and its trace.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -32,7 +32,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Map;
 
-/// Records as their JSON, with versions: what a store keeps.
+/// Records as their JSON, with versions, as a store keeps them.
 #[derive(Default)]
 pub(crate) struct World {
     pub(crate) records: BTreeMap<String, (String, u64)>,
@@ -103,7 +103,7 @@ impl World {
         status
     }
 
-    /// Supplies what is asked for until there is something to commit, and commits nothing.
+    /// Supplies the wanted records until there is something to commit, and commits nothing.
     pub(crate) fn evaluate(&mut self, evaluation: &mut Evaluation) -> Option<RunStatus> {
         loop {
             match evaluation.advance(Millis(2)) {

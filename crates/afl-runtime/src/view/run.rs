@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use afl_engine::failure::Failure;
+use afl_engine::failure::StepFailure;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::{Control, Counts, Run, RunStatus};
 use afl_engine::time::Millis;
@@ -33,7 +33,7 @@ pub struct RunSummary {
     pub counts: Counts,
     pub iterations: u64,
     pub iterations_per_run: Vec<u64>,
-    pub error: Option<Failure>,
+    pub error: Option<StepFailure>,
 }
 
 /// A run with its values and the first of its steps.

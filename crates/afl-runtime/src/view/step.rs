@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use afl_engine::attribute::Fields;
 use afl_engine::event::EventState;
-use afl_engine::failure::{Failure, FailureKind};
+use afl_engine::failure::{FailureKind, StepFailure};
 use afl_engine::id::StepId;
 use afl_engine::object::ObjectType;
 use afl_engine::state::State;
@@ -25,7 +25,7 @@ pub struct StepSummary {
     pub state: State,
     pub params: Fields,
     pub returns: Fields,
-    pub error: Option<Failure>,
+    pub error: Option<StepFailure>,
     pub created: Millis,
     pub ended: Option<Millis>,
     pub event: Option<EventState>,
@@ -97,7 +97,7 @@ impl From<&Task> for StepTask {
 
 impl StepStatus {
     pub fn of(view: &StepView) -> Self {
-        let is_canceled = |failure: &Failure| failure.kind == FailureKind::Canceled.name();
+        let is_canceled = |failure: &StepFailure| failure.kind == FailureKind::Canceled.name();
         match (view.step.state, &view.task) {
             (State::Complete, _) => Self::Done,
             (State::Error, _) if view.step.error.as_ref().is_some_and(is_canceled) => Self::Canceled,

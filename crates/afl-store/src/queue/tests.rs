@@ -11,7 +11,7 @@ use crate::conformance::unread;
 use afl_engine::event::{Event, EventError, EventState, Reception};
 use afl_engine::history::Actor;
 use afl_engine::id::{RunId, Segment, StepId};
-use afl_engine::policy::{Effect, Policy, Retry};
+use afl_engine::policy::{Effect, Policy, RetryPolicy};
 use afl_engine::run::{Control, Counts, Run, RunStatus};
 use afl_engine::state::State;
 use afl_engine::step::{Step, Transmission};
@@ -313,7 +313,12 @@ async fn f6_f8_repeating_an_outcome_is_a_no_op() {
     assert_eq!(world.event(&done).await, before);
 
     let retried = Policy {
-        retry: Some(Retry { max: 3, backoff_ms: Millis(10), factor: 2.0, max_backoff_ms: Millis(1_000) }),
+        retry: Some(RetryPolicy {
+            max: 3,
+            backoff_ms: Millis(10),
+            factor: 2.0,
+            max_backoff_ms: Millis(1_000),
+        }),
         ..Policy::default()
     };
     let again = world.ask(2, "a.F", retried).await;
@@ -410,7 +415,7 @@ async fn declared_retries_wait_their_time_and_no_others_happen() {
     let event = world.event(&plain).await;
     assert_eq!((event.state, event.error), (EventState::Error, Some(error())));
 
-    let retry = Retry { max: 3, backoff_ms: Millis(100), factor: 2.0, max_backoff_ms: Millis(150) };
+    let retry = RetryPolicy { max: 3, backoff_ms: Millis(100), factor: 2.0, max_backoff_ms: Millis(150) };
     let step = world.ask(2, "a.F", Policy { retry: Some(retry), ..Policy::default() }).await;
     for wait in [100, 150] {
         let claim = world.one().await;

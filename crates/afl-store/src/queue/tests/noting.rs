@@ -99,4 +99,5 @@ async fn lines_are_kept_in_order_for_each_attempt_and_may_be_sent_twice() {
     assert_eq!(rest.len(), 1);
 }
 
-const RETRY: Retry = Retry { max: 2, backoff_ms: Millis(0), factor: 1.0, max_backoff_ms: Millis(0) };
+const RETRY: RetryPolicy =
+    RetryPolicy { max: 2, backoff_ms: Millis(0), factor: 1.0, max_backoff_ms: Millis(0) };
