@@ -148,7 +148,12 @@ impl Service {
     }
 
     /// Replaces the failure of a step, or explains why that is impossible.
-    async fn answer_failed(&self, id: &RunId, step: &StepId, told: &PersonAnswer) -> Result<AnswerAttempt, Error> {
+    async fn answer_failed(
+        &self,
+        id: &RunId,
+        step: &StepId,
+        told: &PersonAnswer,
+    ) -> Result<AnswerAttempt, Error> {
         let suspended = self.suspended(id).await?;
         let now = self.store.now().await?;
         let is_held = suspended.run.item.control == Control::Hold;

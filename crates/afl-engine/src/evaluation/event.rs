@@ -1,4 +1,18 @@
 //! Work from outside: events and their tasks go out, their outcomes come in.
+//!
+//! Problem: agents settle a task at any time, perhaps more than once, while the evaluator of its run works, waits or
+//! has crashed. Each outcome must enter its step exactly once.
+//!
+//! Approach: `publish` writes event and task in the commit that moves the step to its event. An agent's outcome changes
+//! the task and the event, never the step: the event's `Reception` becomes `Arrived`. `take_outcome` moves it to
+//! `Taken` in the commit that writes the result into the step. A crash before that commit leaves `Arrived`, so the
+//! next evaluation takes the outcome again and comes to the same step. An outcome for a step that has ended is taken
+//! and dropped (`discard_outcome`).
+//!
+//! The step's own `Transmission` says whether it waits. A failure of the own event stays in the step until the events
+//! of its mixins have settled too; then the step fails once, with everything at rest.
+//!
+//! Rejected: agents that write the step. Then each outcome would conflict with the evaluator's commits.
 
 use std::collections::BTreeMap;
 

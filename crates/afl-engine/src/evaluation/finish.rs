@@ -1,4 +1,18 @@
-//! What the end of a step does to its parent and to the run.
+//! The end of a step: its effect on its parent and on the run.
+//!
+//! Problem: a parent may have a million children, and it must learn of each end without reading the others. A step must
+//! run exactly when the last of its dependencies has ended, also after a crash between two iterations.
+//!
+//! Approach: the parent's record keeps counts and bit sets of its children (`Children`). A child that ends changes the
+//! counts in its parent's record within the same commit. The plan lists the dependants of each statement, so only those
+//! are examined, and they join the parent's `ready` list. The parent itself becomes active only when it has work: ready
+//! children to create, or no open child left.
+//!
+//! A failure goes the same way upwards: the parent waits for its other open children, then fails with the first failure
+//! in the order of the program, not of time. So runs with the same outcomes end with the same error (G6). A `catch`
+//! stops the way up.
+//!
+//! Rejected: a parent that looks at all of its children at each end. That is quadratic in their number (T5).
 
 use super::Evaluation;
 use super::work::{WorkStop, Worked};

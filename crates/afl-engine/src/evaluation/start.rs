@@ -49,7 +49,7 @@ pub enum InputProblem {
     #[error("there is no input `{name}`{}", hint(.closest.as_deref()))]
     Unknown { name: String, closest: Option<String> },
     #[error("the input `{name}: {ty}` is missing")]
-    MissingRecord { name: String, ty: TypeRef },
+    Missing { name: String, ty: TypeRef },
     #[error("the input {0}")]
     Misfit(Misfit),
     #[error("the default of the input `{name}`: {source}")]
@@ -164,7 +164,7 @@ fn input(parameter: &Parameter, given: Option<Value>, schemas: &Schemas) -> Resu
     let value = match (given, default) {
         (Some(value), _) => value,
         (None, Some(default)) => eval(default, &NoScope).map_err(in_default)?,
-        (None, None) => return Err(InputProblem::MissingRecord { name: name.clone(), ty: ty.clone() }),
+        (None, None) => return Err(InputProblem::Missing { name: name.clone(), ty: ty.clone() }),
     };
     fits(name, &value, ty, schemas).map_err(InputProblem::Misfit)?;
     as_declared(value, ty, schemas).map_err(in_default)

@@ -1,4 +1,19 @@
-//! The records an evaluation asks for.
+//! The records that an evaluation asks for.
+//!
+//! Problem: evaluation is pure, so it cannot read the store. But a result in a run of a million steps needs only a few
+//! records, and which ones depends on values that are in other records.
+//!
+//! Approach: work that meets an unknown record notes it in [`Wants`] and returns [`MissingRecord`]. The driver gets
+//! `Advance::Need`, reads all wanted records in one call and supplies them; then the same work starts again. Three
+//! rules make that sound:
+//!
+//! - Work asks for its records before it makes a change that a second start would repeat.
+//! - Work that needs several records asks for all of them before it stops ([`all`]), so that one read brings them.
+//! - A wanted step brings its ancestors along, because its end usually wakes several of them.
+//!
+//! Rejected: futures that await the store. They would tie the pure engine to a runtime and its tests to a store.
+//! Rejected too: loading the whole run. A result would cost more the more siblings its step has; the tests of T5 count
+//! the records that a result reads.
 
 use rustc_hash::FxHashSet;
 
