@@ -20,7 +20,7 @@ impl CollectionItem for Registration {
 #[derive(Clone, Debug)]
 pub struct Registry {
     registrations: Collection<Registration>,
-    /// Read what is registered.
+    /// Read the registrations.
     hosts: Arc<Hosts>,
 }
 
@@ -79,7 +79,7 @@ impl Registry {
         Ok(found.map(|stored| stored.item))
     }
 
-    /// What was registered, if anything was.
+    /// Removes a registration and returns it, if there was one.
     pub async fn remove(&self, facet: &str) -> Result<Option<Registration>, RegistryError> {
         for _ in 0..TRIES {
             let found = self.registrations.get(facet).await.map_err(afl_runtime::Error::from)?;

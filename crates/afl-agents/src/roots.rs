@@ -1,4 +1,4 @@
-//! The folders that handlers may come from. Whatever is opened is checked after it is open, so nobody can swap it.
+//! The folders that handlers may come from. A file is checked after it is open, so that no other process can swap it.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};

@@ -1,4 +1,4 @@
-//! What a call knows of its task and may tell while it works, and the other end of it.
+//! The context of a call: facts about its task and a channel for notes; [`CallControl`] is the agent's end of it.
 
 #[expect(
     clippy::disallowed_types,
@@ -67,7 +67,7 @@ pub enum CallStop {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CancelReason {
-    /// Somebody canceled the task or its run.
+    /// An operator canceled the task or its run.
     Requested,
     /// The task is no longer ours.
     LeaseLost,
@@ -142,7 +142,7 @@ impl Context {
         self.activity.subscribe()
     }
 
-    /// Tells the handler to end; the first reason stands.
+    /// Asks the handler to end; the first reason stands.
     pub(super) fn stop(&self, reason: CallStop) {
         stop(&self.stop, reason);
     }
@@ -158,7 +158,7 @@ impl CallControl {
         stop(&self.stop, CallStop::Canceled(reason));
     }
 
-    /// What was told since the last look; nothing is lost when the future is dropped.
+    /// The notes since the last call; dropping the future loses none.
     pub async fn notes(&self) -> Notes {
         loop {
             let arrived = self.notes.arrived.notified();
@@ -170,7 +170,7 @@ impl CallControl {
         }
     }
 
-    /// What is left after the call.
+    /// The notes that remain after the call.
     pub fn take_notes(&self) -> Notes {
         self.notes.notes.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -1,4 +1,4 @@
-//! What a handler tells while it works: log lines, progress, partial results, signs of life.
+//! The notes of a handler at work: log lines, progress, partial results, signs of life.
 
 use std::mem;
 
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::Object;
 
-/// A longer line is cut; nobody reads the rest, and one line must not fill the log.
+/// A longer line is cut: one line must not fill the log.
 pub const MAX_LINE_BYTES: usize = 16 << 10;
 
-/// How much may wait for the reader. What comes in addition is counted and dropped, so that a flood stops nobody.
+/// How much may wait for the reader. Lines beyond it are counted and dropped, so that a flood blocks no other work.
 const MAX_LINES: usize = 10_000;
 const MAX_BYTES: usize = 8 << 20;
 
-/// Everything told since the last look.
+/// All notes since the last read.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Notes {
     pub lines: Vec<LogLine>,

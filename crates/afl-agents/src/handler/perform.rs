@@ -1,4 +1,12 @@
-//! Runs a handler so that whatever it does, an outcome comes back.
+//! Runs a handler so that every call yields an outcome.
+//!
+//! Problem: a handler may panic, hang, ignore a cancel or answer after its stop. Each must become one outcome.
+//!
+//! Approach: one `select!` over the handler's future, the stop request and a timeout. The timeout counts from the last
+//! sign of life, so a long call that reports is no failure. While a call waits for a free process, no timeout runs. A
+//! stopped call has its handler's grace to clean up. Its late answer adds details only: the stop decides the outcome.
+//!
+//! Rejected: a timeout in each host. The hosts would count differently, and functions of this process would have none.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -12,8 +20,8 @@ use super::{Call, CallStop, Context, Handler, HandlerFailure, HandlerFailureKind
 
 /// Runs one call. `timeout` counts from the last sign of life; without one the call may take for ever.
 ///
-/// A call that is canceled or overdue is told to stop, waited for as long as its handler's
-/// [`grace`](Handler::grace), and dropped.
+/// A call that is canceled or overdue gets the request to stop, then the time of its handler's
+/// [`grace`](Handler::grace); after that its future is dropped.
 pub async fn perform(handler: &dyn Handler, call: Call, timeout: Option<Duration>) -> Outcome {
     let context = call.context.clone();
     if let Some(stop) = context.stop_asked() {

@@ -41,8 +41,8 @@ pub(super) struct ExecHost {
     roots: Roots,
     guardian: Arc<Guardian>,
     pass_variables: Vec<String>,
-    /// Copies of programs whose checksum is registered, so that what runs is what was verified. An async lock, because
-    /// whoever comes second waits for the copy of the first.
+    /// Copies of programs whose checksum is registered: the verified bytes are the ones that run. An async lock, as
+    /// a second caller waits for the first caller's copy.
     verified: Mutex<VerifiedCopies>,
 }
 
@@ -229,12 +229,12 @@ struct ProgramEnd {
 }
 
 impl ProgramRun {
-    /// Feeds it, reads it, and sees it to its end. Whoever asked drops us when the end takes too long.
+    /// Feeds and reads the program until it ends. The caller drops the future when the end takes too long.
     async fn follow(&mut self, payload: &[u8], context: &Context) -> io::Result<ProgramEnd> {
         let mut stdin = self.stdin.take();
         let mut feeding = std::pin::pin!(async move {
             if let Some(stdin) = &mut stdin {
-                // A program need not read its input; its exit code tells whether that was right.
+                // A program need not read its input; its exit code says whether that was right.
                 drop(stdin.write_all(payload).await);
             }
             drop(stdin);

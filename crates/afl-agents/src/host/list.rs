@@ -265,7 +265,7 @@ impl Handler for RegisteredHandler {
     }
 }
 
-/// Fails every call with what is wrong with its registration.
+/// Fails every call with the problems of its registration.
 struct UnreadableHandler {
     failure: HandlerFailure,
     version: String,

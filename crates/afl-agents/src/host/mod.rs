@@ -51,7 +51,7 @@ pub trait Host: Send + Sync {
         false
     }
 
-    /// The handler that a registration names, or what is wrong with its URI.
+    /// The handler that a registration names, or the problem of its URI.
     fn parse(self: Arc<Self>, spec: HandlerSpec<'_>) -> Result<Box<dyn HostedHandler>, String> {
         unreachable!("no registration names {}", spec.registration.module_uri)
     }

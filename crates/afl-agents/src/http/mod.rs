@@ -186,11 +186,11 @@ impl HttpClient {
 pub(crate) enum DeliveryError {
     /// This agent may not, or has no secret to sign with; another one may.
     NotHere(String),
-    /// Nobody takes any message now.
+    /// The receiver takes no message now.
     Away(String),
     /// This one is not taken now.
     Refused(String),
-    /// Nobody will ever take it.
+    /// The receiver will never take it.
     Gone(String),
 }
 
@@ -302,7 +302,7 @@ fn unreachable(url: &Url, error: &reqwest::Error) -> HandlerFailure {
     HandlerFailure::new(HandlerFailureKind::Unavailable, format!("cannot reach {}: {deepest}", shown(url)))
 }
 
-/// Without the query, which may hold what is nobody's business.
+/// Without the query, which may hold secrets.
 fn shown(url: &Url) -> String {
     let mut url = url.clone();
     url.set_query(None);

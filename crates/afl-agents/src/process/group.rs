@@ -21,7 +21,7 @@ pub(crate) struct Group {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum GroupState {
     Alive,
-    /// The child is reaped and the rest killed: the number may be somebody else's.
+    /// The child is reaped and the rest killed: the number may belong to another process.
     Ended,
 }
 
@@ -46,7 +46,7 @@ impl Group {
         if self.state == GroupState::Ended {
             return;
         }
-        // Refused only if all are gone already, or have become another user whom the kernel protects from us.
+        // Refused only if all are gone already, or have become another user, which the kernel protects from us.
         kill_process_group(self.id, signal).ok();
     }
 
@@ -71,7 +71,7 @@ impl Group {
         self.wait().await
     }
 
-    /// Kills what is left.
+    /// Kills the processes that are left.
     pub(crate) fn end(&mut self) {
         self.signal(Signal::KILL);
         if self.state == GroupState::Alive {

@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 #[expect(
     clippy::disallowed_types,
-    reason = "groups are told from Drop, which cannot wait for a channel's reader"
+    reason = "Drop removes groups, and cannot wait for a channel's reader"
 )]
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -18,7 +18,7 @@ use std::sync::PoisonError;
 /// Its shell starts with the first group, or before.
 #[derive(Debug, Default)]
 pub(crate) struct Guardian {
-    #[expect(clippy::disallowed_types, reason = "protects the list and the order of the lines that tell it")]
+    #[expect(clippy::disallowed_types, reason = "protects the list and the order of the lines to the shell")]
     watch: Mutex<GuardianState>,
 }
 
@@ -59,7 +59,7 @@ impl Guardian {
     pub(super) fn watch_over(&self, group: i32) -> io::Result<()> {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         watch.groups.insert(group);
-        // Somebody may have ended the shell: another one takes over the list.
+        // An operator may have killed the shell: another one takes over the list.
         watch.order('+', group).or_else(|_| watch.restart())
     }
 

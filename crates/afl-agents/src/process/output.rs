@@ -27,7 +27,7 @@ pub(crate) struct Output {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum RestOfLine {
     Keep,
-    /// The line was too long and is told already.
+    /// The line was too long, and its beginning is logged already.
     Skip,
 }
 
@@ -49,7 +49,7 @@ impl Output {
         Ok(Self { pipe, stream, line, rest: RestOfLine::Keep, tail, chunk })
     }
 
-    /// Waits for output and tells its lines; never returns once the pipe is closed. May be dropped at any time.
+    /// Waits for output and logs its lines; never returns once the pipe is closed. May be dropped at any time.
     pub(crate) async fn follow(&mut self, context: &Context) {
         let Some(pipe) = &self.pipe else { return future::pending().await };
         if pipe.readable().await.is_err() {
@@ -58,11 +58,11 @@ impl Output {
         }
         let read = pipe.try_read(&mut self.chunk);
         self.took(read, context);
-        // A process that writes without end must not keep whoever follows it from extending its lease.
+        // A process that writes without end must not keep its agent from extending the lease.
         task::yield_now().await;
     }
 
-    /// Tells all that was written so far.
+    /// Logs all output so far.
     pub(crate) fn catch_up(&mut self, context: &Context) {
         let mut left = MAX_LEFT_BYTES;
         loop {
@@ -76,7 +76,7 @@ impl Output {
         }
     }
 
-    /// Forgets what was written by then: it belongs to nobody who listens now.
+    /// Drops the output so far: it belongs to no call.
     pub(crate) fn discard(&mut self) {
         let Some(pipe) = &self.pipe else { return };
         while matches!(rustix::io::read(pipe, &mut self.chunk[..]), Ok(1..)) {}
@@ -85,7 +85,7 @@ impl Output {
         self.rest = RestOfLine::Keep;
     }
 
-    /// Tells all that was written, and the last line even if it is not complete.
+    /// Logs all output, and the last line even if it is not complete.
     pub(crate) fn finish(&mut self, context: &Context) {
         self.catch_up(context);
         if !self.line.is_empty() {
@@ -99,7 +99,7 @@ impl Output {
         self.tail.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
     }
 
-    /// Asks the pipe itself: the runtime may not have heard yet of what is in it.
+    /// Reads the pipe itself: the runtime may not have noticed its bytes yet.
     fn read(&mut self, context: &Context) -> usize {
         let Some(pipe) = &self.pipe else { return 0 };
         let read = rustix::io::read(pipe, &mut self.chunk[..]).map_err(io::Error::from);
@@ -134,7 +134,7 @@ impl Output {
                     self.end_line(context);
                 }
             }
-            // A line that was told before its end leaves nothing behind.
+            // A line that was logged before its end leaves nothing behind.
             let is_told = self.rest == RestOfLine::Skip || self.line.is_empty();
             self.rest = if is_told && !is_end { RestOfLine::Skip } else { RestOfLine::Keep };
         }

@@ -18,7 +18,7 @@ pub use topics::{BadTopic, Topics};
 
 use crate::handler::{HandlerFailure, HandlerFailureKind, Object};
 
-/// The record under its documented names. [`Hosts::parse`](crate::Hosts::parse) says what is wrong with one.
+/// The record under its documented names. [`Hosts::parse`](crate::Hosts::parse) lists the problems of one.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Registration {
     /// The key: `ns.Facet`, or a short name, which stands for any namespace.
@@ -97,7 +97,7 @@ impl Registration {
         }
     }
 
-    /// Which version of the handler it is and which bytes, as far as somebody said so.
+    /// The handler's version and checksum, as far as the registration states them.
     pub fn words(&self) -> String {
         let version = Some(&*self.version).filter(|version| *version != DEFAULT_VERSION);
         let checksum = Some(&*self.checksum).filter(|checksum| !checksum.is_empty());

@@ -1,4 +1,14 @@
-//! One claimed task: the handler works, the lease is extended, what the handler tells is stored, the outcome settled.
+//! One claimed task: the worker runs its handler, extends the lease, stores the notes and settles the outcome.
+//!
+//! Problem: a worker must never settle, or go on with, a task whose lease has passed to another worker, although the
+//! store may be slow or unavailable and the clocks of processes differ.
+//!
+//! Approach: the lease counts from the moment the claim or the extension was requested, by this process's monotonic
+//! clock, and ends for the worker at 0.8 of its length. One `select!` extends the lease first, so that a handler that
+//! floods its log cannot cost it. Every call to the store ends with the lease. An outcome is sent again until the store
+//! accepts it or the lease is over; a repeated settlement changes nothing.
+//!
+//! Rejected: the store's clock for the end of the lease. A worker that cannot reach the store cannot read it.
 
 use std::time::Duration;
 
@@ -29,16 +39,16 @@ pub enum AttemptEnd {
     },
     /// Undone, because the worker stops.
     GivenBack,
-    /// Its lease is over: whatever the handler did, somebody else has the task.
+    /// Its lease is over: another worker may have the task, whatever the handler did.
     Lost,
-    /// Nobody wants it any more.
+    /// An operator canceled the task or its run.
     Canceled,
     /// Not begun: another runner has the lock of the item.
     Locked,
 }
 
 impl AttemptEnd {
-    /// Whether nobody else has to do it, by what this worker did.
+    /// Whether this worker settled the task, so that no other has to do it.
     pub fn is_done(&self) -> bool {
         match self {
             Self::Completed | Self::Failed { .. } | Self::Canceled => true,
@@ -78,7 +88,7 @@ pub(super) struct TaskAttempt<'a> {
     control: CallControl,
     lease: Duration,
     extend_every: Duration,
-    /// By this process's steady clock, with a margin: later than this the task may be somebody else's.
+    /// By this process's monotonic clock, with a margin: after it another worker may have the task.
     ours_until: Instant,
     lines: Vec<LogLine>,
     /// When the oldest line came.
@@ -236,7 +246,7 @@ impl<'a> TaskAttempt<'a> {
         }
     }
 
-    /// Stores what the handler told.
+    /// Stores the handler's notes.
     async fn note(&mut self, notes: Notes) -> Option<CancelReason> {
         for line in notes.lines {
             self.push(line);
@@ -294,7 +304,7 @@ impl<'a> TaskAttempt<'a> {
         }
         match taken {
             StoreReply::Accepted => self.page += 1,
-            // Lines of a lost attempt belong to nobody.
+            // Lines of a lost attempt have no place in the task's log.
             StoreReply::Lost | StoreReply::Canceled => {}
             StoreReply::Later => {
                 self.lines = lines;
@@ -319,7 +329,7 @@ impl<'a> TaskAttempt<'a> {
         }
     }
 
-    /// Tells the outcome until it is accepted, or until the task may be somebody else's.
+    /// Sends the outcome until the store accepts it, or until another worker may have the task.
     async fn settle(&mut self, outcome: Outcome) -> AttemptEnd {
         if let Outcome::Failed(failure) = &outcome {
             self.lines.extend(detail(failure));
@@ -364,7 +374,7 @@ impl<'a> TaskAttempt<'a> {
 
 fn reply<T>(answer: &Result<T, Refusal>) -> StoreReply {
     match answer {
-        // Only what a handler tells can be too large, and a part that is lost is no harm.
+        // Only a handler's notes can be too large, and losing one does no harm.
         Ok(_) | Err(Refusal::TooLarge { .. }) => StoreReply::Accepted,
         Err(
             Refusal::LeaseLost { .. }

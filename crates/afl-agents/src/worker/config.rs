@@ -59,14 +59,14 @@ pub struct Config {
     pub lock_extend_interval_ms: u64,
     pub registry_refresh_interval_ms: u64,
     pub shutdown_timeout_ms: u64,
-    /// Who may ask for the status: only this machine, unless told otherwise.
+    /// The address of the status server: this machine's own, unless configured otherwise.
     pub http_host: IpAddr,
     /// Where the search for a free port begins, 0 for any; `None` serves no HTTP.
     pub http_port: Option<u16>,
     pub http_max_port_attempts: u16,
 }
 
-/// A cancel is heard of with an extension, so these are never further apart.
+/// An extension reports a cancel, so extensions are never further apart.
 const CANCEL_HEARD_WITHIN: Duration = Duration::from_secs(5);
 
 impl Config {
@@ -105,7 +105,7 @@ impl Config {
         configured.min(self.lease() / 3).min(CANCEL_HEARD_WITHIN)
     }
 
-    /// As for the lease, but nothing is heard of with it.
+    /// As for the lease, but an extension of the lock reports no cancel.
     pub(super) fn lock_extend_every(&self) -> Duration {
         Duration::from_millis(self.lock_extend_interval_ms).min(self.lease() / 3)
     }

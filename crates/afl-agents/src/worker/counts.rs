@@ -55,7 +55,7 @@ impl WorkerCounts {
         }
     }
 
-    /// The paths of what is in work, the oldest first.
+    /// The paths of the tasks in work, the oldest first.
     pub(super) fn paths(&self) -> Vec<String> {
         let mut current: Vec<&TaskInWork> = self.current.values().collect();
         current.sort_by_key(|current| current.since.0);

@@ -1,4 +1,4 @@
-//! What a worker tells of itself while it works, for whoever shows it to people.
+//! The events of a worker, for a listener that shows them to people.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -23,9 +23,9 @@ use super::config::{Config, host_name};
 use super::rounds::ended;
 use super::{Worker, WorkerPhase, metrics};
 
-/// How many are answered at once; whoever comes then waits for one of them.
+/// How many connections are served at once; a further one waits for one of them.
 const CONNECTIONS: usize = 64;
-/// A connection is for one question, and open no longer than this: who asks slowly, or half, keeps nobody waiting.
+/// A connection serves one request, and stays open no longer than this: a slow client blocks no other.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 /// How long an answer that is under way may take when the worker has ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ const NOT_ACCEPTED: Duration = Duration::from_millis(500);
 pub enum StatusServerError {
     #[error("no port from {first} to {last} of {host} is free for the status of the worker")]
     NoPort { host: IpAddr, first: u16, last: u16 },
-    #[error("cannot tell the status of the worker on {address}: {source}")]
+    #[error("cannot serve the status of the worker on {address}: {source}")]
     Refused { address: SocketAddr, source: Error },
 }
 
@@ -93,7 +93,7 @@ impl Worker {
         drop(timeout(LAST_ANSWERS, last).await);
     }
 
-    /// What `/status` tells.
+    /// The body of `/status`.
     pub fn status(&self) -> Value {
         let (config, counts, phase) = (self.config(), self.counts(), self.phase());
         let driver = self.service.health();
@@ -126,7 +126,7 @@ impl Worker {
     }
 }
 
-/// One question and its answer. What goes wrong is the client's to notice.
+/// One request and its response. The client notices a failure itself.
 async fn converse(stream: TcpStream, router: Router, slot: OwnedSemaphorePermit) {
     let connection = http1::Builder::new()
         .keep_alive(false)

@@ -21,7 +21,7 @@ pub(super) struct ItemLock {
     extend_every: Duration,
 }
 
-/// What came of asking for the lock.
+/// The result of a request for the lock.
 pub(super) enum ItemLockResult {
     /// The profile has no locks: the claim alone keeps others away.
     NotNeeded,

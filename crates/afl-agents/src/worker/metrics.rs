@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 type Labels = Vec<(&'static str, String)>;
 
 pub(super) async fn text(worker: &Worker) -> String {
-    // What waits is worth a look, but the rest is told without it.
+    // Without the backlog the other metrics are still served.
     let backlog = timeout(PATIENCE, worker.service.backlog(&worker.config().task_lists)).await;
     let mut registry = Registry::default();
     let of_worker = registry.sub_registry_with_prefix("afl");
@@ -79,7 +79,7 @@ fn register_backlog(registry: &mut Registry, backlog: &Backlog) {
             pending.get_or_create(&labels).set(i64::try_from(*count).unwrap_or(i64::MAX));
         }
     }
-    let help = "Tasks of the worker's lists that nobody has claimed, counted up to 1000 for each facet";
+    let help = "Tasks of the worker's lists that no worker has claimed, counted up to 1000 for each facet";
     registry.register("tasks_pending", help, pending);
     let lag = ConstGauge::new(Duration::from_millis(backlog.lag_ms).as_secs_f64());
     let help = "How long the oldest outcome has waited to be evaluated";

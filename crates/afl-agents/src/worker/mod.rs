@@ -97,7 +97,7 @@ pub enum WorkerError {
     Http(#[from] StatusServerError),
     #[error("this worker runs already")]
     Running,
-    /// A bug, in it or in what was to tell it to stop.
+    /// A bug, in the worker or in the future that ends it.
     #[error("the worker broke off: {0}")]
     Panicked(String),
 }
@@ -155,7 +155,7 @@ impl Worker {
         self.directory.send_modify(|directory| directory.default = Some(Arc::new(handler)));
     }
 
-    /// Lets the worker do what is registered in the store, and scripts.
+    /// Lets the worker run the store's registrations, and scripts.
     #[must_use]
     pub fn with_hosts(self, hosts: Arc<Hosts>) -> Self {
         self.directory.send_modify(|directory| directory.set_hosts(hosts));
@@ -178,7 +178,7 @@ impl Worker {
         self.service.cache_program(ast);
     }
 
-    /// Tells a listener what the worker does.
+    /// Sends the worker's events to a listener.
     #[must_use]
     pub fn with_listener(self, listener: mpsc::Sender<WorkerEvent>) -> Self {
         Self { listener: Some(listener), ..self }
@@ -233,7 +233,7 @@ impl Worker {
         *self.phase.borrow()
     }
 
-    /// Where its status can be asked for, while it runs and if it tells it.
+    /// The address of its status server, while it runs and if it has one.
     pub fn http_address(&self) -> Option<SocketAddr> {
         *self.http.borrow()
     }

@@ -12,7 +12,7 @@
 //! the speed of this process.
 //!
 //! Rejected: the rounds of [`Worker::start`] beside [`Service::serve`](afl_runtime::Service::serve), each with a filter.
-//! Neither loop alone can tell that the run rests, and a filter reads what it leaves out.
+//! Neither loop alone knows that the run rests, and a filter reads what it leaves out.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,7 +51,7 @@ pub enum StopReason<S> {
 
 impl Worker {
     /// Drives one run and does its tasks, as far as there are handlers for them. Returns when the run needs others, or with
-    /// `until`; the worker gives back what is in work then. Tasks of other runs are left alone.
+    /// `until`; the worker gives back the tasks in work then. Tasks of other runs are left alone.
     pub async fn finish<S>(
         &self,
         run: &RunId,

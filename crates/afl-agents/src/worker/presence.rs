@@ -1,4 +1,4 @@
-//! What others know of a worker: its record in the registry of servers, and the handlers it has heard of.
+//! A worker's record in the registry of servers, and its refresh of the registrations.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::http::reachable;
 use super::item_lock::ITEMS;
 use super::{Profile, Worker, WorkerError, WorkerEvent, WorkerPhase};
 
-/// How long to wait for the store at the end: the record then says by its age that nobody is there.
+/// How long to wait for the store at the end: the record then shows by its age that the worker is gone.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 impl Worker {
@@ -104,7 +104,7 @@ impl Worker {
         put.map(drop).map_err(|error| afl_runtime::Error::from(error).into())
     }
 
-    /// Locks of items that nobody has touched for as long as it takes to forget a server.
+    /// Deletes locks of items that no worker has touched for as long as it takes to purge a server.
     async fn forget_old_locks(&self) -> Result<(), WorkerError> {
         if self.config.profile == Profile::Service {
             let now = self.service.now().await?;

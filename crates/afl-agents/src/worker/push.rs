@@ -1,7 +1,7 @@
 //! Pushes the messages of one channel to its receiver, in order while all goes well.
 //!
 //! A named lock keeps two agents from pushing the same messages at once. It saves work only: one that loses the lock on
-//! the way delivers a message twice at worst, and its id tells the receiver so.
+//! the way delivers a message twice at worst, and its id shows the receiver the repetition.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ const PAGE: usize = 50;
 pub(super) enum PushResult {
     /// All that was due.
     All,
-    /// What is due cannot be read by this release, or another agent was faster.
+    /// This release cannot read the messages that are due, or another agent was faster.
     Nothing,
     /// Another agent does it.
     Elsewhere,
@@ -45,7 +45,7 @@ pub(super) struct ChannelPush {
     pub(super) name: String,
     pub(super) channel: Channel,
     pub(super) url: String,
-    /// What comes later is for the next one.
+    /// Later messages are for the next push.
     pub(super) due: Millis,
     pub(super) stopped: watch::Receiver<bool>,
 }
@@ -77,7 +77,7 @@ impl ChannelPush {
             let page = outbox.due(&self.name, self.due, after.take(), PAGE).await?;
             for row in page.rows {
                 pushed = PushResult::All;
-                // What was posted is waited for, so that nobody posts it again; nothing else is begun.
+                // A posted message is waited for, so that no agent posts it again; no other is begun.
                 if *self.stopped.borrow() {
                     return Ok(pushed);
                 }

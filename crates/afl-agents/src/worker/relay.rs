@@ -40,7 +40,7 @@ const ELSEWHERE: Duration = Duration::from_secs(5);
 /// Between the attempts to reach a receiver that does not answer.
 const AWAY: Backoff = Backoff::doubling(Millis(1_000), Millis(60_000));
 
-/// What is known of the channels that are, or were, pushed.
+/// The channels that are in a push, or pause after one.
 #[derive(Default)]
 struct ChannelPauses {
     /// By the task that pushes, which has no name to give back when it panics.
@@ -88,7 +88,7 @@ impl Worker {
         while pushing.join_next().await.is_some() {}
     }
 
-    /// Pushes what is due now, once; when it is told to stop, only what it has begun.
+    /// Pushes the messages that are due now, once; after `until` it only finishes those it has begun.
     pub async fn relay_once(&self, until: impl Future<Output = ()>) -> Result<(), WorkerError> {
         let mut until = pin!(until);
         if until.as_mut().now_or_never().is_some() {
@@ -115,7 +115,7 @@ impl Worker {
         }
     }
 
-    /// What is to be pushed now, and how long until the next look.
+    /// The channels to push now, and how long until the next look.
     async fn push_due(
         &self,
         rests: &ChannelPauses,
@@ -173,7 +173,7 @@ impl ChannelPauses {
             Ok((id, pushed)) => (id, Some(pushed)),
             Err(broken) => (broken.id(), None),
         };
-        let name = self.busy.remove(&id).expect("whoever is spawned is noted");
+        let name = self.busy.remove(&id).expect("every spawned push is noted");
         let before = self.rests.get(&name).map_or(0, |rest| rest.failures);
         let (span, failures) = match pushed {
             Some(Ok(PushResult::All)) => (Duration::ZERO, 0),

@@ -26,7 +26,7 @@ use crate::handler::{Handler, message_of};
 const CLAIM_BACKOFF: Backoff = Backoff::doubling(Millis(200), Millis(30_000));
 
 impl Worker {
-    /// Works until told to stop; then finishes what it has begun, within the time that the shutdown may take, and
+    /// Works until `until` is done; then finishes what it has begun, within the time that the shutdown may take, and
     /// gives the rest back. Drives all runs of the store meanwhile, unless this process does so already.
     pub async fn start(&self, until: impl Future<Output = ()> + Send) -> Result<(), WorkerError> {
         if self.running.swap(true, Ordering::SeqCst) {
@@ -103,7 +103,7 @@ impl Worker {
         Ok(done.map(|(_, ended)| ended))
     }
 
-    /// Nobody extends the lease of a task that waits for its turn, so only what begins at once is claimed.
+    /// The lease of a waiting task is not extended, so only a task that begins at once is claimed.
     async fn do_next(&self) -> Result<Option<(Claim, AttemptEnd)>, WorkerError> {
         let (_stop, never) = watch::channel(false);
         let granted = Instant::now();
@@ -143,7 +143,7 @@ impl Worker {
                     }
                     continue;
                 }
-                // What has to be said of a store that is away, its driver says.
+                // The driver reports an unavailable store.
                 Err(_) => {
                     failures += 1;
                     CLAIM_BACKOFF.after(failures).as_duration()
@@ -161,7 +161,7 @@ impl Worker {
         self.drain(attempts, &abort).await;
     }
 
-    /// Lets the attempts finish, then tells those that are left to give their tasks back.
+    /// Lets the attempts finish, then aborts those that are left; they give their tasks back.
     async fn drain(&self, mut attempts: JoinSet<()>, abort: &watch::Sender<bool>) {
         let all = async { while attempts.join_next().await.is_some() {} };
         if timeout(Duration::from_millis(self.config.shutdown_timeout_ms), all).await.is_err() {

@@ -11,7 +11,7 @@ pub(super) fn cpu() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Memory, where the system tells it as Linux does.
+/// Resident memory, on Linux.
 pub(super) fn resident_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let value = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::world::{FACET, World};
 
-/// What a URI that leads somewhere is told.
+/// The answer to a URI that leads somewhere.
 async fn told(world: &World, uri: &str, checksum: &str) -> (HandlerFailureKind, String) {
     let mut registration = Registration::new(FACET, uri);
     registration.checksum = checksum.to_owned();
@@ -127,7 +127,7 @@ async fn f18_a_link_that_is_swapped_during_the_call_never_leads_outside() {
         }
     });
     let (mut inside, mut calls) = (0, 0);
-    // Who is scheduled when decides which of them is met.
+    // The scheduler decides which of them the call meets.
     while calls < 50 || (inside == 0 && calls < 5_000) {
         calls += 1;
         let ran = world.run(&Registration::new(FACET, "link"), json!({})).await;

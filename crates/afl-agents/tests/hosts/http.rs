@@ -1,4 +1,4 @@
-//! Against a server on this machine that answers as it is told.
+//! Against a server on this machine that answers as the test says.
 
 use std::fmt::Write as _;
 

@@ -181,7 +181,7 @@ async fn f16_a_module_is_cached_by_its_checksum_and_loaded_anew_when_that_change
         let result = world.run(&registration(&one), json!({})).await.result();
         assert_eq!((&result["version"], &result["count"]), (&json!(1), &json!(count)));
     }
-    // What is loaded was verified, so the file need not stay; what is not is refused.
+    // A loaded module was verified, so its file need not stay; any other module is refused.
     world.write("handlers.py", &two);
     assert_eq!(world.run(&registration(&one), json!({})).await.result()["count"], 4);
     assert_eq!(

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::world::World;
 
-/// Each result by its expression, and what becomes of it.
+/// Each result by its expression, and its outcome.
 #[tokio::test]
 async fn a_result_is_a_json_object_or_a_clear_failure() {
     let expressions = [

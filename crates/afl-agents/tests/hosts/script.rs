@@ -29,7 +29,7 @@ async fn a_script_gets_params_and_fills_result() {
     assert!(run(&world, "pass", json!({})).await.result().is_empty());
 }
 
-/// Scripts that fail, and how that is told.
+/// Scripts that fail, and their messages.
 #[tokio::test]
 async fn a_script_that_fails_says_why() {
     let world = World::new();

@@ -13,7 +13,7 @@ fn impatient(uri: &str) -> Registration {
     registration
 }
 
-/// Python that ends before its answer, and how that is told.
+/// Python that ends before its answer, and the message.
 #[tokio::test]
 async fn f15_an_interpreter_that_dies_is_a_failed_attempt() {
     let world = World::new();

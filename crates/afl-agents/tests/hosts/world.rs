@@ -115,7 +115,7 @@ impl Ran {
     }
 }
 
-/// For a process by its number. Whoever is slow to die is waited for, up to a minute.
+/// Waits for the end of a process by its number, up to a minute.
 pub(crate) fn wait_for_death(pid: i32) {
     let pid = Pid::from_raw(pid).unwrap();
     // No such process: it is dead and buried.

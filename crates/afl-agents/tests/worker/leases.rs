@@ -1,4 +1,4 @@
-//! Who holds a task, and what becomes of the work of one who does not any more.
+//! Which worker holds a task, and the end of work whose lease was lost.
 #![cfg(unix)]
 
 use std::fs;
@@ -54,7 +54,7 @@ async fn a_task_longer_than_its_lease_stays_with_its_holder_in_every_profile() {
         // Three leases long.
         for _ in 0..18 {
             world.pass(10_000).await;
-            // It has heard of the time that passed when its lease says so.
+            // The extended lease shows that the worker noticed the time.
             loop {
                 let task = world.service.tasks(&query).await.unwrap().tasks.remove(0);
                 if task.lease.as_ref().expect("it is held").expires == world.clock.now().plus(Millis(60_000))
@@ -103,7 +103,7 @@ impl Tree {
         worker.with_hosts(Arc::new(hosts)).with_registrations(vec![registration])
     }
 
-    /// Both processes, when they are there: nobody gets past a pipe before the other end is there.
+    /// Both processes, when they are there: a pipe blocks until its other end is open.
     async fn pids(&self) -> [i32; 2] {
         let pipe = self.folder.path().join("pids");
         let told = tokio::task::spawn_blocking(|| fs::read_to_string(pipe).unwrap()).await.unwrap();
@@ -169,7 +169,7 @@ async fn a_cancel_ends_the_whole_tree_of_processes_of_a_task() {
     let pids = tree.pids().await;
     world.service.cancel(&run).await.unwrap();
     ended(&mut told).await;
-    // What was killed is dead as soon as the system gets to it.
+    // A killed process is dead as soon as the system gets to it.
     assert_eq!(pids.map(|pid| is_dead(pid, Duration::from_mins(1))), [true, true]);
     working.stop().await;
     assert_eq!(worker.counts().handled["billing.ProcessPayment"].canceled, 1);

@@ -1,4 +1,4 @@
-//! Workers over a store in memory: what they claim, do, tell and leave behind.
+//! Workers over a store in memory: what they claim, do, report and leave behind.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 mod ends;
 mod leases;

@@ -124,7 +124,7 @@ async fn every_profile_does_as_many_tasks_at_once_as_it_may_and_no_more() {
     for row in &MATRIX {
         let world = World::new();
         let worker = row.worker_with(&world, |config| config.max_concurrent = 3);
-        // Three must be there at once, or nobody goes on.
+        // None goes on before three are there at once.
         let barrier = Arc::new(Barrier::new(3));
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let seen = most.clone();

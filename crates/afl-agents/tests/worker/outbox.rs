@@ -27,7 +27,7 @@ use crate::world::{World, work};
 
 const PURE: &str = "workflow W(n: Long) => (n: Long) andThen { yield W(n = $.n + 1) }";
 
-/// Takes every post, remembers it, and answers as it is told.
+/// Takes every post, remembers it, and answers as the test says.
 #[derive(Clone)]
 struct Receiver {
     answer: watch::Sender<StatusCode>,
@@ -43,7 +43,7 @@ enum Says {
     Much,
     /// The connection breaks.
     Broken,
-    /// Not even the status, until it is told otherwise.
+    /// Not even the status, until the test says otherwise.
     NotYet,
 }
 
@@ -84,7 +84,7 @@ async fn take(State(receiver): State<Receiver>, headers: HeaderMap, body: Bytes)
         Says::Much => Body::from_stream(stream::repeat_with(words)),
         Says::Broken => {
             let end = stream::once(async {
-                // What was said before goes out first.
+                // Earlier answers go out first.
                 tokio::task::yield_now().await;
                 Err(std::io::Error::other("it broke"))
             });

@@ -190,7 +190,7 @@ async fn a_worker_is_seen_while_it_works_and_says_when_it_ends() {
 async fn as_many_tasks_are_done_at_once_as_allowed_and_no_more() {
     let world = World::new();
     let worker = world.worker_with(Profile::Poller, |config| config.max_concurrent = 3);
-    // Three must be there at once, or nobody goes on.
+    // None goes on before three are there at once.
     let barrier = Arc::new(Barrier::new(3));
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let seen = most.clone();

@@ -27,7 +27,7 @@ fn of_lists(world: &World, lists: &[&str]) -> Worker {
     worker
 }
 
-/// By the simulated clock of the runtime: what is not taken up at once waits for the next poll.
+/// By the simulated clock of the runtime: a task that is not claimed at once waits for the next poll.
 #[tokio::test(start_paused = true)]
 async fn a_worker_is_woken_by_each_of_its_task_lists_and_leaves_the_others_alone() {
     let world = World::new();

@@ -110,7 +110,7 @@ async fn a_handler_is_found_by_the_whole_name_then_by_the_short_one_then_by_defa
     assert_eq!(Value::Object(outputs), json!({"exact": "exact", "short": "short", "rest": "default"}));
 }
 
-/// Tells that it began, and pays when it may go on; stops when told.
+/// Reports that it began, and pays when it may go on; stops on request.
 fn slow(worker: &Worker) -> (Arc<Notify>, Arc<Notify>) {
     let (begun, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (tell, wait) = (begun.clone(), go.clone());

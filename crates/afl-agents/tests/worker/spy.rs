@@ -1,4 +1,4 @@
-//! A store that remembers what was read and written, and may keep changes to itself.
+//! A store that records reads and writes, and may hide changes from watchers.
 
 #[expect(clippy::disallowed_types, reason = "a store has no task that could own the notes")]
 use std::sync::Mutex;
@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::watch;
 
-/// Whether those who watch are told of changes.
+/// Whether watchers are woken by changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Hearing {
     Good,

@@ -1,4 +1,4 @@
-//! What a worker tells of itself over HTTP (document 000 §7.5).
+//! A worker's status over HTTP (document 000 §7.5).
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -240,7 +240,7 @@ async fn only_the_service_tells_without_being_asked_to() {
     }
 }
 
-/// The clock of the runtime goes on when nobody has anything to do.
+/// The clock of the runtime advances when all tasks wait.
 #[tokio::test(start_paused = true)]
 async fn who_asks_by_halves_is_hung_up_on_and_many_of_them_keep_nobody_out_for_long() {
     let world = World::new();

@@ -21,7 +21,7 @@ use crate::world::{World, paid, work};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// By the simulated clock of the runtime, which goes on when nobody has anything to do.
+/// By the simulated clock of the runtime, which advances when all tasks wait.
 #[tokio::test(start_paused = true)]
 async fn t26_an_idle_worker_leaves_the_store_alone_and_takes_up_work_at_once() {
     let store = Arc::new(Faulty::new(Arc::new(Memory::new(Clock::System)), |_| Fault::None));

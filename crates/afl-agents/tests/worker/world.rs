@@ -56,7 +56,7 @@ impl World {
         Self::spied(store, SimClock::new(Millis(0)), Hearing::Good)
     }
 
-    /// Its clock goes when told.
+    /// The test advances its clock.
     pub(crate) fn simulated(hearing: Hearing) -> Self {
         let clock = SimClock::new(Millis(1_800_000_000_000));
         Self::spied(Arc::new(Memory::new(Clock::Simulated(clock.clone()))), clock, hearing)

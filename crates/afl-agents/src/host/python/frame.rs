@@ -15,7 +15,7 @@ pub(super) struct PythonLink {
     buffer: Vec<u8>,
 }
 
-/// What comes from the process.
+/// A message from the process.
 #[derive(Debug)]
 pub(super) enum PythonFrame {
     Ready,
@@ -29,7 +29,7 @@ pub(super) enum PythonFrame {
     Update(Vec<u8>),
 }
 
-/// What goes to it.
+/// A message to the process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum LinkCommand {
     Call,
@@ -48,7 +48,7 @@ pub(super) enum LinkError {
 
 const LENGTH_BYTES: usize = 4;
 const CHUNK_BYTES: usize = 64 << 10;
-/// The host itself refuses what is larger, with a clear word.
+/// The host refuses a larger result itself, with a clear message.
 const MAX_FRAME_BYTES: usize = MAX_RESULT_BYTES + 1;
 
 impl PythonLink {
@@ -56,7 +56,7 @@ impl PythonLink {
         Self { socket, buffer: Vec::new() }
     }
 
-    /// The next frame. May be dropped and called again: what was read stays.
+    /// The next frame. The future may be dropped: the buffer keeps the bytes.
     pub(super) async fn read(&mut self) -> Result<PythonFrame, LinkError> {
         loop {
             let wanted = match self.buffered_length()? {

@@ -84,7 +84,7 @@ enum Purpose {
     Call,
     /// Load it and find the entrypoint, to see whether it is all there.
     Check,
-    /// Load it and tell the `registrations` that it asks for.
+    /// Load it and return the `registrations` that it asks for.
     Discover,
 }
 

@@ -115,7 +115,7 @@ impl PythonProcess {
         self.group.has_exited()
     }
 
-    /// Does one call. A stop for being overdue kills at once; a cancel is told first, and whoever asked
+    /// Does one call. A timeout kills the process at once. A cancel is sent to it first, and the caller
     /// drops us when that takes too long.
     pub(super) async fn call(&mut self, request: &impl Serialize, context: &Context) -> CallEnd {
         self.calls += 1;
@@ -220,7 +220,7 @@ impl PythonProcess {
         CallEnd::Ended(Outcome::Failed(failure))
     }
 
-    /// Waits for the end, which is at hand or is brought about, and tells the last output.
+    /// Waits for the end, or kills the process, and logs the last output.
     async fn bury(&mut self, context: &Context) -> Ending {
         let status = match time::timeout(END_TIMEOUT, self.group.wait()).await {
             Ok(status) => status,
