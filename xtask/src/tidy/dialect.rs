@@ -167,8 +167,7 @@ impl ProseGroup {
 const UNREFUSED: &[&str] = &["tell", "telling"];
 
 /// Crates whose prose still has many of the phrases that were added: they are listed, but not refused there.
-const UNFINISHED: &[&str] =
-    &["crates/afl-agents", "crates/afl-cli", "crates/afl-engine", "crates/afl-runtime", "crates/afl-store"];
+const UNFINISHED: &[&str] = &["crates/afl-cli", "crates/afl-engine", "crates/afl-store"];
 
 fn case(path: &str, line: usize, phrase: &[&str]) -> Breach {
     Breach::at(path, line, format!("`{}` is private dialect: name the thing that acts", phrase.join(" ")))
