@@ -25,7 +25,7 @@ use crate::handlers::Given;
 use crate::launch::Launch;
 use crate::local_handlers::LocalHandlers;
 use crate::mock::Mock;
-use crate::outcome::Outcome;
+use crate::outcome::RunOutcome;
 
 /// It gives no inputs to a workflow that needs some: that the program compiles is all that is said of it.
 const ONLY_COMPILED: &str = "comparison_is_legal";
@@ -36,14 +36,14 @@ const RUN: usize = 118;
 const CASE: &str = "json";
 const REJECTED: &str = "rejected";
 
-struct Case {
+struct ConformanceCase {
     name: String,
     path: PathBuf,
     data: Value,
 }
 
-/// What came of a case.
-struct Ran {
+/// The result of a case.
+struct CaseResult {
     outcome: Value,
     /// The final state; nothing for a start that was refused.
     canonical: String,
@@ -89,7 +89,7 @@ async fn run_all(store: &str, backend: Arc<dyn Backend>) -> BTreeMap<String, Str
     states
 }
 
-async fn run_one(service: &Service, case: &Case) -> Option<Ran> {
+async fn run_one(service: &Service, case: &ConformanceCase) -> Option<CaseResult> {
     let program = case.path.with_extension("afl");
     let program = program.to_str().unwrap();
     let mock = case.path.to_str().unwrap();
@@ -106,13 +106,13 @@ async fn run_one(service: &Service, case: &Case) -> Option<Ran> {
         }
         Err(failure) => {
             assert!(is_rejection(&failure), "{}: {failure}", case.name);
-            let outcome = serde_json::to_value(Outcome::without_end(&failure, &options.store)).unwrap();
-            return Some(Ran { outcome, canonical: String::new() });
+            let outcome = serde_json::to_value(RunOutcome::without_end(&failure, &options.store)).unwrap();
+            return Some(CaseResult { outcome, canonical: String::new() });
         }
     };
     let Followed { service, run, .. } = follow(service, &options, launch, mock.as_ref()).await;
-    let outcome = Outcome::of(&service, &run).await.unwrap();
-    Some(Ran {
+    let outcome = RunOutcome::of(&service, &run).await.unwrap();
+    Some(CaseResult {
         outcome: serde_json::to_value(outcome).unwrap(),
         canonical: service.canonical(&run.id).await.unwrap(),
     })
@@ -138,7 +138,7 @@ fn is_rejection(failure: &Failure) -> bool {
     matches!(failure.exit(), Exit::Mistakes | Exit::WrongUse)
 }
 
-fn check(store: &str, case: &Case, ran: &Ran) {
+fn check(store: &str, case: &ConformanceCase, ran: &CaseResult) {
     let (name, expect, outcome) = (&case.name, &case.data["expect"], &ran.outcome);
     assert_eq!(outcome["status"], expect["status"], "{name} on {store}: {outcome}");
     assert_eq!(outcome["run"].is_null(), expect["status"] == REJECTED, "{name} on {store}");
@@ -158,10 +158,10 @@ fn check(store: &str, case: &Case, ran: &Ran) {
 }
 
 /// The agreed cases and those of the engine that run at all.
-fn cases() -> Vec<Case> {
+fn cases() -> Vec<ConformanceCase> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let folders = [crates.join("../conformance"), crates.join("afl-engine/tests/cases")];
-    let mut cases: Vec<Case> = folders
+    let mut cases: Vec<ConformanceCase> = folders
         .iter()
         .flat_map(|folder| fs::read_dir(folder).unwrap())
         .filter_map(|entry| {
@@ -174,7 +174,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-fn case(path: PathBuf) -> Case {
+fn case(path: PathBuf) -> ConformanceCase {
     let data = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-    Case { name: path.file_stem().unwrap().to_string_lossy().into_owned(), path, data }
+    ConformanceCase { name: path.file_stem().unwrap().to_string_lossy().into_owned(), path, data }
 }

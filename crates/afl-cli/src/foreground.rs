@@ -1,4 +1,4 @@
-//! What `run`, `resume` and `retry` share: a run is driven here until it rests, and what came of it is told.
+//! Shared by `run`, `resume` and `retry`: drives one run until it rests, and prints its outcome.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -19,11 +19,11 @@ use crate::failure::Failure;
 use crate::handlers::Given;
 use crate::local_handlers::{LocalHandlers, capability};
 use crate::mock::Mock;
-use crate::outcome::{self, Outcome, Teller};
-use crate::progress::{self, Listener, Progress, Talk, Told, Watcher};
+use crate::outcome::{self, OutcomePrinter, RunOutcome};
+use crate::progress::{self, CountsWatcher, LogPrinter, LogSubscription, ProgressLine, Talk};
 use crate::shell::word;
-use crate::stop::{Signal, Stop};
-use crate::store::{self, Lifetime, Missing};
+use crate::stop::{Signal, StopSignals};
+use crate::store::{self, IfMissing, Lifetime};
 use crate::telemetry::{self, Telemetry};
 
 #[derive(Args, Clone, Debug)]
@@ -70,19 +70,19 @@ impl Options {
     }
 }
 
-/// How long a start may take after a signal: who knows the id of the run can be told how to resume it.
+/// How long a start may take after a signal: with the id of the run, the command can print how to resume it.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// A service and all that is around it while it drives one run.
 pub(crate) struct Foreground {
     pub(crate) service: Service,
-    /// The same without the logs of the program, for what comes after.
+    /// The same without the logs of the program, for the outcome.
     quiet: Service,
-    pub(crate) progress: Progress,
-    told: Told,
+    pub(crate) progress: ProgressLine,
+    logs: LogSubscription,
     telemetry: Telemetry,
     handlers: LocalHandlers,
-    stop: Stop,
+    stop: StopSignals,
     store: store::Options,
     options: Options,
     color: Color,
@@ -96,12 +96,12 @@ impl Foreground {
         store: &store::Options,
         color: Color,
     ) -> Self {
-        let progress = Progress::new(if options.json { Talk::LogsOnly } else { Talk::Yes });
+        let progress = ProgressLine::new(if options.json { Talk::LogsOnly } else { Talk::All });
         let (service, telemetry) = options.telemetry.begin(service, &progress, color);
         let quiet = service.clone();
-        let (service, told) = progress::listen(service.starting_only());
-        let (stop, store, options) = (Stop::on_signals(), store.clone(), options.clone());
-        Self { service, quiet, progress, told, telemetry, handlers, stop, store, options, color }
+        let (service, logs) = progress::subscribe(service.starting_only());
+        let (stop, store, options) = (StopSignals::on_signals(), store.clone(), options.clone());
+        Self { service, quiet, progress, logs, telemetry, handlers, stop, store, options, color }
     }
 
     /// For a run that is there already, by what the user calls it.
@@ -112,7 +112,7 @@ impl Foreground {
         color: Color,
     ) -> Result<(Self, RunId), Failure> {
         let mock = options.mock()?;
-        let service = store.open(Missing::Refuse).await?;
+        let service = store.open(IfMissing::Refuse).await?;
         let id = service.find(run).await?;
         let given = options.handlers().await?;
         let stored = service.run(&id).await?;
@@ -122,7 +122,7 @@ impl Foreground {
         Ok((Self::new(service, handlers, options, store, color), id))
     }
 
-    /// What comes of a call, unless a signal comes and it takes long even then.
+    /// The result of a call, unless a signal arrives and the call takes long even then.
     pub(crate) async fn unless_stopped<T>(&self, call: impl Future<Output = T>) -> Result<T, Signal> {
         let mut call = pin!(call);
         tokio::select! {
@@ -131,7 +131,7 @@ impl Foreground {
         }
     }
 
-    /// Drives the run until it rests, then tells what came of it.
+    /// Drives the run until it rests, then prints its outcome.
     pub(crate) async fn drive(mut self, run: &RunId) -> Result<Exit, Failure> {
         self.answer_signals(run);
         let resume = self.resume(run);
@@ -149,14 +149,15 @@ impl Foreground {
         let (json, store, color) = (self.options.json, self.store.clone(), self.color);
         let Followed { service, reason, run } = self.follow(run).await?;
         if json {
-            Outcome::of(&service, &run).await?.print()?;
+            RunOutcome::of(&service, &run).await?.print()?;
         } else {
-            Teller { service: &service, store: &store, resume, color }.tell(reason, &run).await?;
+            let printer = OutcomePrinter { service: &service, store: &store, resume, color };
+            printer.print(reason, &run).await?;
         }
         Ok(outcome::exit(reason, run.status))
     }
 
-    /// Whoever stops this command is told at once how to go on, however impatient they are.
+    /// Prints how to resume the run as soon as a signal stops this command.
     fn answer_signals(&self, run: &RunId) {
         let help = paint("help:", color::HELP, self.color);
         let farewell = match self.store.lifetime() {
@@ -169,15 +170,15 @@ impl Foreground {
         self.stop.say_when_asked(move || progress.print(&farewell));
     }
 
-    /// The command that goes on with a run as this one does.
+    /// The command that continues a run with the same handlers.
     fn resume(&self, run: &RunId) -> String {
         self.store.command(&format!("resume {run}{}", self.options.flags()))
     }
 
     pub(crate) async fn follow(self, run: &RunId) -> Result<Followed, Failure> {
-        let Self { service, quiet, progress, told, handlers, stop, .. } = self;
-        let listener = Listener::new(told, &progress);
-        let watcher = Watcher::new(&quiet, run, &progress);
+        let Self { service, quiet, progress, logs, handlers, stop, .. } = self;
+        let printer = LogPrinter::new(logs, &progress);
+        let watcher = CountsWatcher::new(&quiet, run, &progress);
         let (tell, events) = mpsc::channel(WORK_SHOWN);
         let showing = tokio::spawn(progress::show_work(events, progress.clone()));
         let stopped: Result<_, Failure> = async {
@@ -185,16 +186,16 @@ impl Foreground {
             Ok(worker.finish(run, stop.asked()).await?)
         }
         .await;
-        // The worker is gone: what the program logged comes before the outcome.
+        // The worker is gone: the logs of the program come before the outcome.
         showing.await.expect("showing lines does not panic");
-        listener.finish().await;
+        printer.finish().await;
         drop(watcher);
         progress.clear();
         Ok(Followed { reason: stopped?, run: quiet.run(run).await?, service: quiet })
     }
 }
 
-/// What a worker may do before it is shown; more than that is not.
+/// How many events of a worker may wait to be shown; more are dropped.
 const WORK_SHOWN: usize = 65_536;
 
 /// A run that this command can do no more for.

@@ -1,4 +1,4 @@
-//! What does the tasks of a run in this process: the mock, and handlers.
+//! The handlers that do the tasks of a run in this process: the mock, and those given.
 
 use std::future::ready;
 
@@ -29,7 +29,7 @@ pub(crate) struct LocalHandlers {
     /// Goes before all others.
     mock: MockHandlers,
     given: Given,
-    /// What this process has that tasks may need.
+    /// The capabilities that tasks may need.
     capabilities: Vec<String>,
     /// Whether the program has `script` blocks.
     scripts: bool,

@@ -6,7 +6,7 @@ use std::path::Path;
 use afl_agents::handler::{self, Call, Object};
 use afl_engine::failure::FailureKind;
 use afl_engine::value::{Map, Value};
-use afl_lang::program::{Decl, FacetKind, Program, Qualified};
+use afl_lang::program::{FacetKind, Program, Qualified};
 use afl_lang::suggest::closest;
 use serde::Deserialize;
 
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::input::Input;
 use crate::json_text;
 
-/// What a mock file says: handlers alone, or a whole case with its workflow and inputs.
+/// The contents of a mock file: handlers alone, or a whole case with its workflow and inputs.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Mock {
     file: String,
@@ -23,7 +23,7 @@ pub(crate) struct Mock {
     pub(crate) inputs: Option<Map<String, Value>>,
 }
 
-/// What stands in for one facet.
+/// The stand-in for one facet.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MockHandler {
@@ -43,9 +43,9 @@ pub(crate) enum MockHandler {
 /// The handlers of a program's event facets, by whole names.
 pub(crate) type MockHandlers = BTreeMap<Qualified, MockHandler>;
 
-/// A whole case, of which the rest is its own business.
+/// The parts of a conformance case that a mock uses.
 #[derive(Deserialize)]
-struct Case {
+struct MockCase {
     #[serde(default)]
     handlers: BTreeMap<String, Value>,
     #[serde(default)]
@@ -71,9 +71,9 @@ impl Mock {
             return Err("it is JSON, but no object".into());
         }
         let case = if OF_A_CASE.iter().any(|name| value.get(name).is_some()) {
-            serde_json::from_value::<Case>(value).map_err(wrong)?
+            serde_json::from_value::<MockCase>(value).map_err(wrong)?
         } else {
-            Case { handlers: serde_json::from_value(value).map_err(wrong)?, workflow: None, inputs: None }
+            MockCase { handlers: serde_json::from_value(value).map_err(wrong)?, workflow: None, inputs: None }
         };
         let mut handlers = BTreeMap::new();
         for (name, handler) in case.handlers {
@@ -85,8 +85,8 @@ impl Mock {
 
     /// Which facets of a program are answered. A short name stands for a facet that no other shares it with.
     pub(crate) fn handlers_of(&self, program: &Program) -> Result<MockHandlers, Failure> {
-        let mut facets = Vec::new();
-        collect(&program.declarations, &mut facets);
+        let events = program.facets_of(FacetKind::Event);
+        let facets: Vec<Qualified> = events.map(|facet| facet.id.clone()).collect();
         let mut handlers = MockHandlers::new();
         for (name, handler) in &self.handlers {
             let fits = |facet: &&Qualified| ***facet == **name || facet.rsplit('.').next() == Some(name);
@@ -96,7 +96,7 @@ impl Mock {
                 (Some(facet), _) | (None, &[facet]) => {
                     handlers.insert(facet.clone(), handler.clone());
                 }
-                (None, []) => return Err(self.nobody(name, &facets)),
+                (None, []) => return Err(self.unknown_facet(name, &facets)),
                 (None, several) => {
                     let facets = several.iter().map(|facet| format!("`{facet}`")).collect();
                     return Err(Failure::AmbiguousMock {
@@ -110,26 +110,13 @@ impl Mock {
         Ok(handlers)
     }
 
-    fn nobody(&self, name: &str, facets: &[Qualified]) -> Failure {
+    fn unknown_facet(&self, name: &str, facets: &[Qualified]) -> Failure {
         let short_names = facets.iter().filter_map(|facet| facet.rsplit('.').next());
         let closest = closest(name, facets.iter().map(|facet| &**facet).chain(short_names));
         Failure::UnknownMock {
             file: self.file.clone(),
             name: name.to_owned(),
             closest: closest.map(str::to_owned),
-        }
-    }
-}
-
-fn collect(declarations: &[Decl], facets: &mut Vec<Qualified>) {
-    for declaration in declarations {
-        match declaration {
-            Decl::Namespace(namespace) => collect(&namespace.declarations, facets),
-            Decl::Facet(facet) => match facet.kind {
-                FacetKind::Event => facets.push(facet.id.clone()),
-                FacetKind::Plain | FacetKind::Workflow => {}
-            },
-            Decl::Schema(_) | Decl::Implicit(_) => {}
         }
     }
 }

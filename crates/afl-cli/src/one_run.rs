@@ -1,4 +1,4 @@
-//! What commands that ask something of one run share.
+//! Shared by commands about one run.
 
 use afl_engine::id::RunId;
 use afl_engine::run::{Control, RunStatus};
@@ -9,11 +9,11 @@ use serde_json::json;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
-use crate::store::{self, Missing};
+use crate::store::{self, IfMissing};
 
 #[derive(Args)]
 #[group(skip)]
-pub(crate) struct OneRun {
+pub(crate) struct RunTarget {
     /// The run, by its id or the beginning of it
     run: String,
     /// Print one JSON object with the run and its status
@@ -23,16 +23,16 @@ pub(crate) struct OneRun {
     pub(crate) store: store::Options,
 }
 
-impl OneRun {
+impl RunTarget {
     pub(crate) async fn find(&self) -> Result<(Service, RunId), Failure> {
-        let service = self.store.open(Missing::Refuse).await?;
+        let service = self.store.open(IfMissing::Refuse).await?;
         let id = service.find(&self.run).await?;
         Ok((service, id))
     }
 
     /// The same for a run that may not have begun.
     pub(crate) async fn find_begun_or_not(&self) -> Result<(Service, RunId), Failure> {
-        let service = self.store.open(Missing::Refuse).await?;
+        let service = self.store.open(IfMissing::Refuse).await?;
         match service.find(&self.run).await {
             Err(Error::Refused(StateRefusal::NotBegun { run, .. })) => Ok((service, run)),
             found => Ok((service, found?)),

@@ -1,4 +1,4 @@
-//! What came of a run: one object for programs, a few lines for people.
+//! The outcome of a run: one object for programs, a few lines for people.
 
 use afl_agents::worker::StopReason;
 use afl_engine::failure::StepFailure as RunFailure;
@@ -23,12 +23,12 @@ use crate::store::{self, Lifetime};
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Outcome {
+pub(crate) struct RunOutcome {
     /// Nothing when there is none, or it is not known.
     pub(crate) run: Option<RunId>,
     pub(crate) status: Status,
     pub(crate) outputs: Map<String, Value>,
-    pub(crate) error: Option<Reason>,
+    pub(crate) error: Option<OutcomeError>,
     pub(crate) iterations_per_run: Vec<u64>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) enum Status {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub(crate) struct Reason {
+pub(crate) struct OutcomeError {
     pub(crate) message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) path: Option<String>,
@@ -54,11 +54,11 @@ pub(crate) struct Reason {
     pub(crate) kind: String,
 }
 
-/// The types of the errors by which a command cannot begin a run, or go on with it.
+/// The types of the errors by which a command cannot begin or continue a run.
 const REJECTED: &str = "Rejected";
 const INACCESSIBLE: &str = "Inaccessible";
 
-impl Outcome {
+impl RunOutcome {
     pub(crate) async fn of(service: &Service, run: &Run) -> Result<Self, Failure> {
         let outputs = match run.status {
             RunStatus::Completed => service.outputs(&run.id).await?,
@@ -73,12 +73,12 @@ impl Outcome {
                 RunStatus::Canceled => Status::Canceled,
             },
             outputs,
-            error: run.error.as_ref().map(Reason::of),
+            error: run.error.as_ref().map(OutcomeError::of),
             iterations_per_run: run.iterations_per_run.clone(),
         })
     }
 
-    /// What a command says that could not see a run to its end. One that it had in hand when the store was lost is kept.
+    /// The outcome of a command that failed before the run ended. A run that it was driving when the store was lost is kept.
     pub(crate) fn without_end(failure: &Failure, store: &store::Options) -> Self {
         let (status, kind) = match (failure.run(), failure.exit()) {
             (Some(_), Exit::Inaccessible) => (Status::Paused, INACCESSIBLE),
@@ -98,7 +98,7 @@ impl Outcome {
             run: failure.run().cloned(),
             status,
             outputs: Map::new(),
-            error: Some(Reason { message, path: None, help, kind: kind.into() }),
+            error: Some(OutcomeError { message, path: None, help, kind: kind.into() }),
             iterations_per_run: Vec::new(),
         }
     }
@@ -108,7 +108,7 @@ impl Outcome {
     }
 }
 
-impl Reason {
+impl OutcomeError {
     fn of(failure: &RunFailure) -> Self {
         Self {
             message: failure.to_string(),
@@ -119,18 +119,18 @@ impl Reason {
     }
 }
 
-/// What a finished run is told with.
-pub(crate) struct Teller<'a> {
+/// Prints the outcome of a run for people.
+pub(crate) struct OutcomePrinter<'a> {
     pub(crate) service: &'a Service,
     pub(crate) store: &'a store::Options,
-    /// The command that goes on with the run as this one does.
+    /// The command that continues the run with the same handlers.
     pub(crate) resume: &'a str,
     pub(crate) color: Color,
 }
 
-impl Teller<'_> {
+impl OutcomePrinter<'_> {
     /// Results to standard output, the rest to standard error.
-    pub(crate) async fn tell(&self, reason: StopReason<Signal>, run: &Run) -> Result<(), Failure> {
+    pub(crate) async fn print(&self, reason: StopReason<Signal>, run: &Run) -> Result<(), Failure> {
         let steps = count(usize::try_from(run.counts.steps).unwrap_or(usize::MAX), "step");
         match (reason, run.status) {
             (_, RunStatus::Completed) => {
@@ -138,7 +138,7 @@ impl Teller<'_> {
                 output::say(&format!("completed: {steps}{}\n", took.unwrap_or_default()));
                 output::json(&self.service.outputs(&run.id).await?)?;
             }
-            (_, RunStatus::Failed) => self.tell_failed(run).await?,
+            (_, RunStatus::Failed) => self.print_failed(run).await?,
             (_, RunStatus::Canceled) => output::say(&format!("run {} was canceled\n", run.id)),
             (StopReason::Held, _) => {
                 output::say(&format!("run {} is held\n", run.id));
@@ -146,15 +146,15 @@ impl Teller<'_> {
             }
             // The signal was answered when it came.
             (StopReason::Asked(_), _) => {}
-            (StopReason::Waiting | StopReason::Ended, _) => self.tell_waiting(run).await?,
+            (StopReason::Waiting | StopReason::Ended, _) => self.print_waiting(run).await?,
         }
         Ok(())
     }
 
-    async fn tell_failed(&self, run: &Run) -> Result<(), Failure> {
+    async fn print_failed(&self, run: &Run) -> Result<(), Failure> {
         let Some(failure) = &run.error else { return Ok(()) };
-        let told = shown::indented(&failure.to_string());
-        output::say(&format!("{} {told}\n", paint("error:", color::ERROR, self.color)));
+        let message = shown::indented(&failure.to_string());
+        output::say(&format!("{} {message}\n", paint("error:", color::ERROR, self.color)));
         match self.store.lifetime() {
             Lifetime::Kept if failure.kind == UNCERTAIN => {
                 let task = self.service.task(&run.id, &failure.step).await?;
@@ -172,7 +172,7 @@ impl Teller<'_> {
         Ok(())
     }
 
-    async fn tell_waiting(&self, run: &Run) -> Result<(), Failure> {
+    async fn print_waiting(&self, run: &Run) -> Result<(), Failure> {
         const SHOWN: usize = 5;
         let why = self.service.why(&run.id).await?;
         let waiting = usize::try_from(why.waiting).unwrap_or(usize::MAX);
@@ -205,10 +205,10 @@ impl Teller<'_> {
     }
 }
 
-/// Below this, how long something waits says nothing.
+/// A shorter wait is not shown.
 const A_WHILE: Millis = Millis(1_000);
 
-/// What an open end waits for.
+/// The reason why a step waits.
 pub(crate) fn sentence(on: &On) -> String {
     let now = Moment::now();
     let sentence = match on {

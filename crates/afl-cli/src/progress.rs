@@ -1,4 +1,4 @@
-//! What a person sees of a run while it goes on: a live line on a terminal, few plain lines elsewhere.
+//! Shows the progress of a run: a live line on a terminal, few plain lines elsewhere.
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;
@@ -19,32 +19,32 @@ use crate::shown::{self, Moment};
 const TICK: Duration = Duration::from_millis(100);
 /// How often the counts of a long evaluation are read.
 const LOOK: Duration = Duration::from_millis(250);
-/// What an evaluation may log between two commits; more than these are not shown.
+/// How many lines an evaluation may log between two commits; more are not shown.
 const LOGS: usize = 65_536;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Progress {
+pub(crate) struct ProgressLine {
     bar: Option<ProgressBar>,
     talk: Talk,
 }
 
-/// Whether the command tells what it does.
+/// Which lines a command prints.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Talk {
-    Yes,
-    /// Only what the program itself logs: somebody reads the result as data.
+    All,
+    /// Only the logs of the program: another program reads the result as data.
     LogsOnly,
 }
 
-impl Progress {
+impl ProgressLine {
     pub(crate) fn new(talk: Talk) -> Self {
-        let live = talk == Talk::Yes && io::stderr().is_terminal();
+        let live = talk == Talk::All && io::stderr().is_terminal();
         Self { bar: live.then(spinner), talk }
     }
 
     pub(crate) fn say(&self, line: &str) {
         match self.talk {
-            Talk::Yes => self.print(line),
+            Talk::All => self.print(line),
             Talk::LogsOnly => {}
         }
     }
@@ -95,22 +95,22 @@ fn spinner() -> ProgressBar {
     bar
 }
 
-/// What a service tells about its runs and nobody has seen yet.
-pub(crate) struct Told(TraceSubscription);
+/// The logs of a service's runs that are not shown yet.
+pub(crate) struct LogSubscription(TraceSubscription);
 
-pub(crate) fn listen(service: Service) -> (Service, Told) {
-    let (service, told) = service.subscribe(Tracing::LogsOnly, LOGS);
-    (service, Told(told))
+pub(crate) fn subscribe(service: Service) -> (Service, LogSubscription) {
+    let (service, records) = service.subscribe(Tracing::LogsOnly, LOGS);
+    (service, LogSubscription(records))
 }
 
-/// Shows what a service tells, from now on.
-pub(crate) struct Listener {
+/// Prints the logs of a service's runs.
+pub(crate) struct LogPrinter {
     task: JoinHandle<()>,
 }
 
-impl Listener {
-    pub(crate) fn new(told: Told, progress: &Progress) -> Self {
-        Self { task: tokio::spawn(show(told, progress.clone())) }
+impl LogPrinter {
+    pub(crate) fn new(logs: LogSubscription, progress: &ProgressLine) -> Self {
+        Self { task: tokio::spawn(show(logs, progress.clone())) }
     }
 
     /// Shows the rest; the service must be gone.
@@ -119,8 +119,8 @@ impl Listener {
     }
 }
 
-async fn show(Told(mut told): Told, progress: Progress) {
-    while let Some(TraceRecord { trace, .. }) = told.next().await {
+async fn show(LogSubscription(mut records): LogSubscription, progress: ProgressLine) {
+    while let Some(TraceRecord { trace, .. }) = records.next().await {
         match trace {
             Trace::Logged { path, values, .. } => {
                 let place = path.strip_suffix(LOG_STATEMENT).unwrap_or(&path);
@@ -141,15 +141,15 @@ async fn show(Told(mut told): Told, progress: Progress) {
             | Trace::Published { .. } => {}
         }
     }
-    // Nobody waits for room.
-    match told.take_missed() {
+    // A run does not wait for a slow terminal; lines beyond the limit are dropped.
+    match records.take_missed() {
         0 => {}
         missed => progress.print(&format!("{missed} lines more were logged at once than can be shown")),
     }
 }
 
 /// Shows what a worker does, until it is gone.
-pub(crate) async fn show_work(mut events: mpsc::Receiver<WorkerEvent>, progress: Progress) {
+pub(crate) async fn show_work(mut events: mpsc::Receiver<WorkerEvent>, progress: ProgressLine) {
     while let Some(event) = events.recv().await {
         match event {
             WorkerEvent::Began(work) => progress.working_on(&work.path),
@@ -165,12 +165,12 @@ pub(crate) async fn show_work(mut events: mpsc::Receiver<WorkerEvent>, progress:
 const LOG_STATEMENT: &str = ".sys.log";
 
 /// Reads the counts of a run now and then, until dropped.
-pub(crate) struct Watcher {
+pub(crate) struct CountsWatcher {
     task: Option<JoinHandle<()>>,
 }
 
-impl Watcher {
-    pub(crate) fn new(service: &Service, run: &RunId, progress: &Progress) -> Self {
+impl CountsWatcher {
+    pub(crate) fn new(service: &Service, run: &RunId, progress: &ProgressLine) -> Self {
         let (service, run, progress) = (service.clone(), run.clone(), progress.clone());
         let is_live = progress.bar.is_some();
         let watch = async move {
@@ -183,7 +183,7 @@ impl Watcher {
     }
 }
 
-impl Drop for Watcher {
+impl Drop for CountsWatcher {
     fn drop(&mut self) {
         if let Some(task) = &self.task {
             task.abort();

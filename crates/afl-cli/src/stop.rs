@@ -27,12 +27,12 @@ impl Signal {
 type Farewell = Box<dyn FnOnce() + Send>;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Stop {
+pub(crate) struct StopSignals {
     asked: watch::Receiver<Option<Signal>>,
     farewells: mpsc::UnboundedSender<Farewell>,
 }
 
-impl Stop {
+impl StopSignals {
     /// Listens from now on.
     pub(crate) fn on_signals() -> Self {
         let (ask, asked) = watch::channel(None);

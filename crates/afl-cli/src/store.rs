@@ -55,7 +55,7 @@ pub(crate) fn forms(form: impl Fn(&StoreKind) -> String) -> String {
 
 /// Whether a command makes the store that is not there yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Missing {
+pub(crate) enum IfMissing {
     Create,
     Refuse,
 }
@@ -73,7 +73,7 @@ impl Options {
         Self { url: command.try_get_one(STORE).ok().flatten().cloned() }
     }
 
-    pub(crate) async fn open(&self, missing: Missing) -> Result<Service, Failure> {
+    pub(crate) async fn open(&self, missing: IfMissing) -> Result<Service, Failure> {
         let backend = backend(self.address()?, missing).await?;
         let tenant = Tenant::new(Tenant::LOCAL).expect("the local tenant has a proper name");
         Ok(Service::new(backend, tenant).acting_as(Actor::User(user())))
@@ -111,7 +111,7 @@ impl Options {
 /// The file of the nearest `.afl` folder.
 const PROJECT_STORE: &str = "sqlite:";
 
-async fn backend(address: StoreAddress, missing: Missing) -> Result<Arc<dyn Backend>, Failure> {
+async fn backend(address: StoreAddress, missing: IfMissing) -> Result<Arc<dyn Backend>, Failure> {
     let address = match address.file() {
         Some("") => {
             let file = project_file(missing)?;
@@ -120,7 +120,7 @@ async fn backend(address: StoreAddress, missing: Missing) -> Result<Arc<dyn Back
         Some(_) | None => address,
     };
     if let Some(file) = address.file()
-        && missing == Missing::Refuse
+        && missing == IfMissing::Refuse
         && !Path::new(file).exists()
     {
         return Err(Failure::NoStore { path: file.to_owned() });
@@ -135,7 +135,7 @@ fn user() -> String {
     named.filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned())
 }
 
-fn project_file(missing: Missing) -> Result<PathBuf, Failure> {
+fn project_file(missing: IfMissing) -> Result<PathBuf, Failure> {
     let here = env::current_dir().map_err(|source| Failure::Unreadable {
         name: ".".into(),
         sought: Sought::File,
@@ -145,7 +145,7 @@ fn project_file(missing: Missing) -> Result<PathBuf, Failure> {
         return Ok(shown_from(&here, folder.join(FILE)));
     }
     let folder = Path::new(FOLDER);
-    if missing == Missing::Create {
+    if missing == IfMissing::Create {
         let unmade = |source| Failure::NoFolder { folder: FOLDER, source };
         fs::create_dir(folder).map_err(unmade)?;
         fs::write(folder.join(IGNORE_FILE), IGNORE_ALL).map_err(unmade)?;

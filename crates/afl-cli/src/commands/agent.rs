@@ -16,11 +16,11 @@ use crate::failure::Failure;
 use crate::handlers::{Given, Trouble};
 use crate::local_handlers::capability;
 use crate::output;
-use crate::progress::{Progress, Talk};
+use crate::progress::{ProgressLine, Talk};
 use crate::report::count;
 use crate::shown::{self, Moment};
-use crate::stop::Stop;
-use crate::store::{self, Lifetime, Missing};
+use crate::stop::StopSignals;
+use crate::store::{self, IfMissing, Lifetime};
 use crate::telemetry;
 
 const EXAMPLES: &str = "\
@@ -96,15 +96,15 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
     }
     let given = Given::read(&options.handlers).await?;
     let hosts = given.hosts(&options.roots)?;
-    let service = options.store.open(Missing::Create).await?;
-    let (service, telemetry) = options.telemetry.begin(service, &Progress::new(Talk::LogsOnly), color);
+    let service = options.store.open(IfMissing::Create).await?;
+    let (service, telemetry) = options.telemetry.begin(service, &ProgressLine::new(Talk::LogsOnly), color);
     let (tell, told) = mpsc::channel(LINES);
     let worker = Worker::new(service, options.config())?
         .with_hosts(hosts.clone())
         .with_registrations(given.registrations)
         .with_listener(tell);
     let showing = tokio::spawn(show(told, worker.config().clone(), options.store.flag(), color));
-    let stop = Stop::on_signals();
+    let stop = StopSignals::on_signals();
     let ended = if options.once {
         once(&worker, &stop).await
     } else {
@@ -122,7 +122,7 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
 }
 
 /// A signal lets it finish the task in work.
-async fn once(worker: &Worker, stop: &Stop) -> Result<(), Failure> {
+async fn once(worker: &Worker, stop: &StopSignals) -> Result<(), Failure> {
     let telling = tokio::spawn(stopped(stop.clone()));
     let mut done = 0;
     while !stop.is_asked()
@@ -140,7 +140,7 @@ async fn once(worker: &Worker, stop: &Stop) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn stopped(stop: Stop) {
+async fn stopped(stop: StopSignals) {
     stop.asked().await;
     output::say("stopping: running tasks are finished first; a second signal ends it at once\n");
 }

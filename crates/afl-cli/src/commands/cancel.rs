@@ -5,7 +5,7 @@ use clap::Args;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::one_run::OneRun;
+use crate::one_run::RunTarget;
 
 /// End a run: no work of it is handed out any more, late results are refused
 ///
@@ -14,7 +14,7 @@ use crate::one_run::OneRun;
 #[derive(Args)]
 pub(crate) struct Options {
     #[command(flatten)]
-    run: OneRun,
+    run: RunTarget,
 }
 
 pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {

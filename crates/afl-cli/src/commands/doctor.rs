@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::report::count;
 use crate::shell::word;
-use crate::store::{self, Missing};
+use crate::store::{self, IfMissing};
 
 /// Check every promise about the stored runs and system tasks
 ///
@@ -38,7 +38,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
-    let service = options.store.open(Missing::Refuse).await?;
+    let service = options.store.open(IfMissing::Refuse).await?;
     if let (true, Some(run)) = (options.discard, &options.run) {
         let run = named(&service, run).await?;
         service.discard(&run).await?;

@@ -10,7 +10,7 @@ use crate::limit::limit;
 use crate::output;
 use crate::report::count;
 use crate::shown::{self, Moment};
-use crate::store::{self, Missing};
+use crate::store::{self, IfMissing};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -57,7 +57,7 @@ struct MarkRead {
 pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     match &options.action {
         Some(NotificationsAction::Read(read)) => {
-            let service = read.store.open(Missing::Refuse).await?;
+            let service = read.store.open(IfMissing::Refuse).await?;
             let which = read.id.clone().map_or(Mark::All, Mark::One);
             let marked = service.mark_read(&which).await?;
             output::say(&format!("marked {} as read\n", count(marked, "notification")));
@@ -68,7 +68,7 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
 }
 
 async fn list(options: &Options) -> Result<(), Failure> {
-    let service = options.store.open(Missing::Refuse).await?;
+    let service = options.store.open(IfMissing::Refuse).await?;
     let mut unread = service.unread().await?;
     let unread_count = unread.len();
     let notices = if options.unread {

@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::one_run::OneRun;
+use crate::one_run::RunTarget;
 
 /// Hold a run: nothing of it is evaluated or handed out until `afl resume`
 ///
@@ -12,7 +12,7 @@ use crate::one_run::OneRun;
 #[derive(Args)]
 pub(crate) struct Options {
     #[command(flatten)]
-    run: OneRun,
+    run: RunTarget,
 }
 
 pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {

@@ -9,7 +9,7 @@ use crate::foreground::{self, Foreground};
 use crate::launch::{self, Launch, Shown};
 use crate::local_handlers::LocalHandlers;
 use crate::mock::Mock;
-use crate::store::{self, Missing};
+use crate::store::{self, IfMissing};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -58,7 +58,7 @@ async fn start(
     let given = doing.handlers().await?;
     let (program, workflow) = (&launch.program, &launch.workflow);
     let handlers = LocalHandlers::new(mock, given, &doing.capabilities, program, workflow, color)?;
-    let service = options.store.open(Missing::Create).await?;
+    let service = options.store.open(IfMissing::Create).await?;
     let foreground = Foreground::new(service, handlers, &doing, &options.store, color);
     let workflow = launch.workflow.clone();
     let started = foreground.unless_stopped(launch.start(&foreground.service)).await;

@@ -14,7 +14,7 @@ use crate::launch::labels;
 use crate::limit::limit;
 use crate::output;
 use crate::shown::{self, Moment};
-use crate::store::{self, Missing};
+use crate::store::{self, IfMissing};
 use crate::when;
 
 const EXAMPLES: &str = "\
@@ -52,7 +52,7 @@ pub(crate) struct Options {
 pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     let since = options.since.as_deref().map(when::past).transpose()?;
     let labels = labels(&options.labels)?.into_iter().collect();
-    let service = options.store.open(Missing::Refuse).await?;
+    let service = options.store.open(IfMissing::Refuse).await?;
     let query = RunQuery {
         state: options.state,
         workflow: options.workflow.clone(),

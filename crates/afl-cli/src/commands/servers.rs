@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
 use crate::shown::{self, Moment};
-use crate::store::{self, Missing};
+use crate::store::{self, IfMissing};
 
 /// List the agents of a store: their state, their handlers, and their tasks
 ///
@@ -25,7 +25,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
-    let service = options.store.open(Missing::Refuse).await?;
+    let service = options.store.open(IfMissing::Refuse).await?;
     let now = service.now().await?;
     let mut servers: Vec<Server> =
         service.collection::<Server>().readable().await?.into_iter().map(|(_, stored)| stored.item).collect();

@@ -17,7 +17,7 @@ use crate::output;
 use crate::report::count;
 use crate::shown::{self, Moment};
 use crate::states;
-use crate::store::{self, Missing};
+use crate::store::{self, IfMissing};
 use crate::tree;
 
 const EXAMPLES: &str = "\
@@ -54,7 +54,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
-    let service = options.store.open(Missing::Refuse).await?;
+    let service = options.store.open(IfMissing::Refuse).await?;
     let id = service.find(&options.run).await?;
     match options.iteration {
         _ if options.canonical => output::data(&service.canonical(&id).await?)?,

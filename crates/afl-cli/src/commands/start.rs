@@ -11,8 +11,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::launch::{self, Shown};
 use crate::output;
-use crate::progress::{Progress, Talk};
-use crate::store::{self, Lifetime, Missing};
+use crate::progress::{ProgressLine, Talk};
+use crate::store::{self, IfMissing, Lifetime};
 use crate::telemetry;
 
 const EXAMPLES: &str = "\
@@ -50,8 +50,8 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
     }
     let shown = if options.json { Shown::Errors } else { Shown::All };
     let launch = options.launch.prepare(None, color, shown)?;
-    let service = options.store.open(Missing::Create).await?;
-    let (service, telemetry) = options.telemetry.begin(service, &Progress::new(Talk::LogsOnly), color);
+    let service = options.store.open(IfMissing::Create).await?;
+    let (service, telemetry) = options.telemetry.begin(service, &ProgressLine::new(Talk::LogsOnly), color);
     let started =
         if options.enqueue { launch.hand_over(&service).await } else { launch.start(&service).await };
     telemetry.finish().await;

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::report::count;
 use crate::shown;
-use crate::store::{self, Missing};
+use crate::store::{self, IfMissing};
 use crate::when;
 
 const EXAMPLES: &str = "\
@@ -68,7 +68,7 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
 }
 
 async fn migrate(options: &StoreTarget) -> Result<Exit, Failure> {
-    options.store.open(Missing::Create).await?;
+    options.store.open(IfMissing::Create).await?;
     if options.json {
         output::json(&json!({"current": true}))?;
     } else {
@@ -78,7 +78,7 @@ async fn migrate(options: &StoreTarget) -> Result<Exit, Failure> {
 }
 
 async fn stats(options: &StoreTarget) -> Result<Exit, Failure> {
-    let service = options.store.open(Missing::Refuse).await?;
+    let service = options.store.open(IfMissing::Refuse).await?;
     let stats = service.stats().await?;
     if options.json {
         output::json(&stats)?;
@@ -90,7 +90,7 @@ async fn stats(options: &StoreTarget) -> Result<Exit, Failure> {
 
 async fn collect(options: &Gc) -> Result<Exit, Failure> {
     let before = when::past(&options.older_than)?;
-    let service = options.store.open(Missing::Refuse).await?;
+    let service = options.store.open(IfMissing::Refuse).await?;
     let deleted = service.collect(before).await?;
     if options.json {
         output::json(&json!({"deleted": deleted}))?;

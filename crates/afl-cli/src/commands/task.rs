@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::handlers::Trouble;
 use crate::output;
 use crate::shown::{self, Moment};
-use crate::store::{self, Missing};
+use crate::store::{self, IfMissing};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -164,7 +164,7 @@ struct StoredTask {
 
 impl TaskTarget {
     async fn find(&self) -> Result<StoredTask, Failure> {
-        let service = self.store.open(Missing::Refuse).await?;
+        let service = self.store.open(IfMissing::Refuse).await?;
         let run = tasks::find(&service, &self.run).await?;
         let step = match &self.step {
             _ if !run.is_run() => StepId::root(),

@@ -14,7 +14,7 @@ use crate::handlers::Trouble;
 use crate::limit::limit;
 use crate::output;
 use crate::shown::{self, Moment};
-use crate::store::{self, Missing};
+use crate::store::{self, IfMissing};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -54,7 +54,7 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     {
         return Err(Trouble::EndedTasks { state: state.name() }.into());
     }
-    let service = options.store.open(Missing::Refuse).await?;
+    let service = options.store.open(IfMissing::Refuse).await?;
     let run = match &options.run {
         Some(run) => Some(find(&service, run).await?),
         None => None,

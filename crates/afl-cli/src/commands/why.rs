@@ -20,7 +20,7 @@ use crate::output;
 use crate::shell::word;
 use crate::shown::{self, Moment};
 use crate::states;
-use crate::store::{self, Missing};
+use crate::store::{self, IfMissing};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,7 +43,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
-    let service = options.store.open(Missing::Refuse).await?;
+    let service = options.store.open(IfMissing::Refuse).await?;
     let id = service.find(&options.run).await?;
     let within = match &options.step {
         Some(step) => match service.find_step(&id, step).await {

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 
 use crate::color::{self, paint};
 use crate::failure::Failure;
-use crate::progress::Progress;
+use crate::progress::ProgressLine;
 use crate::telemetry::sink::Sink;
 
 /// How many records the file may lag behind; a long evaluation emits this many between two commits.
@@ -50,7 +50,12 @@ pub(crate) struct Options {
 
 impl Options {
     /// The same service, which emits trace records from now on if the options ask for them.
-    pub(crate) fn begin(&self, service: Service, progress: &Progress, color: Color) -> (Service, Telemetry) {
+    pub(crate) fn begin(
+        &self,
+        service: Service,
+        progress: &ProgressLine,
+        color: Color,
+    ) -> (Service, Telemetry) {
         let Some(file) = self.file.as_ref().filter(|file| !file.is_empty()) else {
             return (service, Telemetry::default());
         };
@@ -99,7 +104,7 @@ impl Telemetry {
 #[derive(Clone)]
 struct Warn {
     file: PathBuf,
-    progress: Progress,
+    progress: ProgressLine,
     color: Color,
 }
 

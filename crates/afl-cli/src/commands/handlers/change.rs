@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::handlers::{self, Given, Trouble};
 use crate::output;
-use crate::store::{self, Missing};
+use crate::store::{self, IfMissing};
 
 #[derive(Args)]
 pub(super) struct RegisterHandler {
@@ -54,7 +54,7 @@ pub(super) async fn register(options: &RegisterHandler) -> Result<Exit, Failure>
         (Some(facet), Some(module)) => vec![options.one(facet, module)?],
         (_, None) | (None, _) => Given::read(&options.from).await?.registrations,
     };
-    let service = options.store.open(Missing::Create).await?;
+    let service = options.store.open(IfMissing::Create).await?;
     let registry = Registry::new(&service);
     for registration in registrations {
         let kept = registry.register(registration).await?;
@@ -97,7 +97,7 @@ pub(super) struct RemoveHandler {
 }
 
 pub(super) async fn remove(options: &RemoveHandler) -> Result<Exit, Failure> {
-    let service = options.store.open(Missing::Refuse).await?;
+    let service = options.store.open(IfMissing::Refuse).await?;
     match Registry::new(&service).remove(&options.facet).await? {
         Some(removed) => {
             output::say(&format!("{} has no handler any more\n", removed.facet_name));

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::handlers::{self, Given, Trouble};
 use crate::output;
 use crate::shown::{self, Moment};
-use crate::store::{self, Missing};
+use crate::store::{self, IfMissing};
 
 #[derive(Args)]
 pub(super) struct ListHandlers {
@@ -28,7 +28,7 @@ pub(super) struct ListHandlers {
 }
 
 pub(super) async fn list(options: &ListHandlers) -> Result<Exit, Failure> {
-    let service = options.store.open(Missing::Refuse).await?;
+    let service = options.store.open(IfMissing::Refuse).await?;
     let all = Registry::new(&service).all().await?;
     if options.json {
         output::json(&json!({ "handlers": all }))?;
@@ -64,7 +64,7 @@ pub(super) struct ShowHandler {
 }
 
 pub(super) async fn show(options: &ShowHandler) -> Result<Exit, Failure> {
-    let service = options.store.open(Missing::Refuse).await?;
+    let service = options.store.open(IfMissing::Refuse).await?;
     let found = Registry::new(&service).get(&options.facet).await?;
     let found = found.ok_or_else(|| Trouble::NotRegistered { facet: options.facet.clone() })?;
     if options.json {
@@ -101,7 +101,7 @@ pub(super) async fn check(options: &CheckHandlers, color: Color) -> Result<Exit,
     let given = Given::read(&options.from).await?;
     let hosts = given.hosts(&options.roots)?;
     let all = if given.is_empty() {
-        let service = options.store.open(Missing::Refuse).await?;
+        let service = options.store.open(IfMissing::Refuse).await?;
         Registry::new(&service).all().await?
     } else {
         given.registrations.clone()

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::report::count;
 use crate::shell::word;
-use crate::store::{self, Missing};
+use crate::store::{self, IfMissing};
 
 #[derive(Args)]
 pub(super) struct AddChannel {
@@ -46,7 +46,7 @@ pub(super) async fn add(options: &AddChannel) -> Result<Exit, Failure> {
         created: Millis(0),
         updated: Millis(0),
     };
-    let service = options.store.open(Missing::Create).await?;
+    let service = options.store.open(IfMissing::Create).await?;
     let kept = service.open_channel(&options.name, channel).await?;
     let name = &options.name;
     output::say(&match (&kept.to, kept.enabled) {
@@ -72,7 +72,7 @@ pub(super) struct RemoveChannel {
 }
 
 pub(super) async fn remove(options: &RemoveChannel) -> Result<Exit, Failure> {
-    let service = options.store.open(Missing::Refuse).await?;
+    let service = options.store.open(IfMissing::Refuse).await?;
     let dropped = if options.drop {
         service.drop_channel(&options.name).await?
     } else {
@@ -93,7 +93,7 @@ pub(super) struct RetryDead {
 }
 
 pub(super) async fn retry(options: &RetryDead) -> Result<Exit, Failure> {
-    let service = options.store.open(Missing::Refuse).await?;
+    let service = options.store.open(IfMissing::Refuse).await?;
     service.channel(&options.name).await?;
     let revived = service.outbox().revive(&options.name).await?;
     output::say(&format!("{} will be delivered after all\n", count(revived, "message")));

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::limit::limit;
 use crate::output;
 use crate::shown::{self, Moment};
-use crate::store::{self, Missing};
+use crate::store::{self, IfMissing};
 
 #[derive(Args)]
 pub(super) struct ListChannels {
@@ -22,7 +22,7 @@ pub(super) struct ListChannels {
 }
 
 pub(super) async fn list(options: &ListChannels) -> Result<Exit, Failure> {
-    let service = options.store.open(Missing::Refuse).await?;
+    let service = options.store.open(IfMissing::Refuse).await?;
     let mut all = Vec::new();
     for (name, channel) in service.channels().await? {
         let status = service.outbox().status(&name, COUNTED).await?;
@@ -81,7 +81,7 @@ pub(super) struct ShowChannel {
 }
 
 pub(super) async fn show(options: &ShowChannel) -> Result<Exit, Failure> {
-    let service = options.store.open(Missing::Refuse).await?;
+    let service = options.store.open(IfMissing::Refuse).await?;
     let channel = service.channel(&options.name).await?.item;
     let status = service.outbox().status(&options.name, COUNTED).await?;
     let shown = (options.name.clone(), channel, status);
@@ -127,7 +127,7 @@ pub(super) struct ReadFeed {
 }
 
 pub(super) async fn read(options: &ReadFeed) -> Result<Exit, Failure> {
-    let service = options.store.open(Missing::Refuse).await?;
+    let service = options.store.open(IfMissing::Refuse).await?;
     let messages = service.feed(&options.name, options.limit).await?;
     let line = |message| serde_json::to_string(message).expect("a message has a JSON form") + "\n";
     output::data(&messages.iter().map(line).collect::<String>())?;
