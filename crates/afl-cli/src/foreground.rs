@@ -162,7 +162,7 @@ impl Foreground {
         let help = paint("help:", color::HELP, self.color);
         let farewell = match self.store.lifetime() {
             Lifetime::Kept => {
-                format!("stopping; run {run} is kept\n{help} {} goes on with it", self.resume(run))
+                format!("stopping; run {run} is kept\n{help} {} continues it", self.resume(run))
             }
             Lifetime::ThisCommand => "stopping; the store is in memory, so the run is gone".to_owned(),
         };

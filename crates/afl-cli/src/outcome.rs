@@ -177,7 +177,7 @@ impl OutcomePrinter<'_> {
         let why = self.service.why(&run.id).await?;
         let waiting = usize::try_from(why.waiting).unwrap_or(usize::MAX);
         let answers = count(waiting, "answer");
-        output::say(&format!("run {} waits for {answers} that nobody here can give:\n", run.id));
+        output::say(&format!("run {} waits for {answers} that no handler here gives:\n", run.id));
         for wait in why.waits.iter().take(SHOWN) {
             output::say(&format!("  {}: {}\n", wait.path, sentence(&wait.on)));
         }
@@ -186,7 +186,7 @@ impl OutcomePrinter<'_> {
         }
         self.help(&match self.store.lifetime() {
             Lifetime::Kept => format!(
-                "{} goes on when agents have answered, with `--handlers DIR` or `--mock FILE` it answers itself",
+                "{} continues it when agents have answered, with `--handlers DIR` or `--mock FILE` it answers itself",
                 self.command("resume", run),
             ),
             Lifetime::ThisCommand => {
@@ -223,7 +223,7 @@ pub(crate) fn sentence(on: &On) -> String {
             let left = left_to.as_ref().filter(|left| left.until > now.0);
             let left = left.map(|LeftTo { server, until }| {
                 format!(
-                    "; it is left to {server} first, then anybody may take it ({})",
+                    "; it is left to {server} first, then any agent may take it ({})",
                     Moment(*until).from(now)
                 )
             });
@@ -231,7 +231,7 @@ pub(crate) fn sentence(on: &On) -> String {
             format!("no agent{needs} has taken `{name}` from the task list `{list}`{waited}{left}")
         }
         On::Holder { name, owner, heartbeat, .. } => {
-            format!("{owner} works on `{name}` (last heard of {})", Moment(*heartbeat).from(now))
+            format!("{owner} works on `{name}` (last heartbeat {})", Moment(*heartbeat).from(now))
         }
         On::Retry { name, attempts, at, error } => {
             let error = error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();

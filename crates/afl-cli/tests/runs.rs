@@ -71,7 +71,7 @@ fn signal(child: &Child, name: &str) {
 fn farewell(run: &str) -> [String; 2] {
     [
         format!("stopping; run {run} is kept"),
-        format!("help: `afl resume {run} --mock mock.json` goes on with it"),
+        format!("help: `afl resume {run} --mock mock.json` continues it"),
     ]
 }
 
@@ -125,7 +125,7 @@ fn ctrl_c_in_a_long_first_evaluation_leaves_a_run_that_can_be_resumed() {
     signal(&child, "-INT");
     let told: Vec<String> = lines.collect();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{told:?}");
-    let resume = format!("help: `afl resume {run}` goes on with it");
+    let resume = format!("help: `afl resume {run}` continues it");
     assert_eq!(told, [format!("stopping; run {run} is kept"), resume]);
     let shown = json(&afl(folder.path(), &["runs", "--json"]));
     assert_eq!((&shown["runs"][0]["run"], &shown["runs"][0]["status"]), (&run.into(), &"running".into()));

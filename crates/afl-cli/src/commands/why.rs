@@ -229,20 +229,20 @@ fn decisions(why: &Why, flag: &str) -> Vec<String> {
 /// How to get an agent for work that none online takes.
 fn serve(facet: &str, list: &str, needs: &[String], store: &store::Options) -> String {
     let mut agent = "agent".to_owned();
-    let mut who = "no agent that is online".to_owned();
+    let mut agents = "no agent that is online".to_owned();
     if list != DEFAULT_TASK_LIST {
         write!(agent, " --task-list {}", word(list)).expect(ANY_TEXT);
-        write!(who, " for the task list `{list}`").expect(ANY_TEXT);
+        write!(agents, " for the task list `{list}`").expect(ANY_TEXT);
     }
     for need in needs {
         write!(agent, " --capability {need}").expect(ANY_TEXT);
-        write!(who, " with `{need}`").expect(ANY_TEXT);
+        write!(agents, " with `{need}`").expect(ANY_TEXT);
     }
     if facet == SCRIPT_EVENT {
-        return format!("{who} runs scripts: start {}", store.command(&agent));
+        return format!("{agents} runs scripts: start {}", store.command(&agent));
     }
     format!(
-        "{who} has a handler for `{facet}`: register one with {} and start {}",
+        "{agents} has a handler for `{facet}`: register one with {} and start {}",
         store.command(&format!("handlers register {facet} MODULE")),
         store.command(&agent)
     )
