@@ -27,7 +27,7 @@ impl Service {
         let mut after = None;
         while seen.len() < LOOKED_THROUGH {
             let page = self.store.runs(&RunState::ALL, after.as_ref(), PAGE).await?;
-            seen.extend(page.runs.into_iter().map(|run| run.item.id));
+            seen.extend(page.items.into_iter().map(|run| run.item.id));
             match page.next {
                 Some(next) => after = Some(next),
                 None => break,

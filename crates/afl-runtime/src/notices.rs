@@ -107,7 +107,7 @@ impl Service {
             let mut after = None;
             loop {
                 let page = self.store.tasks_in(&bucket, after.as_ref(), STUCK_TOLD).await?;
-                let tasks = page.tasks.iter().map(|stored| &stored.item);
+                let tasks = page.items.iter().map(|stored| &stored.item);
                 let stuck = tasks.filter(|task| now.since(task.updated) >= STUCK_AFTER).map(|task| Notice {
                     id: format!("stuck-{}-{}", task.workflow_id, task.step_id),
                     notification: Notification::of_stuck(task, now),
@@ -117,7 +117,7 @@ impl Service {
                 self.tell_once(stuck.chain(damaged).collect()).await?;
                 match page.next {
                     // Those that cannot be read hide none behind them.
-                    Some(next) if page.tasks.is_empty() => after = Some(next),
+                    Some(next) if page.items.is_empty() => after = Some(next),
                     Some(_) | None => break,
                 }
             }

@@ -7,7 +7,7 @@ use afl_store::backend::Durability;
 use afl_store::notification::Notification;
 pub use afl_store::outbox::{
     BadChannel, BadUrl, Channel, ChannelStatus, ChannelTarget, Delivery, DeliveryFailure, Envelope,
-    GIVEN_UP_AFTER, MAX_CHANNELS, Message, Outbox, OutboxPage, OutboxRow, Topic, plain_url,
+    GIVEN_UP_AFTER, MAX_CHANNELS, Message, Outbox, OutboxRow, Topic, plain_url,
 };
 use afl_store::store::{Stored, bucket};
 use afl_store::watch::Watch;
@@ -106,7 +106,7 @@ impl Service {
         let mut after = None;
         while letters.len() < max {
             let page = outbox.due(name, now, after.take(), max.max(LEAST_PAGE)).await?;
-            for row in page.rows {
+            for row in page.items {
                 if letters.len() == max {
                     return Ok(letters);
                 }

@@ -100,10 +100,10 @@ impl Service {
         while list.runs.len() < query.limit && looked_at < LOOKED_AT {
             let after = list.next.as_ref().map(|PageCursor(after)| after);
             let page = self.store.runs(shelves, after, query.limit.min(PAGE)).await?;
-            looked_at += page.runs.len();
+            looked_at += page.items.len();
             list.unreadable.extend(page.unreadable.iter().map(ToString::to_string));
             list.next = page.next.map(PageCursor);
-            for run in page.runs.into_iter().map(|run| run.item) {
+            for run in page.items.into_iter().map(|run| run.item) {
                 if query.since.is_some_and(|since| run.created < since) {
                     list.next = None;
                     return Ok(list);

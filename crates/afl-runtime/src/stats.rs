@@ -123,7 +123,7 @@ impl Service {
             loop {
                 let page = self.store.runs(&[shelf], after.as_ref(), PAGE).await?;
                 let ended = |run: &afl_engine::run::Run| run.ended.is_some_and(|ended| ended < ended_before);
-                old.extend(page.runs.into_iter().map(|run| run.item).filter(ended));
+                old.extend(page.items.into_iter().map(|run| run.item).filter(ended));
                 match page.next {
                     Some(next) => after = Some(next),
                     None => break,

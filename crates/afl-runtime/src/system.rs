@@ -241,7 +241,7 @@ impl Service {
             // One that cannot be read stays, for the doctor to find; the others go all the same.
             let page = self.store.tasks_in(bucket::ENDED, after.as_ref(), PAGE).await?;
             let old = |task: &Task| task.ended.is_some_and(|ended| ended < ended_before);
-            for task in page.tasks.iter().filter(|task| old(&task.item)) {
+            for task in page.items.iter().filter(|task| old(&task.item)) {
                 if self.outbox().refers_to(&task.item.workflow_id, channels).await? {
                     continue;
                 }
@@ -252,7 +252,7 @@ impl Service {
                     Err(error) => return Err(error.into()),
                 }
             }
-            let is_past = page.tasks.last().is_some_and(|task| !old(&task.item));
+            let is_past = page.items.last().is_some_and(|task| !old(&task.item));
             match page.next {
                 Some(next) if !is_past => after = Some(next),
                 Some(_) | None => return Ok(deleted),

@@ -106,7 +106,7 @@ impl Service {
         for bucket in buckets.iter().filter(|bucket| query.may_be_in(bucket)) {
             let some = self.store.tasks_in(bucket, None, query.limit).await?;
             unreadable.extend(some.unreadable.iter().map(ToString::to_string));
-            tasks.extend(some.tasks.into_iter().map(|stored| stored.item).filter(|task| query.fits(task)));
+            tasks.extend(some.items.into_iter().map(|stored| stored.item).filter(|task| query.fits(task)));
         }
         // Between two looks a task can move from one bucket to another and be seen in both.
         tasks.sort_by(|one, other| place(one).cmp(&place(other)));

@@ -184,6 +184,24 @@ pub struct Write {
 }
 
 impl Write {
+    pub fn put(key: Key, expect: impl Into<Expect>, content: Content) -> Self {
+        Self { key, expect: expect.into(), change: Change::Put(content) }
+    }
+
+    pub fn delete(key: Key, version: Version) -> Self {
+        Self { key, expect: Expect::Version(version), change: Change::Delete }
+    }
+
+    /// Deletes a record as it was read.
+    pub fn delete_of(record: &Record) -> Self {
+        Self::delete(record.key.clone(), record.version)
+    }
+
+    /// Writes nothing, but the batch fails unless the record is still this version.
+    pub fn keep(key: Key, version: Version) -> Self {
+        Self { key, expect: Expect::Version(version), change: Change::Keep }
+    }
+
     /// The sizes of the key and of the new body.
     pub fn bytes(&self) -> usize {
         let key = self.key.tenant.as_str().len() + self.key.scope.len() + self.key.id.len();
@@ -200,6 +218,19 @@ pub enum Expect {
     Absent,
     /// With the same number, in the epoch in which it was read.
     Version(Version),
+}
+
+impl From<Version> for Expect {
+    fn from(version: Version) -> Self {
+        Self::Version(version)
+    }
+}
+
+/// The version that was read; none where no record was found.
+impl From<Option<Version>> for Expect {
+    fn from(found: Option<Version>) -> Self {
+        found.map_or(Self::Absent, Self::Version)
+    }
 }
 
 impl Expect {

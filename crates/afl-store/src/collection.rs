@@ -8,11 +8,11 @@ use afl_engine::version::Version;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::backend::{BucketCursor, Change, Durability, Expect, Ranks, Scan, ScanOrder, StoreError, Write};
+use crate::backend::{BucketCursor, Durability, Expect, Ranks, StoreError, Write};
 use crate::conflict::CONFLICT_TRIES;
 use crate::paging::{Pages, last_if_full};
 use crate::record::{Key, QueuePosition, Record};
-use crate::store::{Defect, Error, Store, Stored, opened, sealed};
+use crate::store::{BucketPage, Error, Store, Stored, opened_json, sealed_json};
 use crate::watch::Watch;
 
 /// What a collection holds.
@@ -28,15 +28,6 @@ pub trait CollectionItem: Serialize + DeserializeOwned {
 pub struct Collection<T> {
     store: Store,
     of: PhantomData<fn() -> T>,
-}
-
-/// Some items by rank, and where the next page begins.
-#[derive(Debug)]
-pub struct ItemPage<T> {
-    pub items: Vec<(String, Stored<T>)>,
-    /// Those that cannot be read; the errors name them.
-    pub unreadable: Vec<Error>,
-    pub next: Option<BucketCursor>,
 }
 
 impl<T> Clone for Collection<T> {
@@ -55,33 +46,25 @@ impl<T: CollectionItem> Collection<T> {
     }
 
     pub async fn get(&self, name: &str) -> Result<Option<Stored<T>>, Error> {
-        let record = self.store.backend().get(&[self.key(name)]).await?.pop().flatten();
-        record.as_ref().map(decode).transpose()
+        self.store.record(&self.key(name)).await?.as_ref().map(decode).transpose()
     }
 
     /// All of them by name.
     pub async fn all(&self) -> Result<Vec<(String, Stored<T>)>, Error> {
         let records = self.records().await?;
-        records.iter().map(|record| Ok((record.key.id.clone(), decode(record)?))).collect()
+        records.iter().map(named).collect()
     }
 
-    /// The same without the unreadable ones.
+    /// The same without unreadable items, which the doctor reports.
     pub async fn readable(&self) -> Result<Vec<(String, Stored<T>)>, Error> {
-        Ok(self.records().await?.iter().filter_map(readable).collect())
+        Ok(self.records().await?.iter().filter_map(|record| named(record).ok()).collect())
     }
 
     async fn records(&self) -> Result<Vec<Record>, Error> {
         let mut records = Vec::new();
         let mut pages = Pages::first();
         while !pages.is_over() {
-            let scan = Scan::Scope {
-                tenant: self.store.tenant().clone(),
-                scope: Self::scope().into(),
-                prefix: String::new(),
-                after: pages.after().cloned(),
-                limit: PAGE,
-            };
-            let page = self.store.backend().scan(&scan).await?;
+            let page = self.store.scan_scope(Self::scope(), "", pages.after().cloned(), PAGE).await?;
             pages.follow(last_if_full(&page, PAGE).map(|last| last.key.id.clone()));
             records.extend(page.into_iter().filter(|record| record.key.id != REMOVED));
         }
@@ -89,25 +72,15 @@ impl<T: CollectionItem> Collection<T> {
     }
 
     /// Those of the lowest ranks, up to this one.
-    pub async fn up_to(&self, rank: i64, after: Option<&BucketCursor>) -> Result<ItemPage<T>, Error> {
-        let scan = Scan::Bucket {
-            tenant: self.store.tenant().clone(),
-            bucket: T::COLLECTION.to_owned(),
-            ranks: Ranks::UpTo(rank),
-            order: ScanOrder::Ascending,
-            after: after.cloned(),
-            limit: PAGE,
-        };
-        let records = self.store.backend().scan(&scan).await?;
+    pub async fn up_to(
+        &self,
+        rank: i64,
+        after: Option<&BucketCursor>,
+    ) -> Result<BucketPage<(String, Stored<T>)>, Error> {
+        let mut records = self.store.scan_bucket(T::COLLECTION, Ranks::UpTo(rank), after, PAGE).await?;
         let next = last_if_full(&records, PAGE).map(BucketCursor::of);
-        let mut page = ItemPage { items: Vec::new(), unreadable: Vec::new(), next };
-        for record in records.iter().filter(|record| record.key.id != REMOVED) {
-            match decode(record) {
-                Ok(item) => page.items.push((record.key.id.clone(), item)),
-                Err(error) => page.unreadable.push(error),
-            }
-        }
-        Ok(page)
+        records.retain(|record| record.key.id != REMOVED);
+        Ok(BucketPage { next, ..BucketPage::read(&records, PAGE, named) })
     }
 
     /// Which of these are there, as one look sees it; whether they can be read is not asked.
@@ -120,10 +93,9 @@ impl<T: CollectionItem> Collection<T> {
     /// The newest first, by their ranks, without those that are damaged.
     pub async fn newest(&self, limit: usize) -> Result<Vec<(String, Stored<T>)>, Error> {
         // One more, should the mark of a removal be among them.
-        let scan = self.store.bucket_scan(T::COLLECTION.to_owned(), ScanOrder::Descending, None, limit + 1);
-        let page = self.store.backend().scan(&scan).await?;
-        let named = page.iter().filter(|record| record.key.id != REMOVED).take(limit);
-        Ok(named.filter_map(readable).collect())
+        let page = self.store.scan_newest(T::COLLECTION, None, limit + 1).await?;
+        let newest = page.iter().filter(|record| record.key.id != REMOVED).take(limit);
+        Ok(newest.filter_map(|record| named(record).ok()).collect())
     }
 
     /// Writes a new item together with something else.
@@ -133,9 +105,8 @@ impl<T: CollectionItem> Collection<T> {
 
     fn write(&self, name: &str, item: &T, expect: Expect) -> Write {
         let key = self.key(name);
-        let body = serde_json::to_vec(item).expect("an item has a JSON form");
-        let content = sealed(&key, body, Some(Self::place(item.rank())));
-        Write { key, expect, change: Change::Put(content) }
+        let content = sealed_json(&key, item, Some(Self::place(item.rank())));
+        Write::put(key, expect, content)
     }
 
     /// Writes over the version that was read, or for the first time; a conflict means that another writer did.
@@ -148,7 +119,7 @@ impl<T: CollectionItem> Collection<T> {
         durability: Durability,
     ) -> Result<Version, Error> {
         let epoch = self.store.epoch();
-        let write = self.write(name, item, version.map_or(Expect::Absent, Expect::Version));
+        let write = self.write(name, item, version.into());
         self.store.write(vec![write], durability).await?;
         Ok(version.map_or(Version::first(epoch), Version::next))
     }
@@ -156,13 +127,10 @@ impl<T: CollectionItem> Collection<T> {
     pub async fn remove(&self, name: &str, version: Version) -> Result<(), Error> {
         let mark = self.key(REMOVED);
         for _ in 0..CONFLICT_TRIES {
-            let found = self.store.backend().get(std::slice::from_ref(&mark)).await?.pop().flatten();
-            let expect = found.map_or(Expect::Absent, |record| Expect::Version(record.version));
-            let content = sealed(&mark, b"null".to_vec(), Some(Self::place(0)));
-            let writes = vec![
-                Write { key: self.key(name), expect: Expect::Version(version), change: Change::Delete },
-                Write { key: mark.clone(), expect, change: Change::Put(content) },
-            ];
+            let found = self.store.record(&mark).await?.map(|record| record.version);
+            let content = sealed_json(&mark, &(), Some(Self::place(0)));
+            let writes =
+                vec![Write::delete(self.key(name), version), Write::put(mark.clone(), found, content)];
             match self.store.write(writes, Durability::Durable).await {
                 Err(StoreError::Conflict { key }) if key == mark => {}
                 other => return Ok(other?),
@@ -173,8 +141,7 @@ impl<T: CollectionItem> Collection<T> {
 
     /// As [`remove`](Self::remove), but watches do not wake, and a power cut may bring it back.
     pub async fn forget(&self, name: &str, version: Version) -> Result<(), Error> {
-        let write = Write { key: self.key(name), expect: Expect::Version(version), change: Change::Delete };
-        Ok(self.store.write(vec![write], Durability::Relaxed).await?)
+        Ok(self.store.write(vec![Write::delete(self.key(name), version)], Durability::Relaxed).await?)
     }
 
     /// The same for many, in one commit. None is forgotten when one of them was written meanwhile.
@@ -182,12 +149,8 @@ impl<T: CollectionItem> Collection<T> {
         if items.is_empty() {
             return Ok(());
         }
-        let write = |(name, stored): &(String, Stored<T>)| Write {
-            key: self.key(name),
-            expect: Expect::Version(stored.version),
-            change: Change::Delete,
-        };
-        Ok(self.store.write(items.iter().map(write).collect(), Durability::Relaxed).await?)
+        let deletes = items.iter().map(|(name, stored)| Write::delete(self.key(name), stored.version));
+        Ok(self.store.write(deletes.collect(), Durability::Relaxed).await?)
     }
 
     /// Wakes after an item came, changed or went.
@@ -213,15 +176,12 @@ impl<T: CollectionItem> Collection<T> {
     }
 }
 
-/// Nothing for an unreadable record: the doctor reports it.
-fn readable<T: CollectionItem>(record: &Record) -> Option<(String, Stored<T>)> {
-    Some((record.key.id.clone(), decode(record).ok()?))
+fn named<T: CollectionItem>(record: &Record) -> Result<(String, Stored<T>), Error> {
+    Ok((record.key.id.clone(), decode(record)?))
 }
 
 fn decode<T: CollectionItem>(record: &Record) -> Result<Stored<T>, Error> {
-    let wrong = |error: serde_json::Error| Error::unreadable(&record.key, Defect::Body(error.to_string()));
-    let item = serde_json::from_slice(opened(record)?).map_err(wrong)?;
-    Ok(Stored { item, version: record.version })
+    Ok(Stored { item: opened_json(record)?, version: record.version })
 }
 
 #[cfg(test)]

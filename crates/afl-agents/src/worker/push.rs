@@ -75,7 +75,7 @@ impl ChannelPush {
         let mut pushed = PushResult::Nothing;
         loop {
             let page = outbox.due(&self.name, self.due, after.take(), PAGE).await?;
-            for row in page.rows {
+            for row in page.items {
                 pushed = PushResult::All;
                 // A posted message is waited for, so that no agent posts it again; no other is begun.
                 if *self.stopped.borrow() {

@@ -291,7 +291,7 @@ async fn an_agent_that_cannot_deliver_spoils_nothing_for_those_that_can() {
     assert_eq!((status.waiting, status.dead), (2, 0));
     assert!(status.last_error.unwrap().contains("no secret `partner`"));
     let due = world.service.outbox().due("out", world.clock.now(), None, 1).await.unwrap();
-    assert_eq!(due.rows[0].message.delivery.attempts, 0);
+    assert_eq!(due.items[0].message.delivery.attempts, 0);
     world.relaying().relay_once(pending()).await.unwrap();
     assert_eq!(receiver.numbers(), [1, 2]);
 }

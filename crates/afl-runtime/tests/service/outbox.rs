@@ -354,7 +354,7 @@ async fn what_was_told_to_a_channel_that_is_gone_reaches_nobody() {
 
 async fn due(world: &World, outbox: &Outbox) -> Vec<u32> {
     let page = outbox.due("all", world.clock.now(), None, 10).await.unwrap();
-    page.rows.iter().map(|row| row.message.delivery.attempts).collect()
+    page.items.iter().map(|row| row.message.delivery.attempts).collect()
 }
 
 #[tokio::test]
@@ -364,7 +364,7 @@ async fn a_message_that_fails_is_tried_later_and_given_up_after_a_day() {
     world.start("Pure", json!({"n": 1})).await;
     let outbox = world.service.outbox();
     let fail = async |hope| {
-        let row = outbox.due("all", world.clock.now(), None, 10).await.unwrap().rows.remove(0);
+        let row = outbox.due("all", world.clock.now(), None, 10).await.unwrap().items.remove(0);
         outbox.failed(row, "away", hope).await.unwrap();
     };
     let mut waits = Vec::new();
@@ -381,7 +381,7 @@ async fn a_message_that_fails_is_tried_later_and_given_up_after_a_day() {
     assert_eq!((due(&world, &outbox).await, outbox.status("all", 9).await.unwrap().dead), (vec![], 1));
     assert_eq!(outbox.revive("all").await.unwrap(), 1);
     assert_eq!(due(&world, &outbox).await, [0]);
-    let row = outbox.due("all", world.clock.now(), None, 10).await.unwrap().rows.remove(0);
+    let row = outbox.due("all", world.clock.now(), None, 10).await.unwrap().items.remove(0);
     outbox.failed(row, &"é".repeat(20 << 20), DeliveryFailure::Unreachable).await.unwrap();
     assert_eq!(outbox.status("all", 9).await.unwrap().last_error.map(|error| error.len()), Some(2_000));
     fail(DeliveryFailure::Permanent).await;

@@ -23,5 +23,5 @@ mod tell;
 pub use channel::{BadChannel, BadUrl, Channel, ChannelTarget, MAX_CHANNELS, plain_url};
 pub(crate) use channel_cache::ChannelCache;
 pub use message::{Delivery, Envelope, Message, Topic};
-pub use rows::{DeliveryFailure, GIVEN_UP_AFTER, Outbox, OutboxPage, OutboxRow};
+pub use rows::{DeliveryFailure, GIVEN_UP_AFTER, Outbox, OutboxRow};
 pub use status::ChannelStatus;

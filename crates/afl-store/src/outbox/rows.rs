@@ -8,12 +8,12 @@ use afl_engine::version::Version;
 
 use super::channel::Channel;
 use super::message::{Delivery, Envelope, Message, MessageData};
-use crate::backend::{BucketCursor, Change, Durability, Expect, Ranks, Scan, ScanOrder, StoreError, Write};
+use crate::backend::{BucketCursor, Durability, Ranks, Write};
 use crate::collection::Collection;
 use crate::conflict::unless_overtaken;
 use crate::paging::{Pages, last_if_full};
 use crate::record::{Content, Key, QueuePosition, Record};
-use crate::store::{Defect, Error, Store, bucket, opened, sealed};
+use crate::store::{BucketPage, Defect, Error, Store, bucket, opened_json, sealed_json};
 
 const SCOPE: &str = "@outbox";
 pub(super) const PAGE: usize = 500;
@@ -36,15 +36,6 @@ pub struct OutboxRow {
     pub message: Message,
     key: Key,
     version: Version,
-}
-
-/// Messages of a channel in order of time, and where the next page begins.
-#[derive(Debug, Default)]
-pub struct OutboxPage {
-    pub rows: Vec<OutboxRow>,
-    /// The errors of messages that cannot be read.
-    pub unreadable: Vec<Error>,
-    pub next: Option<BucketCursor>,
 }
 
 /// Whether a failure of delivery may pass.
@@ -91,44 +82,32 @@ impl Outbox {
         by: Millis,
         after: Option<BucketCursor>,
         limit: usize,
-    ) -> Result<OutboxPage, Error> {
-        let ranks = Ranks::UpTo(by.0);
-        let (page, damaged) = self.page(channel, bucket::outbox(channel), ranks, after, limit).await?;
-        for record in damaged {
-            self.put_aside_unread(channel, record).await?;
+    ) -> Result<BucketPage<OutboxRow>, Error> {
+        let (bucket, ranks) = (bucket::outbox(channel), Ranks::UpTo(by.0));
+        let records = self.0.scan_bucket(bucket, ranks, after.as_ref(), limit).await?;
+        let page = BucketPage::read(&records, limit, |record| decode(channel, record));
+        if !page.unreadable.is_empty() {
+            for record in records {
+                match decode(channel, &record) {
+                    Err(error) if !error.is_of_newer_release() => {
+                        self.put_aside_unread(channel, record).await?;
+                    }
+                    Ok(_) | Err(_) => {}
+                }
+            }
         }
         Ok(page)
     }
 
-    /// With the records that are damaged.
+    /// A page of all messages in one of a channel's buckets.
     pub(super) async fn page(
         &self,
         channel: &str,
         bucket: String,
-        ranks: Ranks,
-        after: Option<BucketCursor>,
-        limit: usize,
-    ) -> Result<(OutboxPage, Vec<Record>), Error> {
-        let tenant = self.0.tenant().clone();
-        let scan = Scan::Bucket { tenant, bucket, ranks, order: ScanOrder::Ascending, after, limit };
-        let records = self.0.backend().scan(&scan).await?;
-        let mut page = OutboxPage::default();
-        if records.len() == limit {
-            page.next = records.last().map(BucketCursor::of);
-        }
-        let mut damaged = Vec::new();
-        for record in records {
-            match decode(channel, &record) {
-                Ok(row) => page.rows.push(row),
-                Err(error) => {
-                    if !error.is_of_newer_release() {
-                        damaged.push(record);
-                    }
-                    page.unreadable.push(error);
-                }
-            }
-        }
-        Ok((page, damaged))
+        after: Option<&BucketCursor>,
+    ) -> Result<BucketPage<OutboxRow>, Error> {
+        let records = self.0.scan_bucket(bucket, Ranks::All, after, PAGE).await?;
+        Ok(BucketPage::read(&records, PAGE, |record| decode(channel, record)))
     }
 
     /// As its receiver reads it, with the large values of the run.
@@ -163,8 +142,7 @@ impl Outbox {
 
     /// The receiver has the message, or must not get it. A power cut may bring it back, and then it is delivered again.
     pub async fn discard(&self, row: OutboxRow) -> Result<(), Error> {
-        let write = Write { key: row.key, expect: Expect::Version(row.version), change: Change::Delete };
-        unless_overtaken(self.0.write(vec![write], Durability::Relaxed).await)?;
+        unless_overtaken(self.0.write(vec![Write::delete(row.key, row.version)], Durability::Relaxed).await)?;
         Ok(())
     }
 
@@ -206,9 +184,8 @@ impl Outbox {
         let mut revived = 0;
         let mut pages = Pages::first();
         while !pages.is_over() {
-            let dead = bucket::outbox_dead(channel);
-            let (page, _) = self.page(channel, dead, Ranks::All, pages.after().cloned(), PAGE).await?;
-            for row in page.rows {
+            let page = self.page(channel, bucket::outbox_dead(channel), pages.after()).await?;
+            for row in page.items {
                 revived += usize::from(self.change(row, Delivery::default(), Durability::Durable).await?);
             }
             pages.follow(page.next);
@@ -225,8 +202,7 @@ impl Outbox {
     ) -> Result<bool, Error> {
         let message = Message { delivery, ..row.message };
         let content = content(&row.channel, &row.key, &message);
-        let write =
-            Write { key: row.key, expect: Expect::Version(row.version), change: Change::Put(content) };
+        let write = Write::put(row.key, row.version, content);
         Ok(unless_overtaken(self.0.write(vec![write], durability).await)?)
     }
 
@@ -234,8 +210,7 @@ impl Outbox {
         let place =
             QueuePosition { bucket: bucket::outbox_dead(channel), rank: BucketCursor::of(&record).rank };
         let content = Content { place: Some(place), ..record.content };
-        let change = Change::Put(content);
-        let write = Write { key: record.key, expect: Expect::Version(record.version), change };
+        let write = Write::put(record.key, record.version, content);
         unless_overtaken(self.0.write(vec![write], Durability::Relaxed).await)?;
         Ok(())
     }
@@ -287,15 +262,8 @@ impl Outbox {
         let mut pages = Pages::first();
         while !pages.is_over() {
             // No message is due before it came.
-            let scan = Scan::Bucket {
-                tenant: self.0.tenant().clone(),
-                bucket: bucket.clone(),
-                ranks: Ranks::UpTo(now.0 - 1),
-                order: ScanOrder::Ascending,
-                after: pages.after().cloned(),
-                limit: PAGE,
-            };
-            let records = self.0.backend().scan(&scan).await?;
+            let ranks = Ranks::UpTo(now.0 - 1);
+            let records = self.0.scan_bucket(&bucket, ranks, pages.after(), PAGE).await?;
             self.delete(&records).await?;
             pages.follow(last_if_full(&records, PAGE).map(BucketCursor::of));
         }
@@ -303,16 +271,9 @@ impl Outbox {
     }
 
     async fn delete(&self, records: &[Record]) -> Result<usize, Error> {
-        let delete = |record: &Record| Write {
-            key: record.key.clone(),
-            expect: Expect::Version(record.version),
-            change: Change::Delete,
-        };
-        let writes: Vec<Write> = records.iter().map(delete).collect();
-        match self.0.write(writes.clone(), Durability::Durable).await {
-            Ok(()) => return Ok(writes.len()),
-            Err(StoreError::Conflict { .. } | StoreError::Restarted) => {}
-            Err(error) => return Err(error.into()),
+        let writes: Vec<Write> = records.iter().map(Write::delete_of).collect();
+        if unless_overtaken(self.0.write(writes.clone(), Durability::Durable).await)? {
+            return Ok(writes.len());
         }
         // Others deliver some of them meanwhile, so each goes alone.
         let mut deleted = 0;
@@ -330,14 +291,7 @@ impl Outbox {
         rest: &str,
         after: Option<String>,
     ) -> Result<Vec<Record>, Error> {
-        let scan = Scan::Scope {
-            tenant: self.0.tenant().clone(),
-            scope: SCOPE.into(),
-            prefix: format!("{channel}/{rest}"),
-            after,
-            limit: PAGE,
-        };
-        Ok(self.0.backend().scan(&scan).await?)
+        self.0.scan_scope(SCOPE, &format!("{channel}/{rest}"), after, PAGE).await
     }
 }
 
@@ -356,7 +310,7 @@ impl OutboxRow {
 pub(super) fn row_write(store: &Store, channel: &str, id: &str, message: &Message) -> Write {
     let key = store.shared_key(SCOPE, &format!("{channel}/{id}"));
     let content = content(channel, &key, message);
-    Write { key, expect: Expect::Absent, change: Change::Put(content) }
+    Write::put(key, None, content)
 }
 
 fn content(channel: &str, key: &Key, message: &Message) -> Content {
@@ -366,14 +320,12 @@ fn content(channel: &str, key: &Key, message: &Message) -> Content {
     } else {
         QueuePosition { bucket: bucket::outbox(channel), rank: not_before.unwrap_or(message.at).0 }
     };
-    let body = serde_json::to_vec(message).expect("a message has a JSON form");
-    sealed(key, body, Some(place))
+    sealed_json(key, message, Some(place))
 }
 
 pub(super) fn decode(channel: &str, record: &Record) -> Result<OutboxRow, Error> {
-    let wrong = |error: serde_json::Error| Error::unreadable(&record.key, Defect::Body(error.to_string()));
-    let message = serde_json::from_slice(opened(record)?).map_err(wrong)?;
-    Ok(OutboxRow { channel: channel.to_owned(), message, key: record.key.clone(), version: record.version })
+    let (channel, message) = (channel.to_owned(), opened_json(record)?);
+    Ok(OutboxRow { channel, message, key: record.key.clone(), version: record.version })
 }
 
 /// A row that has no room for its error could not be put off, and would stand in the way of all others.

@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use super::message::MessageData;
 use super::rows::{Outbox, PAGE, decode};
-use crate::backend::Ranks;
 use crate::paging::{Pages, last_if_full};
 use crate::record::Record;
 use crate::store::{Error, bucket};
@@ -33,8 +32,7 @@ impl Outbox {
             ..ChannelStatus::default()
         };
         for bucket in [dead, waiting] {
-            let (page, _) = self.page(channel, bucket, Ranks::All, None, PAGE).await?;
-            for row in page.rows {
+            for row in self.page(channel, bucket, None).await?.items {
                 let at = row.message.at;
                 status.oldest = Some(status.oldest.map_or(at, |oldest| oldest.min(at)));
                 status.last_error = row.message.delivery.last_error.or(status.last_error);

@@ -9,10 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::settle::{TicketCheck, TicketWork};
 use super::{Queue, Refusal, Ticket, outcome};
-use crate::backend::{Change, Durability, Expect, Scan, StoreError, Write};
+use crate::backend::{Batch, Durability, Write};
 use crate::conflict::retry_on_conflict;
-use crate::record::Key;
-use crate::store::{Defect, Error, LOGS, Stored, opened, sealed};
+use crate::store::{Defect, Error, LOGS, Stored, opened_json, sealed_json, task_record};
 
 /// Lines of one attempt that were sent together.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -69,12 +68,8 @@ impl Queue {
             let partial = Some(Partial { token: ticket.token, values });
             let event = Stored { item: Event { partial, ..event.item }, version: event.version };
             // The write expects the task's version, so a holder that has just lost the task writes nothing.
-            let keep = Write {
-                key: self.store.run_key(&ticket.run, crate::store::task_record(&ticket.step)),
-                expect: Expect::Version(task.version),
-                change: Change::Keep,
-            };
-            let writes = vec![keep, self.store.update(&ticket.run, &event, now)];
+            let key = self.store.run_key(&ticket.run, task_record(&ticket.step));
+            let writes = vec![Write::keep(key, task.version), self.store.update(&ticket.run, &event, now)];
             self.store.write_with_blobs(&ticket.run, writes, &blobs, Durability::Durable).await?;
             Ok(())
         })
@@ -88,14 +83,11 @@ impl Queue {
             TicketCheck::Now(_) | TicketCheck::Settled { .. } => {}
         }
         let page = LogPage { token: ticket.token, number, at: self.store.now().await?, lines };
-        let key = self.log_key(ticket, number);
-        let body = serde_json::to_vec(&page).expect("lines have a JSON form");
-        let change = Change::Put(sealed(&key, body, None));
-        match self.store.write(vec![Write { key, expect: Expect::Absent, change }], Durability::Relaxed).await
-        {
-            Ok(()) | Err(StoreError::Conflict { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        let id = format!("{LOGS}{}/{}", ticket.step, place(ticket.token, number));
+        let key = self.store.run_key(&ticket.run, id);
+        let content = sealed_json(&key, &page, None);
+        let write = Batch::new(vec![Write::put(key, None, content)], Durability::Relaxed);
+        Ok(self.store.write_once(write).await?)
     }
 
     /// The log of a task after a page of it, over all attempts.
@@ -106,27 +98,16 @@ impl Queue {
         after: Option<(u64, u64)>,
     ) -> Result<Vec<LogPage>, Error> {
         let prefix = format!("{LOGS}{step}/");
-        let scan = Scan::Scope {
-            tenant: self.store.tenant().clone(),
-            scope: run.0.clone(),
-            after: after.map(|(token, number)| format!("{prefix}{}", place(token, number))),
-            prefix: prefix.clone(),
-            limit: PAGE,
-        };
-        let records = self.store.backend().scan(&scan).await?;
+        let after = after.map(|(token, number)| format!("{prefix}{}", place(token, number)));
+        let records = self.store.scan_scope(run.0.clone(), &prefix, after, PAGE).await?;
         let pages = records.iter().map(|record| {
-            let wrong = |reason: String| Error::unreadable(&record.key, Defect::Body(reason));
-            let page: LogPage =
-                serde_json::from_slice(opened(record)?).map_err(|error| wrong(error.to_string()))?;
+            let page: LogPage = opened_json(record)?;
+            let unnamed = || Defect::Body("its id names no page of a log".to_owned());
             let (token, number) = placed(&record.key.id[prefix.len()..])
-                .ok_or_else(|| wrong("its id names no page of a log".to_owned()))?;
+                .ok_or_else(|| Error::unreadable(&record.key, unnamed()))?;
             Ok(LogPage { token, number, ..page })
         });
         pages.collect()
-    }
-
-    fn log_key(&self, ticket: &Ticket, number: u64) -> Key {
-        self.store.run_key(&ticket.run, format!("{LOGS}{}/{}", ticket.step, place(ticket.token, number)))
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::outcome;
 use super::settle::Basis;
 use super::{Queue, SettleResult};
-use crate::backend::{AlsoRead, BucketCursor, Decision, Durability, Head, Ranks, Scan, ScanOrder, Take};
+use crate::backend::{AlsoRead, BucketCursor, Decision, Durability, Head, Ranks, Take};
 use crate::notification::NotifyOn;
 use crate::paging::{Pages, last_if_full};
 use crate::record::Record;
@@ -40,6 +40,17 @@ impl SweepReport {
     fn note_next(&mut self, head: &Head) {
         let at = Millis(head.rank);
         self.next = Some(self.next.map_or(at, |next| next.min(at)));
+    }
+
+    /// Returns the errors that end the round.
+    fn note_error(&mut self, error: Error) -> Result<(), Error> {
+        if error.is_damage() {
+            self.unreadable.push(error);
+        } else if !error.is_conflict() {
+            return Err(error);
+        }
+        // In a conflict the holder or another janitor was faster.
+        Ok(())
     }
 }
 
@@ -84,8 +95,8 @@ impl Queue {
             }
             let mut pages = Pages::first();
             while !pages.is_over() {
-                let page =
-                    self.store.backend().scan(&self.due(&head.bucket, now, pages.after().cloned())).await?;
+                let due = Ranks::UpTo(now.0);
+                let page = self.store.scan_bucket(&head.bucket, due, pages.after(), PAGE).await?;
                 for record in &page {
                     self.sweep_one(record, now, swept).await?;
                 }
@@ -104,12 +115,7 @@ impl Queue {
             }
             Ok(Some(SettleResult::Again { .. })) => swept.requeued += 1,
             Ok(Some(SettleResult::Repeated) | None) => {}
-            Err(error @ (Error::Unreadable { .. } | Error::Shared { .. })) => {
-                swept.unreadable.push(error);
-            }
-            // The holder or another janitor was faster.
-            Err(error) if error.is_conflict() => {}
-            Err(error) => return Err(error),
+            Err(error) => swept.note_error(error)?,
         }
         Ok(())
     }
@@ -135,31 +141,13 @@ impl Queue {
             swept.note_next(&head);
             return Ok(());
         }
-        let mut after = None;
-        loop {
-            let take = Take {
-                after,
-                ranks: Ranks::UpTo(now.0),
-                decide: Arc::new(|record, now| {
-                    // One that is damaged stays where it is, for the doctor to find.
-                    let Ok(Stored { item: mut task, .. }) = decode::<Task>(record) else {
-                        return Decision::Leave;
-                    };
-                    if task.not_before.is_none_or(|at| at > now) {
-                        return Decision::Leave;
-                    }
-                    task.make_due();
-                    Decision::Move(encode(&record.key, &task, now))
-                }),
-                ..self.page_of(bucket::TIMERS.to_owned())
-            };
-            let taken = self.store.backend().take(take).await?;
-            swept.due += taken.moved.len();
-            if taken.moved.len() < PAGE && taken.gave_up_at.is_none() {
-                break;
-            }
-            after = taken.gave_up_at;
-        }
+        let make_due = |mut task: Task, now: Millis| {
+            task.not_before.is_some_and(|at| at <= now).then(|| {
+                task.make_due();
+                task
+            })
+        };
+        swept.due += self.move_all(bucket::TIMERS.to_owned(), Ranks::UpTo(now.0), make_due).await?;
         self.look_for_next(bucket::TIMERS, swept).await
     }
 
@@ -168,11 +156,7 @@ impl Queue {
             let run = RunId(bucket[bucket::HELD.len()..].into());
             match self.return_aside(&run).await {
                 Ok(returned) => swept.returned += returned,
-                Err(error @ (Error::Unreadable { .. } | Error::Shared { .. })) => {
-                    swept.unreadable.push(error);
-                }
-                Err(error) if error.is_conflict() => {}
-                Err(error) => return Err(error),
+                Err(error) => swept.note_error(error)?,
             }
         }
         Ok(())
@@ -183,33 +167,39 @@ impl Queue {
         if self.store.run(run).await?.is_none_or(|run| run.item.control != Control::Go) {
             return Ok(0);
         }
-        let (mut returned, mut after) = (0, None);
-        loop {
-            let take = Take { after, ..self.page_of(bucket::held(run)) };
-            let taken = self.store.backend().take(take).await?;
-            returned += taken.moved.len();
-            if taken.moved.len() < PAGE && taken.gave_up_at.is_none() {
-                return Ok(returned);
-            }
-            after = taken.gave_up_at;
-        }
+        self.move_all(bucket::held(run), Ranks::All, |task, _| Some(task)).await
     }
 
-    /// A take that puts the tasks of a bucket where they belong by what they say.
-    fn page_of(&self, bucket: String) -> Take {
-        Take {
-            tenant: self.store.tenant().clone(),
-            bucket,
-            ranks: Ranks::All,
-            after: None,
-            limit: PAGE,
-            max_in_bucket: None,
-            durability: Durability::Relaxed,
-            decide: Arc::new(|record, now| {
-                let task = decode::<Task>(record);
-                task.map_or(Decision::Leave, |task| Decision::Move(encode(&record.key, &task.item, now)))
-            }),
-            also_read: AlsoRead::Nothing,
+    /// Changes the tasks of a bucket and puts each where it belongs then. Says how many were moved. A damaged task stays
+    /// where it is, for the doctor to find.
+    async fn move_all(
+        &self,
+        bucket: String,
+        ranks: Ranks,
+        change: impl Fn(Task, Millis) -> Option<Task> + Copy + Send + Sync + 'static,
+    ) -> Result<usize, Error> {
+        let (mut moved, mut after) = (0, None);
+        loop {
+            let take = Take {
+                tenant: self.store.tenant().clone(),
+                bucket: bucket.clone(),
+                ranks,
+                after,
+                limit: PAGE,
+                max_in_bucket: None,
+                durability: Durability::Relaxed,
+                decide: Arc::new(move |record, now| {
+                    let task = decode::<Task>(record).ok().and_then(|task| change(task.item, now));
+                    Decision::from(task.map(|task| encode(&record.key, &task, now)))
+                }),
+                also_read: AlsoRead::Nothing,
+            };
+            let taken = self.store.backend().take(take).await?;
+            moved += taken.moved.len();
+            if taken.moved.len() < PAGE && taken.gave_up_at.is_none() {
+                return Ok(moved);
+            }
+            after = taken.gave_up_at;
         }
     }
 
@@ -217,16 +207,5 @@ impl Queue {
         let heads = self.store.heads(bucket).await?;
         heads.iter().filter(|head| head.bucket == bucket).for_each(|head| swept.note_next(head));
         Ok(())
-    }
-
-    fn due(&self, bucket: &str, now: Millis, after: Option<BucketCursor>) -> Scan {
-        Scan::Bucket {
-            tenant: self.store.tenant().clone(),
-            bucket: bucket.to_owned(),
-            ranks: Ranks::UpTo(now.0),
-            order: ScanOrder::Ascending,
-            after,
-            limit: PAGE,
-        }
     }
 }

@@ -47,11 +47,11 @@ impl Store {
             let mut all = writes.clone();
             let mut room = ALONG_BYTES.min(self.limits().batch_bytes / 4);
             for blob in self.lacking(run, blobs).await? {
+                let key = self.run_key(run, blob_record(&blob.hash));
                 if blob.text.len() <= room.min(self.piece_bytes()) {
                     room -= blob.text.len();
-                    all.push(put_text(self.run_key(run, blob_record(&blob.hash)), &blob.text));
+                    all.push(put_text(key, &blob.text));
                 } else {
-                    let key = self.run_key(run, blob_record(&blob.hash));
                     let piece = |at| self.run_key(run, piece_record(&blob.hash, at));
                     self.write_pieces(key, piece, &blob.text, Durability::Relaxed).await?;
                 }
@@ -72,14 +72,14 @@ impl Store {
         };
         let unreadable = |defect| Error::Unreadable { run: run.clone(), record: name(), defect };
         let key = self.run_key(run, blob_record(&blob.hash));
-        let record = self.backend.get(&[key]).await?.pop().flatten();
-        let text = self.blob(run, &record.ok_or_else(|| unreadable(Defect::Missing))?).await?;
+        let record = self.record(&key).await?.ok_or_else(|| unreadable(Defect::Missing))?;
+        let text = self.blob(run, &record).await?;
         serde_json::from_str(&text).map_err(|error| unreadable(Defect::Body(error.to_string())))
     }
 
     pub async fn has_blob(&self, run: &RunId, hash: &BlobHash) -> Result<bool, Error> {
         let key = self.run_key(run, blob_record(hash));
-        Ok(self.backend.get(&[key]).await?.pop().flatten().is_some())
+        Ok(self.record(&key).await?.is_some())
     }
 
     pub(crate) async fn blob(&self, run: &RunId, record: &Record) -> Result<String, Error> {

@@ -9,10 +9,9 @@ use afl_engine::time::Millis;
 use serde::{Deserialize, Serialize};
 
 use super::entity::{Entity, task_record};
-use super::error::{Defect, Error};
-use super::{Store, seal};
-use crate::backend::{Change, Durability, Expect, Scan, Write};
-use crate::record::{Key, Record};
+use super::error::Error;
+use super::{Store, opened_json, sealed_json};
+use crate::backend::{Change, Durability, Write};
 
 /// What an idempotency key stands for: the run it started, and what it was started with.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -52,37 +51,17 @@ impl Store {
     }
 
     pub async fn reservation(&self, key: &str) -> Result<Option<Reservation>, Error> {
-        let at = self.idempotency_key(key);
-        let Some(record) = self.backend.get(&[at]).await?.pop().flatten() else { return Ok(None) };
-        Ok(Some(Reservation { key: key.to_owned(), ..reserved(&record)? }))
+        let Some(record) = self.record(&self.idempotency_key(key)).await? else { return Ok(None) };
+        Ok(Some(Reservation { key: key.to_owned(), ..opened_json(&record)? }))
     }
 
     /// Lets another start have the key, if it still stands for this run.
     pub async fn free_key(&self, key: &str, run: &RunId) -> Result<(), Error> {
-        let at = self.idempotency_key(key);
-        let Some(record) = self.backend.get(&[at]).await?.pop().flatten() else { return Ok(()) };
-        if reserved(&record)?.run != *run {
+        let Some(record) = self.record(&self.idempotency_key(key)).await? else { return Ok(()) };
+        if opened_json::<Reservation>(&record)?.run != *run {
             return Ok(());
         }
-        let (key, expect) = (record.key, Expect::Version(record.version));
-        Ok(self.write(vec![Write { key, expect, change: Change::Delete }], Durability::Durable).await?)
-    }
-
-    /// A page of all keys with the runs that have them; one that cannot be read is nobody's.
-    pub(super) async fn reservations(
-        &self,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<(Record, Option<RunId>)>, Error> {
-        let Key { tenant, scope, .. } = self.idempotency_key("");
-        let after = after.map(str::to_owned);
-        let scan = Scan::Scope { tenant, scope, prefix: String::new(), after, limit };
-        let records = self.backend.scan(&scan).await?;
-        let with_run = |record: Record| match reserved(&record) {
-            Ok(reservation) => (record, Some(reservation.run)),
-            Err(_) => (record, None),
-        };
-        Ok(records.into_iter().map(with_run).collect())
+        Ok(self.write(vec![Write::delete_of(&record)], Durability::Durable).await?)
     }
 
     async fn commit_writes(
@@ -118,23 +97,16 @@ impl Store {
 
     fn keep_task(&self, task: &Stored<Task>) -> Write {
         let key = self.run_key(&task.item.workflow_id, task_record(&task.item.step_id));
-        Write { key, expect: Expect::Version(task.version), change: Change::Keep }
+        Write::keep(key, task.version)
     }
 
     fn put_change<T: Entity>(&self, run: &RunId, put: &Put<T>, now: Millis) -> Write {
-        let expect = put.version.map_or(Expect::Absent, Expect::Version);
-        self.put(run, &*put.item, expect, now)
+        self.put(run, &*put.item, put.version.into(), now)
     }
 
     pub(crate) fn put_reservation(&self, reservation: &Reservation) -> Write {
         let key = self.idempotency_key(&reservation.key);
-        let body = serde_json::to_vec(reservation).expect("a reservation has a JSON form");
-        let content = seal::sealed(&key, body, None);
-        Write { key, expect: Expect::Absent, change: Change::Put(content) }
+        let content = sealed_json(&key, reservation, None);
+        Write::put(key, None, content)
     }
-}
-
-fn reserved(record: &Record) -> Result<Reservation, Error> {
-    let wrong = |error: serde_json::Error| Error::unreadable(&record.key, Defect::Body(error.to_string()));
-    serde_json::from_slice(seal::opened(record)?).map_err(wrong)
 }

@@ -4,8 +4,8 @@ use afl_engine::id::RunId;
 use afl_engine::run::Run;
 use afl_engine::task::{Task, TaskKind};
 
-use super::{Error, Store, Stored, entity};
-use crate::backend::{BucketCursor, Change, Durability, Expect, Head, Scan, ScanOrder, Write};
+use super::{Error, Reservation, Store, Stored, entity, opened_json, scope};
+use crate::backend::{BucketCursor, Change, Durability, Expect, Head, Ranks, Write};
 use crate::paging::{Pages, last_if_full};
 use crate::record::Record;
 
@@ -21,9 +21,7 @@ impl Store {
         let mut count = 0;
         let mut pages = Pages::first();
         while !pages.is_over() {
-            let scan =
-                self.bucket_scan(bucket.to_owned(), ScanOrder::Ascending, pages.after().cloned(), PAGE);
-            let page = self.backend.scan(&scan).await?;
+            let page = self.scan_bucket(bucket, Ranks::All, pages.after(), PAGE).await?;
             count += page.len();
             pages.follow(last_if_full(&page, PAGE).filter(|_| count < most).map(BucketCursor::of));
         }
@@ -52,8 +50,7 @@ impl Store {
         if let Expect::Version(_) = unchanged.expect
             && let Some(key) = &run.idempotency_key
         {
-            let found = self.backend.get(&[self.idempotency_key(key)]).await?;
-            writes.extend(found.iter().flatten().map(delete));
+            writes.extend(self.record(&self.idempotency_key(key)).await?.as_ref().map(Write::delete_of));
         }
         writes.push(match unchanged.expect {
             Expect::Version(_) => Write { change: Change::Delete, ..unchanged },
@@ -68,14 +65,12 @@ impl Store {
         assert!(task.item.kind() == TaskKind::System && task.item.state.is_terminal(), "it has ended");
         let id = &task.item.workflow_id;
         // While its last write stands, the task was not requested again.
-        let own = |change| {
-            let key = self.run_key(id, entity::task_record(&task.item.step_id));
-            Write { key, expect: Expect::Version(task.version), change }
-        };
+        let key = self.run_key(id, entity::task_record(&task.item.step_id));
+        let unchanged = Write::keep(key.clone(), task.version);
         for part in [entity::LOGS, entity::PIECES, entity::BLOBS, entity::EVENTS] {
-            self.delete_part(id, part, Some(&own(Change::Keep)), Durability::Relaxed).await?;
+            self.delete_part(id, part, Some(&unchanged), Durability::Relaxed).await?;
         }
-        Ok(self.write(vec![own(Change::Delete)], Durability::Relaxed).await?)
+        Ok(self.write(vec![Write::delete(key, task.version)], Durability::Relaxed).await?)
     }
 
     /// Deletes whatever there is of a run, readable or not. The run itself goes last, so that a crash leaves a run
@@ -86,8 +81,8 @@ impl Store {
         for part in PARTS {
             self.delete_part(run, part, None, Durability::Durable).await?;
         }
-        let own = self.backend.get(&[self.run_key(run, entity::run_record())]).await?;
-        Ok(self.write(own.iter().flatten().map(delete).collect(), Durability::Durable).await?)
+        let own = self.record(&self.run_key(run, entity::run_record())).await?;
+        Ok(self.write(own.iter().map(Write::delete_of).collect(), Durability::Durable).await?)
     }
 
     /// Deletes records with ids of this prefix, but not the run's own record, page by page, each on the condition.
@@ -99,10 +94,10 @@ impl Store {
         durability: Durability,
     ) -> Result<(), Error> {
         loop {
-            let page = self.backend.scan(&self.scope_scan(run, prefix)).await?;
+            let page = self.scan_scope(run.0.clone(), prefix, None, PAGE).await?;
             let full = page.len() == PAGE;
-            let writes: Vec<Write> =
-                page.iter().filter(|record| record.key.id != entity::RUN).map(delete).collect();
+            let parts = page.iter().filter(|record| record.key.id != entity::RUN);
+            let writes: Vec<Write> = parts.map(Write::delete_of).collect();
             if !writes.is_empty() {
                 self.write(condition.cloned().into_iter().chain(writes).collect(), durability).await?;
             }
@@ -116,13 +111,15 @@ impl Store {
     async fn delete_keys_of(&self, run: &RunId) -> Result<(), Error> {
         let mut pages = Pages::first();
         while !pages.is_over() {
-            let page = self.reservations(pages.after().map(String::as_str), PAGE).await?;
-            let of_run = page.iter().filter(|(_, reserved)| reserved.as_ref().is_some_and(|it| it == run));
-            let writes: Vec<Write> = of_run.map(|(record, _)| delete(record)).collect();
+            let page = self.scan_scope(scope::KEYS, "", pages.after().cloned(), PAGE).await?;
+            // A reservation that cannot be read belongs to no run.
+            let is_of_run =
+                |record: &&Record| opened_json::<Reservation>(record).is_ok_and(|it| it.run == *run);
+            let writes: Vec<Write> = page.iter().filter(is_of_run).map(Write::delete_of).collect();
             if !writes.is_empty() {
                 self.write(writes, Durability::Durable).await?;
             }
-            pages.follow(last_if_full(&page, PAGE).map(|(record, _)| record.key.id.clone()));
+            pages.follow(last_if_full(&page, PAGE).map(|last| last.key.id.clone()));
         }
         Ok(())
     }
@@ -131,21 +128,6 @@ impl Store {
     async fn unchanged(&self, run: &Run) -> Result<Write, Error> {
         let key = self.run_key(&run.id, entity::run_record());
         let stored = self.run(&run.id).await?.filter(|stored| stored.item == *run);
-        let expect = stored.map_or(Expect::Absent, |stored| Expect::Version(stored.version));
-        Ok(Write { key, expect, change: Change::Keep })
+        Ok(Write { key, expect: stored.map(|stored| stored.version).into(), change: Change::Keep })
     }
-
-    fn scope_scan(&self, run: &RunId, prefix: &str) -> Scan {
-        Scan::Scope {
-            tenant: self.tenant.clone(),
-            scope: run.0.clone(),
-            prefix: prefix.to_owned(),
-            after: None,
-            limit: PAGE,
-        }
-    }
-}
-
-fn delete(record: &Record) -> Write {
-    Write { key: record.key.clone(), expect: Expect::Version(record.version), change: Change::Delete }
 }

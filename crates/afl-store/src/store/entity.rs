@@ -14,8 +14,8 @@ use serde::de::DeserializeOwned;
 
 use super::error::{Defect, Error};
 use super::{Store, place, seal};
-use crate::backend::{Change, Expect, Write};
-use crate::record::{Key, QueuePosition, Record};
+use crate::backend::{Expect, Write};
+use crate::record::{Content, Key, QueuePosition, Record};
 
 pub(crate) const RUN: &str = "run";
 pub(crate) const ACTIVE: &str = "active";
@@ -126,28 +126,26 @@ pub(crate) fn step_of(record_id: &str, prefix: &str) -> Option<StepId> {
 
 /// Reads what a record holds.
 pub(crate) fn decode<T: Entity>(record: &Record) -> Result<Stored<T>, Error> {
-    let body = seal::opened(record)?;
-    let wrong = |reason: String| Error::unreadable(&record.key, Defect::Body(reason));
-    let item: T = serde_json::from_slice(body).map_err(|error| wrong(error.to_string()))?;
-    let item = item.named(&record.key).ok_or_else(|| wrong("it is not what its id says".to_owned()))?;
+    let item: T = seal::opened_json(record)?;
+    let wrong = || Error::unreadable(&record.key, Defect::Body("it is not what its id says".to_owned()));
+    let item = item.named(&record.key).ok_or_else(wrong)?;
     Ok(Stored { item, version: record.version })
 }
 
-pub(crate) fn encode<T: Entity>(key: &Key, item: &T, now: Millis) -> crate::record::Content {
-    let body = serde_json::to_vec(item).expect("what the engine makes has a JSON form");
-    seal::sealed(key, body, item.place(now))
+pub(crate) fn encode<T: Entity>(key: &Key, item: &T, now: Millis) -> Content {
+    seal::sealed_json(key, item, item.place(now))
 }
 
 impl Store {
     pub(crate) fn put<T: Entity>(&self, run: &RunId, item: &T, expect: Expect, now: Millis) -> Write {
         let key = self.run_key(run, item.record_id());
         let content = encode(&key, item, now);
-        Write { key, expect, change: Change::Put(content) }
+        Write::put(key, expect, content)
     }
 
     /// Writes an item back over the version it was read with.
     pub(crate) fn update<T: Entity>(&self, run: &RunId, stored: &Stored<T>, now: Millis) -> Write {
-        self.put(run, &stored.item, Expect::Version(stored.version), now)
+        self.put(run, &stored.item, stored.version.into(), now)
     }
 
     /// Puts a task where no claim finds it, until its run continues.
@@ -157,6 +155,6 @@ impl Store {
         let mut content = encode(&key, &task.item, now);
         content.place =
             content.place.map(|place| QueuePosition { bucket: place::bucket::held(run), ..place });
-        Write { key, expect: Expect::Version(task.version), change: Change::Put(content) }
+        Write::put(key, task.version, content)
     }
 }

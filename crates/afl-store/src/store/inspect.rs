@@ -12,7 +12,7 @@ use super::entity::{self, Entity, decode};
 use super::place::bucket;
 use super::scope::SHARED;
 use super::{Error, Store, seal};
-use crate::backend::{Change, Durability, Expect, Scan, Write};
+use crate::backend::{Durability, Write};
 use crate::conflict::unless_overtaken;
 use crate::record::{Content, QueuePosition, Record};
 
@@ -87,14 +87,7 @@ impl Store {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<RecordInspection>, Error> {
-        let scan = Scan::Scope {
-            tenant: self.tenant.clone(),
-            scope: run.0.clone(),
-            prefix: String::new(),
-            after: after.map(str::to_owned),
-            limit,
-        };
-        let records = self.backend.scan(&scan).await?;
+        let records = self.scan_scope(run.0.clone(), "", after.map(str::to_owned), limit).await?;
         Ok(records.into_iter().map(|record| inspected(run, record)).collect())
     }
 
@@ -107,8 +100,7 @@ impl Store {
     pub async fn put_right(&self, misplaced: Misplacement) -> Result<(), Error> {
         let Misplacement { found, right } = misplaced;
         let content = Content { place: right, ..found.content };
-        let expect = Expect::Version(found.version);
-        let write = Write { key: found.key, expect, change: Change::Put(content) };
+        let write = Write::put(found.key, found.version, content);
         unless_overtaken(self.write(vec![write], Durability::Durable).await)?;
         Ok(())
     }

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::error::{Defect, Error};
-use super::{Store, scope, seal};
-use crate::backend::{Batch, Change, Durability, Expect, StoreError, Write};
+use super::{Store, seal};
+use crate::backend::{Batch, Durability, StoreError, Write};
 use crate::record::{Key, Record};
 
 /// What one record holds of a text at most.
@@ -65,8 +65,8 @@ impl Store {
         let mut whole = String::new();
         for piece in 0..manifest.pieces {
             let key = piece_key(piece);
-            let found = self.backend.get(std::slice::from_ref(&key)).await?.pop().flatten();
-            whole.push_str(text(&found.ok_or_else(|| scope::missing(&key))?)?);
+            let missing = || Error::unreadable(&key, Defect::Missing);
+            whole.push_str(text(&self.record(&key).await?.ok_or_else(missing)?)?);
         }
         Ok(whole)
     }
@@ -82,7 +82,7 @@ impl Store {
 
 pub(crate) fn put_text(key: Key, text: &str) -> Write {
     let content = seal::sealed(&key, text.as_bytes().to_vec(), None);
-    Write { key, expect: Expect::Absent, change: Change::Put(content) }
+    Write::put(key, None, content)
 }
 
 fn text(record: &Record) -> Result<&str, Error> {

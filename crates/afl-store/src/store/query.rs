@@ -1,7 +1,5 @@
 //! Lists runs, steps and tasks page by page.
 
-use std::sync::Arc;
-
 use afl_engine::evaluation::Stored;
 use afl_engine::event::Event;
 use afl_engine::id::{RunId, StepId};
@@ -11,24 +9,31 @@ use afl_engine::task::Task;
 
 use super::entity::{self, Entity, decode};
 use super::{Error, RunState, Store, bucket, scope};
-use crate::backend::{BucketCursor, Ranks, Scan, ScanOrder};
+use crate::backend::{BucketCursor, Ranks};
+use crate::paging::last_if_full;
+use crate::record::Record;
 
-/// Runs, newest first, and where the next page begins.
-#[derive(Clone, Debug, Default)]
-pub struct RunPage {
-    pub runs: Vec<Stored<Run>>,
-    /// Runs whose record cannot be read; their errors name them.
-    pub unreadable: Vec<Arc<Error>>,
+/// Records of a bucket, and where the next page begins.
+#[derive(Debug)]
+pub struct BucketPage<T> {
+    pub items: Vec<T>,
+    /// The errors of records that cannot be read; each names its record.
+    pub unreadable: Vec<Error>,
     pub next: Option<BucketCursor>,
 }
 
-/// Tasks of a bucket, and where the next page begins.
-#[derive(Debug, Default)]
-pub struct TaskPage {
-    pub tasks: Vec<Stored<Task>>,
-    /// Those that cannot be read; the errors name them.
-    pub unreadable: Vec<Error>,
-    pub next: Option<BucketCursor>,
+impl<T> BucketPage<T> {
+    pub(crate) fn read(records: &[Record], limit: usize, read: impl Fn(&Record) -> Result<T, Error>) -> Self {
+        let next = last_if_full(records, limit).map(BucketCursor::of);
+        let mut page = Self { items: Vec::new(), unreadable: Vec::new(), next };
+        for record in records {
+            match read(record) {
+                Ok(item) => page.items.push(item),
+                Err(error) => page.unreadable.push(error),
+            }
+        }
+        page
+    }
 }
 
 /// Parts of a run in the order of its program, and where the next page begins.
@@ -45,28 +50,16 @@ impl Store {
         shelves: &[RunState],
         after: Option<&BucketCursor>,
         limit: usize,
-    ) -> Result<RunPage, Error> {
+    ) -> Result<BucketPage<Stored<Run>>, Error> {
         let mut records = Vec::new();
         for shelf in shelves {
-            let scan = self.bucket_scan(shelf.bucket(), ScanOrder::Descending, after.cloned(), limit);
-            records.extend(self.backend.scan(&scan).await?);
+            records.extend(self.scan_newest(shelf.bucket(), after, limit).await?);
         }
         // Between two looks a run can move from one shelf to another and be seen on both.
         records.sort_by_cached_key(|record| std::cmp::Reverse(BucketCursor::of(record)));
         records.dedup_by(|later, earlier| later.key == earlier.key);
-        let more = records.len() > limit;
         records.truncate(limit);
-        let mut page = RunPage::default();
-        if more || records.len() == limit {
-            page.next = records.last().map(BucketCursor::of);
-        }
-        for record in &records {
-            match decode(record) {
-                Ok(run) => page.runs.push(run),
-                Err(error) => page.unreadable.push(Arc::new(error)),
-            }
-        }
-        Ok(page)
+        Ok(BucketPage::read(&records, limit, decode))
     }
 
     /// The ids of the runs on a shelf, oldest first; whether they can be read is not asked.
@@ -76,8 +69,7 @@ impl Store {
         after: Option<&BucketCursor>,
         limit: usize,
     ) -> Result<Vec<(RunId, BucketCursor)>, Error> {
-        let scan = self.bucket_scan(from.bucket(), ScanOrder::Ascending, after.cloned(), limit);
-        let records = self.backend.scan(&scan).await?;
+        let records = self.scan_bucket(from.bucket(), Ranks::All, after, limit).await?;
         let named =
             records.iter().filter_map(|record| Some((scope::run_of(&record.key)?, BucketCursor::of(record))));
         Ok(named.collect())
@@ -89,8 +81,7 @@ impl Store {
         after: Option<&BucketCursor>,
         limit: usize,
     ) -> Result<Vec<(RunId, StepId, BucketCursor)>, Error> {
-        let scan = self.bucket_scan(bucket::ARRIVED.to_owned(), ScanOrder::Ascending, after.cloned(), limit);
-        let records = self.backend.scan(&scan).await?;
+        let records = self.scan_bucket(bucket::ARRIVED, Ranks::All, after, limit).await?;
         let named = records.iter().filter_map(|record| {
             let step = entity::step_of(&record.key.id, entity::EVENTS)?;
             Some((scope::run_of(&record.key)?, step, BucketCursor::of(record)))
@@ -145,18 +136,9 @@ impl Store {
         bucket: &str,
         after: Option<&BucketCursor>,
         limit: usize,
-    ) -> Result<TaskPage, Error> {
-        let scan = self.bucket_scan(bucket.to_owned(), ScanOrder::Ascending, after.cloned(), limit);
-        let records = self.backend.scan(&scan).await?;
-        let mut page = TaskPage::default();
-        for record in &records {
-            match decode(record) {
-                Ok(task) => page.tasks.push(task),
-                Err(error) => page.unreadable.push(error),
-            }
-        }
-        page.next = records.last().filter(|_| records.len() == limit).map(BucketCursor::of);
-        Ok(page)
+    ) -> Result<BucketPage<Stored<Task>>, Error> {
+        let records = self.scan_bucket(bucket, Ranks::All, after, limit).await?;
+        Ok(BucketPage::read(&records, limit, decode))
     }
 
     async fn page<T: Entity>(
@@ -167,29 +149,10 @@ impl Store {
         after: Option<&StepId>,
         limit: usize,
     ) -> Result<StepPage<T>, Error> {
-        let scan = Scan::Scope {
-            tenant: self.tenant.clone(),
-            scope: run.0.clone(),
-            prefix: prefix.to_owned(),
-            after: after.map(|step| format!("{sort}{step}")),
-            limit,
-        };
-        let records = self.backend.scan(&scan).await?;
-        let next = match records.last() {
-            Some(last) if records.len() == limit => entity::step_of(&last.key.id, sort),
-            Some(_) | None => None,
-        };
+        let after = after.map(|step| format!("{sort}{step}"));
+        let records = self.scan_scope(run.0.clone(), prefix, after, limit).await?;
+        let next = last_if_full(&records, limit).and_then(|last| entity::step_of(&last.key.id, sort));
         let items = records.iter().map(decode).collect::<Result<_, _>>()?;
         Ok(StepPage { items, next })
-    }
-
-    pub(crate) fn bucket_scan(
-        &self,
-        bucket: String,
-        order: ScanOrder,
-        after: Option<BucketCursor>,
-        limit: usize,
-    ) -> Scan {
-        Scan::Bucket { tenant: self.tenant.clone(), bucket, ranks: Ranks::All, order, after, limit }
     }
 }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use afl_engine::id::RunId;
 
-use super::error::{Defect, Error};
+use super::error::Error;
 use super::piece::put_text;
 use super::{Store, seal};
-use crate::backend::{Batch, Change, Durability, Expect, Write};
+use crate::backend::{Batch, Durability, Write};
 use crate::record::Key;
 
 const PROGRAMS: &str = "@programs";
-const KEYS: &str = "@keys";
+pub(super) const KEYS: &str = "@keys";
 
 /// The scopes beside the runs and their system tasks.
 pub const SHARED: [&str; 8] = [
@@ -48,7 +48,7 @@ impl Store {
     /// Keeps a program; keeping it again changes nothing.
     pub async fn publish(&self, program: ProgramRecord) -> Result<(), Error> {
         let key = self.shared_key(PROGRAMS, &program.hash);
-        if self.backend.get(std::slice::from_ref(&key)).await?[0].is_some() {
+        if self.record(&key).await?.is_some() {
             return Ok(());
         }
         // The same hash is the same program, from any writer.
@@ -61,8 +61,8 @@ impl Store {
     }
 
     pub async fn program(&self, hash: &str) -> Result<Option<ProgramRecord>, Error> {
-        let key = self.shared_key(PROGRAMS, hash);
-        let Some(record) = self.backend.get(&[key]).await?.pop().flatten() else { return Ok(None) };
+        let found = self.record(&self.shared_key(PROGRAMS, hash)).await?;
+        let Some(record) = found else { return Ok(None) };
         let json = self.whole_text(&record, |at| self.program_piece(hash, at)).await?;
         Ok(Some(ProgramRecord { hash: hash.to_owned(), json }))
     }
@@ -73,16 +73,14 @@ impl Store {
 
     /// Deletes a record of a shared scope, if it is still the one that cannot be read. Says whether it was there.
     pub async fn discard_shared(&self, scope: &str, id: &str) -> Result<DiscardResult, Error> {
-        let key = self.shared_key(scope, id);
-        let found = self.backend.get(std::slice::from_ref(&key)).await?.pop().flatten();
+        let found = self.record(&self.shared_key(scope, id)).await?;
         let Some(record) = found else { return Ok(DiscardResult::Absent) };
         match seal::opened(&record) {
             Ok(_) => return Ok(DiscardResult::Readable),
             Err(error) if error.is_of_newer_release() => return Ok(DiscardResult::Newer),
             Err(_) => {}
         }
-        let (expect, change) = (Expect::Version(record.version), Change::Delete);
-        self.write(vec![Write { key, expect, change }], Durability::Durable).await?;
+        self.write(vec![Write::delete_of(&record)], Durability::Durable).await?;
         Ok(DiscardResult::Gone)
     }
 
@@ -103,9 +101,4 @@ impl Store {
 /// The run that a record belongs to, if it belongs to one.
 pub(crate) fn run_of(key: &Key) -> Option<RunId> {
     Some(RunId(Arc::clone(&key.scope))).filter(RunId::is_run)
-}
-
-/// A record that others refer to is not there.
-pub(crate) fn missing(key: &Key) -> Error {
-    Error::unreadable(key, Defect::Missing)
 }

@@ -1,5 +1,8 @@
 //! Seals bodies when they are written and checks them when they are read.
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use super::error::{Defect, Error};
 use crate::record::{Content, Key, QueuePosition, Record, Seal};
 
@@ -11,6 +14,15 @@ pub const RUNTIME_VERSION: u32 = 1;
 pub(crate) fn sealed(key: &Key, body: Vec<u8>, place: Option<QueuePosition>) -> Content {
     let checksum = checksum(key, &body);
     Content { place, body, seal: Seal { schema: SCHEMA_VERSION, runtime: RUNTIME_VERSION, checksum } }
+}
+
+pub(crate) fn sealed_json(key: &Key, item: &impl Serialize, place: Option<QueuePosition>) -> Content {
+    sealed(key, serde_json::to_vec(item).expect("what is stored has a JSON form"), place)
+}
+
+pub(crate) fn opened_json<T: DeserializeOwned>(record: &Record) -> Result<T, Error> {
+    let wrong = |error: serde_json::Error| Error::unreadable(&record.key, Defect::Body(error.to_string()));
+    serde_json::from_slice(opened(record)?).map_err(wrong)
 }
 
 /// The body, if its checksum is right and this release understands it.

@@ -64,7 +64,7 @@ async fn runs_are_listed_newest_first_over_all_their_shelves() {
     let mut after = None;
     loop {
         let page = store.runs(&RunState::ALL, after.as_ref(), 3).await.unwrap();
-        seen.extend(page.runs.iter().map(|run| run.item.created.0));
+        seen.extend(page.items.iter().map(|run| run.item.created.0));
         match page.next {
             Some(next) => after = Some(next),
             None => break,
@@ -72,7 +72,7 @@ async fn runs_are_listed_newest_first_over_all_their_shelves() {
     }
     assert_eq!(seen, [9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
     let failed = store.runs(&[RunState::Failed], None, 100).await.unwrap();
-    assert_eq!(failed.runs.len(), 3);
+    assert_eq!(failed.items.len(), 3);
 }
 
 // covers: RT-17-b
@@ -103,7 +103,7 @@ async fn f12_a_flipped_byte_or_a_newer_version_names_its_run_and_stops_no_other(
         );
     }
     let page = store.runs(&RunState::ALL, None, 10).await.unwrap();
-    assert_eq!(page.runs.len(), 1);
+    assert_eq!(page.items.len(), 1);
     assert_eq!(page.unreadable.len(), 3);
 }
 

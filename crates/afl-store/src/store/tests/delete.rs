@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::fault::{Fault, FaultMoment, Faulty, at_write};
-use crate::store::{Reservation, sealed};
+use crate::store::Reservation;
+use crate::store::seal::sealed;
 
 /// More than two pages of a deletion.
 const LOG_PAGES: usize = 1_200;
