@@ -38,6 +38,12 @@ pub fn unread(number: u64) -> Version {
     Version { epoch: Epoch(u64::MAX), number }
 }
 
+/// Records without the epochs of their reads, which each handle counts for itself.
+pub fn without_epochs(records: Vec<Option<Record>>) -> Vec<Option<Record>> {
+    let without = |record: Record| Record { version: unread(record.version.number), ..record };
+    records.into_iter().map(|record| record.map(without)).collect()
+}
+
 pub(super) fn update(key: Key, version: u64, content: Content) -> Write {
     Write { key, expect: Expect::Version(unread(version)), change: Change::Put(content) }
 }

@@ -10,7 +10,7 @@ pub mod scans;
 pub mod takes;
 pub mod watches;
 
-pub use given::unread;
+pub use given::{unread, without_epochs};
 
 use std::sync::Arc;
 
