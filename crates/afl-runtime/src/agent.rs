@@ -8,6 +8,7 @@ pub use afl_engine::policy::Effect;
 pub use afl_engine::task::{DEFAULT_TASK_LIST, Task, TaskState, UNCERTAIN};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
+use afl_store::queue::WorkOfStep;
 pub use afl_store::queue::{
     Claim, ClaimRequest, ContinueResult, FacetFilter, HandlerMatch, LogLevel, LogLine, LogPage, LogStream,
     Refusal, SettleResult, SweepReport, Ticket, match_handler,
@@ -94,7 +95,8 @@ impl Service {
         step: &StepId,
         result: &Map<String, Value>,
     ) -> Result<ContinueResult, Refusal> {
-        let continued = self.queue.continue_step(run, step, result, &self.actor).await?;
+        let continued =
+            self.queue.continue_step(run, step, WorkOfStep::Event, Ok(result), &self.actor).await?;
         self.arrive_continued(run, &continued);
         Ok(continued)
     }
@@ -106,7 +108,8 @@ impl Service {
         step: &StepId,
         error: &EventError,
     ) -> Result<ContinueResult, Refusal> {
-        let continued = self.queue.fail_step(run, step, error, &self.actor).await?;
+        let continued =
+            self.queue.continue_step(run, step, WorkOfStep::Event, Err(error), &self.actor).await?;
         self.arrive_continued(run, &continued);
         Ok(continued)
     }

@@ -9,7 +9,7 @@ use afl_engine::state::State;
 use afl_engine::task::Task;
 use afl_engine::value::{Map, Value, check_size};
 use afl_store::backend::Durability;
-use afl_store::queue::{ContinueResult, Refusal};
+use afl_store::queue::{ContinueResult, Refusal, WorkOfStep};
 
 use crate::drive::{Arrival, RunWork, guarded};
 use crate::error::{Contention, Error, InvalidRequest, StateRefusal};
@@ -119,10 +119,11 @@ impl Service {
         let continued = match verdict {
             ReportedOutcome::Done(result) => {
                 self.check_result(run, task, result).await?;
-                self.queue.answer(run, step, Ok(result), &self.actor).await?
+                self.queue.continue_step(run, step, WorkOfStep::Any, Ok(result), &self.actor).await?
             }
             ReportedOutcome::Failed { message } => {
-                self.queue.answer(run, step, Err(&given_up(message)), &self.actor).await?
+                let error = given_up(message);
+                self.queue.continue_step(run, step, WorkOfStep::Any, Err(&error), &self.actor).await?
             }
         };
         self.arrive_continued(run, &continued);

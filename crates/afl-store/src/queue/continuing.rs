@@ -14,8 +14,9 @@ use super::outcome::{self, TaskOutcome};
 use super::settle::{Basis, asked};
 use super::{Queue, Refusal, SettleResult};
 use crate::conflict::retry_on_conflict;
+use crate::store::Stored;
 
-/// What came of continuing a step.
+/// The result of continuing a step.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ContinueResult {
     Now(SettleResult),
@@ -23,66 +24,50 @@ pub enum ContinueResult {
     Before,
 }
 
-enum SettleRequest<'a> {
-    Result(&'a Map<String, Value>),
-    Error(&'a EventError),
-    Skip,
-    Cancel(&'a EventError),
-}
-
 /// Which work of a step is meant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum WorkOfStep {
-    /// That of its facet's event: nobody outside knows of a script.
+pub enum WorkOfStep {
+    /// That of its facet's event: no system outside knows of a script.
     Event,
-    /// Whatever it waits for, as a person sees it.
+    /// The event or script that it waits for, as a person sees it.
     Any,
 }
 
 impl Queue {
+    /// Ends the work of a step with a result or, whatever retries are declared, with an error.
     pub async fn continue_step(
         &self,
         run: &RunId,
         step: &StepId,
-        result: &Map<String, Value>,
-        by: &Actor,
-    ) -> Result<ContinueResult, Refusal> {
-        self.tell(run, step, WorkOfStep::Event, &SettleRequest::Result(result), by).await
-    }
-
-    /// Whatever retries are declared: it is the end of the step.
-    pub async fn fail_step(
-        &self,
-        run: &RunId,
-        step: &StepId,
-        error: &EventError,
-        by: &Actor,
-    ) -> Result<ContinueResult, Refusal> {
-        self.tell(run, step, WorkOfStep::Event, &SettleRequest::Error(error), by).await
-    }
-
-    /// A person's word on what a step waits for, be it an event or a script.
-    pub async fn answer(
-        &self,
-        run: &RunId,
-        step: &StepId,
+        meant: WorkOfStep,
         outcome: Result<&Map<String, Value>, &EventError>,
         by: &Actor,
     ) -> Result<ContinueResult, Refusal> {
-        let told = match outcome {
-            Ok(result) => SettleRequest::Result(result),
-            Err(error) => SettleRequest::Error(error),
-        };
-        self.tell(run, step, WorkOfStep::Any, &told, by).await
+        self.settle_from_outside(run, step, meant, |mut task, event, now| match outcome {
+            Ok(result) => {
+                outcome::check(&task, result)?;
+                task.apply(Move::Complete, Authority::Actor(by), now)?;
+                Ok(TaskOutcome::completed(task, event, result.clone()))
+            }
+            Err(error) => {
+                let fail = Move::Fail { error, source: FailureSource::Operator };
+                task.apply(fail, Authority::Actor(by), now)?;
+                Ok(TaskOutcome::failed(task, event, error.clone()))
+            }
+        })
+        .await
     }
 
-    /// Lets a step go on without its work, which nobody has begun.
+    /// Completes a step without its work, which no agent has begun.
     pub async fn skip(&self, run: &RunId, step: &StepId, by: &Actor) -> Result<SettleResult, Refusal> {
-        let continued = self.tell(run, step, WorkOfStep::Any, &SettleRequest::Skip, by).await?;
-        self.open(run, step, continued, MoveKind::Ignore).await
+        let ignored = self.settle_from_outside(run, step, WorkOfStep::Any, |mut task, event, now| {
+            task.apply(Move::Ignore, Authority::Actor(by), now)?;
+            Ok(TaskOutcome::completed(task, event, Map::new()))
+        });
+        self.expect_open(run, step, ignored.await?, MoveKind::Ignore).await
     }
 
-    /// Takes an open task from whoever does it, and lets its step fail.
+    /// Takes an open task from its holder, and lets its step fail.
     pub async fn cancel(
         &self,
         run: &RunId,
@@ -90,12 +75,16 @@ impl Queue {
         error: &EventError,
         by: &Actor,
     ) -> Result<SettleResult, Refusal> {
-        let continued = self.tell(run, step, WorkOfStep::Any, &SettleRequest::Cancel(error), by).await?;
-        self.open(run, step, continued, MoveKind::Cancel).await
+        let canceled = self.settle_from_outside(run, step, WorkOfStep::Any, |mut task, event, now| {
+            let cancel = Move::Cancel { cause: &error.message, error: Some(error) };
+            task.apply(cancel, Authority::Actor(by), now)?;
+            Ok(TaskOutcome::failed(task, event, error.clone()))
+        });
+        self.expect_open(run, step, canceled.await?, MoveKind::Cancel).await
     }
 
-    /// For those who may not be told that nothing was to do.
-    async fn open(
+    /// Refuses a step that was past its event, for callers to whom that is an error.
+    async fn expect_open(
         &self,
         run: &RunId,
         step: &StepId,
@@ -104,18 +93,21 @@ impl Queue {
     ) -> Result<SettleResult, Refusal> {
         match (continued, self.store.task(run, step).await?) {
             (ContinueResult::Now(settled), _) => Ok(settled),
-            (ContinueResult::Before, Some(task)) => Err(not_open(&task.item, attempted)),
+            (ContinueResult::Before, Some(Stored { item: task, .. })) => Err(Refusal::NotOpen {
+                path: task.path.clone(),
+                state: task.state,
+                verb: attempted.participle(),
+            }),
             (ContinueResult::Before, None) => Err(Refusal::Unknown { run: run.clone(), step: step.clone() }),
         }
     }
 
-    async fn tell(
+    async fn settle_from_outside(
         &self,
         run: &RunId,
         step: &StepId,
         meant: WorkOfStep,
-        told: &SettleRequest<'_>,
-        by: &Actor,
+        decide: impl Fn(Task, Event, Millis) -> Result<TaskOutcome, Refusal>,
     ) -> Result<ContinueResult, Refusal> {
         let unknown = || Refusal::Unknown { run: run.clone(), step: step.clone() };
         let too_early = || Refusal::TooEarly { run: run.clone(), step: step.clone() };
@@ -137,45 +129,12 @@ impl Queue {
             }
             let now = self.store.now().await?;
             let basis = Basis { task: task.version, event: event.version };
-            let outcome = outcome_of(task.item, event.item, told, by, now)?;
+            let outcome = decide(task.item, event.item, now)?;
             let settled = self.write_outcome(outcome, basis, asked(&record.item), now).await?;
             Ok(ContinueResult::Now(settled))
         })
         .await
     }
-}
-
-fn outcome_of(
-    mut task: Task,
-    event: Event,
-    told: &SettleRequest<'_>,
-    by: &Actor,
-    now: Millis,
-) -> Result<TaskOutcome, Refusal> {
-    let by = Authority::Actor(by);
-    match told {
-        SettleRequest::Result(result) => {
-            outcome::check(&task, result)?;
-            task.apply(Move::Complete, by, now)?;
-            Ok(TaskOutcome::completed(task, event, (*result).clone()))
-        }
-        SettleRequest::Error(error) => {
-            task.apply(Move::Fail { error, source: FailureSource::Operator }, by, now)?;
-            Ok(TaskOutcome::failed(task, event, (*error).clone()))
-        }
-        SettleRequest::Skip => {
-            task.apply(Move::Ignore, by, now)?;
-            Ok(TaskOutcome::completed(task, event, Map::new()))
-        }
-        SettleRequest::Cancel(error) => {
-            task.apply(Move::Cancel { cause: &error.message, error: Some(error) }, by, now)?;
-            Ok(TaskOutcome::failed(task, event, (*error).clone()))
-        }
-    }
-}
-
-fn not_open(task: &Task, attempted: MoveKind) -> Refusal {
-    Refusal::NotOpen { path: task.path.clone(), state: task.state, verb: attempted.participle() }
 }
 
 enum Standing {

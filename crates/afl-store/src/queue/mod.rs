@@ -4,6 +4,7 @@ mod claim;
 mod claim_order;
 mod continuing;
 mod head_cache;
+mod lease;
 mod matching;
 mod note;
 mod outcome;
@@ -13,11 +14,6 @@ mod settle;
 mod sweep;
 mod system;
 
-#[expect(
-    clippy::disallowed_types,
-    reason = "every claim looks here several times; a channel would make it wait"
-)]
-use std::sync::Mutex;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use afl_engine::id::{RunId, StepId};
@@ -28,7 +24,7 @@ use crate::entropy::Entropy;
 use crate::store::Store;
 
 pub use claim::Claim;
-pub use continuing::ContinueResult;
+pub use continuing::{ContinueResult, WorkOfStep};
 pub use matching::{HandlerMatch, match_handler};
 pub use note::{LogLevel, LogLine, LogPage, LogStream};
 pub use refusal::Refusal;
@@ -47,7 +43,7 @@ pub struct Queue {
         clippy::disallowed_types,
         reason = "every claim looks here several times; a channel would make it wait"
     )]
-    order: Arc<Mutex<claim_order::ClaimOrder>>,
+    order: Arc<std::sync::Mutex<claim_order::ClaimOrder>>,
 }
 
 /// What shows that a write comes from the one who holds the task.

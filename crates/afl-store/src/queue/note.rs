@@ -7,7 +7,7 @@ use afl_engine::value::{Map, Value};
 use afl_engine::wire_enum;
 use serde::{Deserialize, Serialize};
 
-use super::settle::{TicketCheck, TicketWork};
+use super::lease::TicketWork;
 use super::{Queue, Refusal, Ticket, outcome};
 use crate::backend::{Batch, Durability, Write};
 use crate::conflict::retry_on_conflict;
@@ -56,10 +56,7 @@ impl Queue {
     /// A part of the result, seen at once; the whole result comes over it.
     pub async fn update(&self, ticket: &Ticket, partial: &Map<String, Value>) -> Result<(), Refusal> {
         retry_on_conflict(|| async {
-            let TicketWork { task, event, .. } = match self.holding(ticket).await? {
-                TicketCheck::Now(holding) => *holding,
-                TicketCheck::Settled { path } => return Err(Refusal::LeaseLost { path }),
-            };
+            let TicketWork { task, event, .. } = self.held(ticket).await?;
             outcome::check(&task.item, partial)?;
             let now = self.store.now().await?;
             let (told, blobs) = outcome::held(partial.clone());
@@ -79,9 +76,7 @@ impl Queue {
     /// Adds lines to the log of the ticket's attempt. The holder numbers what it sends: sending it again does no harm.
     pub async fn log(&self, ticket: &Ticket, number: u64, lines: Vec<LogLine>) -> Result<(), Refusal> {
         // The last lines may come after the outcome.
-        match self.holding(ticket).await? {
-            TicketCheck::Now(_) | TicketCheck::Settled { .. } => {}
-        }
+        self.holding(ticket).await?;
         let page = LogPage { token: ticket.token, number, at: self.store.now().await?, lines };
         let id = format!("{LOGS}{}/{}", ticket.step, place(ticket.token, number));
         let key = self.store.run_key(&ticket.run, id);

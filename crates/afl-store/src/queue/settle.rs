@@ -2,12 +2,13 @@
 //! needs evaluation.
 
 use afl_engine::event::{Event, EventError};
-use afl_engine::run::{Control, Run};
-use afl_engine::task::{Move, Requeue, Task, TaskKind, TaskState, TicketStatus};
+use afl_engine::run::Run;
+use afl_engine::task::{Move, Requeue, Task};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 use afl_engine::version::Version;
 
+use super::lease::{TicketCheck, TicketWork};
 use super::outcome::{self, TaskOutcome};
 use super::{Queue, Refusal, Ticket};
 use crate::backend::Durability;
@@ -75,23 +76,6 @@ impl Queue {
         .await
     }
 
-    /// The holder is alive; it keeps the task until the returned time.
-    pub async fn extend(&self, ticket: &Ticket, by: Millis) -> Result<Millis, Refusal> {
-        retry_on_conflict(|| async {
-            let TicketWork { mut task, .. } = match self.holding(ticket).await? {
-                TicketCheck::Now(holding) => *holding,
-                TicketCheck::Settled { path } => return Err(Refusal::LeaseLost { path }),
-            };
-            let now = self.store.now().await?;
-            let expires = now.plus(by);
-            task.item.apply(Move::Extend { expires }, ticket.authority(), now)?;
-            let write = self.store.update(&ticket.run, &task, now);
-            self.store.write(vec![write], Durability::Relaxed).await?;
-            Ok(expires)
-        })
-        .await
-    }
-
     async fn settle(
         &self,
         ticket: &Ticket,
@@ -138,47 +122,6 @@ impl Queue {
         self.store.write_with_blobs(&run, writes, &blobs, Durability::Durable).await?;
         Ok(SettleResult::Arrived(Box::new(Stored { item: event.item, version: basis.event.next() })))
     }
-
-    /// The task and the event, if the ticket is that of the holder.
-    pub(super) async fn holding(&self, ticket: &Ticket) -> Result<TicketCheck, Refusal> {
-        let work = self.store.work(&ticket.run, &ticket.step).await?;
-        let unknown = || Refusal::Unknown { run: ticket.run.clone(), step: ticket.step.clone() };
-        let (Some(task), Some(event)) = (work.task, work.event) else { return Err(unknown()) };
-        let (control, asked) = match task.item.kind() {
-            TaskKind::Event => {
-                let run = work.run.ok_or_else(unknown)?.item;
-                (run.control, asked(&run))
-            }
-            TaskKind::System => (Control::Go, NotifyOn::OnErrors),
-        };
-        let path = || task.item.path.clone();
-        let canceled = || Refusal::Canceled { run: ticket.run.clone(), path: path() };
-        match task.item.ticket_status(ticket.token, &ticket.secret) {
-            TicketStatus::Current => {}
-            TicketStatus::Spent => return Ok(TicketCheck::Settled { path: path() }),
-            TicketStatus::Lost if task.item.state == TaskState::Canceled => return Err(canceled()),
-            TicketStatus::Lost => return Err(Refusal::LeaseLost { path: path() }),
-        }
-        match control {
-            Control::Cancel => Err(canceled()),
-            Control::Go | Control::Hold => Ok(TicketCheck::Now(Box::new(TicketWork { task, event, asked }))),
-        }
-    }
-}
-
-pub(super) struct TicketWork {
-    pub(super) task: Stored<Task>,
-    pub(super) event: Stored<Event>,
-    /// Which notifications the run asks for.
-    pub(super) asked: NotifyOn,
-}
-
-pub(super) enum TicketCheck {
-    Now(Box<TicketWork>),
-    /// The holder has given it out of its hands before.
-    Settled {
-        path: String,
-    },
 }
 
 pub(super) fn asked(run: &Run) -> NotifyOn {

@@ -21,7 +21,7 @@ use afl_engine::value::{Map, Value};
 use afl_engine::{ObjectType, attribute::Attributes};
 use serde_json::json;
 
-use super::{Claim, ClaimRequest, ContinueResult, FacetFilter, Queue, Refusal, SettleResult};
+use super::{Claim, ClaimRequest, ContinueResult, FacetFilter, Queue, Refusal, SettleResult, WorkOfStep};
 use crate::backend::{Backend, Change, Durability, Expect, Write};
 use crate::clock::{Clock, SimClock};
 use crate::entropy::Entropy;
@@ -484,27 +484,45 @@ async fn xr8_continuing_is_refused_before_the_event_and_a_no_op_past_it() {
     let stored = world.on_its_way(8, State::MixinBlocksContinue).await;
     for early in [&absent, &stored] {
         let (run, by) = (&world.run, &Actor::System);
-        let continued = world.queue.continue_step(run, early, &result(), by).await.unwrap_err();
+        let continued =
+            world.queue.continue_step(run, early, WorkOfStep::Event, Ok(&result()), by).await.unwrap_err();
         assert!(matches!(continued, Refusal::TooEarly { .. }), "{continued}");
-        let failed = world.queue.fail_step(run, early, &error(), by).await.unwrap_err();
+        let failed =
+            world.queue.continue_step(run, early, WorkOfStep::Event, Err(&error()), by).await.unwrap_err();
         assert!(matches!(failed, Refusal::TooEarly { .. }), "{failed}");
     }
     // A step that sends nothing out goes past its event by itself.
     let past = world.on_its_way(7, State::StatementBlocksContinue).await;
-    let continued = world.queue.continue_step(&world.run, &past, &result(), &Actor::System).await.unwrap();
+    let continued = world
+        .queue
+        .continue_step(&world.run, &past, WorkOfStep::Event, Ok(&result()), &Actor::System)
+        .await
+        .unwrap();
     assert_eq!(continued, ContinueResult::Before);
 
     let claim = world.one().await;
-    let continued = world.queue.continue_step(&world.run, &step, &result(), &Actor::System).await.unwrap();
+    let continued = world
+        .queue
+        .continue_step(&world.run, &step, WorkOfStep::Event, Ok(&result()), &Actor::System)
+        .await
+        .unwrap();
     assert!(matches!(continued, ContinueResult::Now(SettleResult::Arrived(_))));
     assert_eq!(world.task(&step).await.state, TaskState::Completed);
     let before = world.event(&step).await;
     assert_eq!(
-        world.queue.continue_step(&world.run, &step, &Map::new(), &Actor::System).await.unwrap(),
+        world
+            .queue
+            .continue_step(&world.run, &step, WorkOfStep::Event, Ok(&Map::new()), &Actor::System)
+            .await
+            .unwrap(),
         ContinueResult::Before
     );
     assert_eq!(
-        world.queue.fail_step(&world.run, &step, &error(), &Actor::System).await.unwrap(),
+        world
+            .queue
+            .continue_step(&world.run, &step, WorkOfStep::Event, Err(&error()), &Actor::System)
+            .await
+            .unwrap(),
         ContinueResult::Before
     );
     let refusal = world.queue.complete(&claim.ticket, &result()).await.unwrap_err();

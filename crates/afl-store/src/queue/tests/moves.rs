@@ -142,8 +142,8 @@ async fn ask(world: &World, step: &StepId, ticket: &Ticket, verb: Verb) -> Resul
         }
         Verb::Skip => drop(queue.skip(run, step, &by).await?),
         Verb::Cancel => drop(queue.cancel(run, step, &error(), &by).await?),
-        Verb::Continue => drop(queue.continue_step(run, step, &result(), &by).await?),
-        Verb::FailStep => drop(queue.fail_step(run, step, &error(), &by).await?),
+        Verb::Continue => drop(queue.continue_step(run, step, WorkOfStep::Event, Ok(&result()), &by).await?),
+        Verb::FailStep => drop(queue.continue_step(run, step, WorkOfStep::Event, Err(&error()), &by).await?),
     }
     Ok(())
 }
