@@ -8,6 +8,8 @@ mod kind;
 pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod stats;
 
 pub use kind::{StoreAddress, StoreKind, WaitObserver, open};
 

@@ -7,8 +7,6 @@
 //!
 //! Rejected: the wall clock of this machine. Machines disagree, and an operator can set a clock.
 
-#[expect(clippy::disallowed_types, reason = "every call reads the clock; a channel would make it wait")]
-use std::sync::Mutex;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -26,7 +24,7 @@ const ASK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint
 pub(super) struct ServerClock {
     /// Protects the last anchor, and is held to copy or to replace it.
     #[expect(clippy::disallowed_types, reason = "every call reads the clock; a channel would make it wait")]
-    anchor: Mutex<Option<ClockAnchor>>,
+    anchor: std::sync::Mutex<Option<ClockAnchor>>,
 }
 
 /// The server's time at a moment of this process's monotonic clock.

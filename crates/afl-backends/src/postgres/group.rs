@@ -21,6 +21,7 @@ use deadpool_postgres::ClientWrapper;
 use tokio::time::timeout;
 use tokio_postgres::Error;
 
+use super::PostgresCounters;
 use super::commit_queues::CommitRequest;
 use super::epochs::Epochs;
 use super::failure::{Outlook, PostgresFailure, outlook};
@@ -28,7 +29,6 @@ use super::listen::NoticeOrigin;
 use super::plan::{GroupPlan, KnownVersions, Verdicts};
 use super::rows::{Keys, key};
 use super::server::{ANSWER, SILENT, ServerAddress, Tries};
-use super::stats::PostgresCounters;
 use super::write::{BEGIN, COMMIT, Rows, TransactionEnd, and_tell, prepare};
 
 /// The records of the group that are there, locked until the transaction ends.
@@ -144,10 +144,10 @@ impl GroupWriter {
         match strategy {
             WriteStrategy::Optimistic => {
                 let plan = GroupPlan::new(batches.iter().copied(), session.epoch, KnownVersions::Nothing);
-                let durability = durability(batches);
                 let rows = Rows::new(&plan);
-                let written = and_tell(rows.write(client, durability), rows.tell(client, &self.origin)).await;
-                self.ended(TransactionEnd::of(written), plan, batches, durability)
+                let write = rows.write(client, durability(batches));
+                let written = and_tell(write, rows.tell(client, &self.origin)).await;
+                self.ended(TransactionEnd::of(written), plan, batches)
             }
             WriteStrategy::Locking => match self.write_locking(session, batches).await {
                 Ok((ending, verdicts)) => (ending, verdicts),
@@ -162,7 +162,6 @@ impl GroupWriter {
         WriteSession { client, epoch }: &WriteSession,
         batches: &[&Batch],
     ) -> Result<(TransactionEnd, Verdicts), Error> {
-        let durability = durability(batches);
         let lock = client.prepare_cached(LOCK).await?;
         client.batch_execute(BEGIN).await?;
         let keys: Keys<'_> = batches.iter().flat_map(|batch| &batch.writes).map(|write| &write.key).collect();
@@ -173,10 +172,10 @@ impl GroupWriter {
         }
         let plan = GroupPlan::new(batches.iter().copied(), *epoch, KnownVersions::Versions(&versions));
         let rows = Rows::new(&plan);
-        rows.write(client, durability).await?;
+        rows.write(client, durability(batches)).await?;
         let commit = client.batch_execute(COMMIT);
         let ending = TransactionEnd::of(and_tell(commit, rows.tell(client, &self.origin)).await);
-        Ok(self.ended(ending, plan, batches, durability))
+        Ok(self.ended(ending, plan, batches))
     }
 
     /// Counts the commits and wakes the watchers of their buckets.
@@ -185,16 +184,20 @@ impl GroupWriter {
         ending: TransactionEnd,
         plan: GroupPlan<'_>,
         batches: &[&Batch],
-        durability: Durability,
     ) -> (TransactionEnd, Verdicts) {
         if let TransactionEnd::Committed = ending {
             for (tenant, place) in plan.places() {
                 self.watchers.wake(tenant, place);
             }
-            self.counters.transaction(durability);
+            self.counters.transactions.add(1);
             for (batch, verdict) in batches.iter().zip(&plan.verdicts) {
                 match verdict {
-                    Ok(()) => self.counters.commit(batch),
+                    Ok(()) => {
+                        self.counters.commits.add(1);
+                        self.counters.bytes.add(batch.bytes());
+                        let is_durable = batch.durability == Durability::Durable;
+                        self.counters.durable_commits.add(usize::from(is_durable));
+                    }
                     Err(_) => self.counters.conflicts.add(1),
                 }
             }

@@ -12,7 +12,6 @@ mod plan;
 mod read;
 mod rows;
 mod server;
-mod stats;
 mod take;
 mod tls;
 mod write;
@@ -30,8 +29,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::kind::StoreKind;
-
-pub use self::stats::PostgresStats;
+use crate::stats::stats;
 
 use self::clock::ServerClock;
 use self::commit_queues::{CommitQueues, CommitRequest};
@@ -41,7 +39,6 @@ use self::gets::Gets;
 use self::group::GroupWriter;
 use self::listen::{NoticeOrigin, NotifyListener};
 use self::server::{Connections, ServerAddress};
-use self::stats::PostgresCounters;
 use self::take::Taker;
 
 /// How many connections a process opens for reads and takes; two more write, and one listens if it watches.
@@ -65,6 +62,20 @@ pub(crate) const KIND: StoreKind = StoreKind {
 };
 
 const LIMITS: Limits = Limits { batch_writes: 10_000, batch_bytes: 64 << 20, body_bytes: 16 << 20 };
+
+stats! {
+    pub struct PostgresStats counted by PostgresCounters {
+        /// Batches that were committed.
+        commits,
+        durable_commits,
+        /// Batches that found something else than they expected.
+        conflicts,
+        /// Transactions of commits and takes; commits that share one count once.
+        transactions,
+        /// Of keys and bodies that were committed.
+        bytes,
+    }
+}
 
 /// One process's handle on the store. Its tasks end with it.
 #[derive(Debug)]
@@ -119,7 +130,7 @@ impl Postgres {
     }
 
     pub fn stats(&self) -> PostgresStats {
-        self.counters.stats()
+        self.counters.read()
     }
 
     fn listen(&self) -> JoinHandle<()> {

@@ -19,13 +19,13 @@ use futures_util::future::{join, join3};
 use tokio::time::timeout;
 use tokio_postgres::{Error, Statement};
 
+use super::PostgresCounters;
 use super::failure::{Outlook, PostgresFailure, outlook};
 use super::listen::NoticeOrigin;
 use super::plan::{KeySlot, SlotAfter};
 use super::read;
 use super::rows::{COLUMNS, Keys, record};
 use super::server::{ANSWER, Connections, SILENT, Tries};
-use super::stats::PostgresCounters;
 use super::write::{BEGIN, COMMIT, Rows, TransactionEnd, and_tell, prepare};
 
 /// When the decision left records of the first page, the next pages are at least this long.
@@ -135,7 +135,7 @@ impl Taker<'_> {
         }
         drop(rows);
         session.finish();
-        self.took(take, &moves);
+        self.took(&moves);
         // The take stands; a read that failed would have taken the transaction with it.
         Ok(TakeResult { moved: moves, also_read: also_read.map_err(TakeError::Unknown)?, gave_up_at })
     }
@@ -181,9 +181,8 @@ impl Taker<'_> {
         true
     }
 
-    fn took(self, take: &Take, moved: &[Record]) {
-        self.counters.takes.add(1);
-        self.counters.transaction(take.durability);
+    fn took(self, moved: &[Record]) {
+        self.counters.transactions.add(1);
         for record in moved {
             if let Some(place) = &record.content.place {
                 self.watchers.wake(&record.key.tenant, place);

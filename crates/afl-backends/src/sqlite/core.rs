@@ -11,25 +11,25 @@ use afl_store::clock::Clock;
 use afl_store::watch::Watchers;
 use rusqlite::{Connection, ErrorCode};
 
+use super::SqliteCounters;
 use super::busy::{BusyWait, is_busy};
 use super::failure::explain;
 use super::group::{self, Job, JobOutcome};
 use super::wake_files::{WakeFolder, WakeSignals, family};
 use super::wal::WriteAheadLog;
 
-use super::stats::{SqliteCounters, add};
-
 #[derive(Debug)]
 pub(super) struct Core {
     connection: Connection,
-    path: PathBuf,
+    pub(super) path: PathBuf,
     wait: Arc<BusyWait>,
     clock: Clock,
     watchers: Arc<Watchers>,
-    counters: Arc<SqliteCounters>,
+    pub(super) counters: Arc<SqliteCounters>,
     signals: WakeSignals,
-    wal: WriteAheadLog,
-    used: Instant,
+    pub(super) wal: WriteAheadLog,
+    /// When the last transaction began.
+    pub(super) used: Instant,
     /// The present setting of the connection.
     durability: Option<Durability>,
     /// Changes when another connection writes.
@@ -43,7 +43,8 @@ pub(super) struct JobResults(Vec<(Job, JobOutcome)>);
 impl JobResults {
     pub(super) fn answer(self) {
         for (job, outcome) in self.0 {
-            job.answer(outcome);
+            // A caller that does not wait any more does not want to know.
+            drop(job.reply.send(outcome));
         }
     }
 }
@@ -94,22 +95,6 @@ impl Core {
         }
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub(super) fn counters(&self) -> &Arc<SqliteCounters> {
-        &self.counters
-    }
-
-    pub(super) fn wal(&self) -> &WriteAheadLog {
-        &self.wal
-    }
-
-    pub(super) fn idle_since(&self) -> Duration {
-        self.used.elapsed()
-    }
-
     pub(super) fn serve(&mut self, jobs: Vec<Job>) -> JobResults {
         match self.transact(&jobs) {
             Ok(outcomes) => self.finish(jobs, outcomes),
@@ -126,7 +111,7 @@ impl Core {
             // The log can then start anew, in the space that it has.
             self.checkpoint();
         }
-        let refused = |job| (job, JobOutcome::Refused(explain(&self.path, error)));
+        let refused = |job| (job, Ok(Err(explain(&self.path, error))));
         JobResults(jobs.into_iter().map(refused).collect())
     }
 
@@ -153,8 +138,8 @@ impl Core {
         };
         self.wait.ended();
         if has_written {
-            add(&self.counters.transactions, 1);
-            add(&self.counters.synced_transactions, usize::from(durability == Durability::Durable));
+            self.counters.transactions.add(1);
+            self.counters.synced_transactions.add(usize::from(durability == Durability::Durable));
         }
         Ok(outcomes)
     }
@@ -162,18 +147,14 @@ impl Core {
     fn finish(&mut self, jobs: Vec<Job>, outcomes: Vec<JobOutcome>) -> JobResults {
         let mut families = BTreeSet::new();
         for (job, outcome) in jobs.iter().zip(&outcomes) {
-            if outcome.is_refused() {
-                add(&self.counters.refused, 1);
+            let Ok(Ok(taken)) = outcome else {
+                self.counters.refused.add(1);
                 continue;
-            }
-            add(&self.counters.commits, 1);
-            add(&self.counters.durable_commits, usize::from(job.durability() == Durability::Durable));
-            for (tenant, content) in job.written(outcome) {
-                add(&self.counters.body_bytes, content.body.len());
-                if let Some(place) = &content.place {
-                    self.watchers.wake(tenant, place);
-                    families.insert(family(&place.bucket));
-                }
+            };
+            self.counters.commits.add(1);
+            for (tenant, place) in job.places(taken) {
+                self.watchers.wake(tenant, place);
+                families.insert(family(&place.bucket));
             }
         }
         self.signals.signal(&families);
@@ -182,7 +163,7 @@ impl Core {
 
     /// Returns how long to wait for work until the next one is due.
     pub(super) fn checkpoint(&mut self) -> Option<Duration> {
-        add(&self.counters.checkpoints, 1);
+        self.counters.checkpoints.add(1);
         self.wal.checkpoint(&mut self.connection, &self.wait);
         self.wal.idle_wait()
     }
@@ -191,7 +172,6 @@ impl Core {
         if self.watchers.is_empty() {
             return;
         }
-        add(&self.counters.looks, 1);
         match data_version(&self.connection) {
             Ok(found) if found == self.data_version => {}
             Ok(found) => {

@@ -1,33 +1,31 @@
 //! A group of commits and takes that share one transaction, though each stands or falls alone.
 
-use std::any::Any;
 use std::thread;
 
 use afl_store::Millis;
 use afl_store::backend::{Batch, Change, Durability, StoreError, Take, TakeResult};
-use afl_store::record::{Content, Tenant};
+use afl_store::record::{Content, Key, QueuePosition, Tenant};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::apply::{self, ApplyError};
 
-pub(super) enum Job {
-    Commit(Batch, Reply<()>),
-    Take(Box<Take>, Reply<TakeResult>),
+/// A commit or take, and where its outcome goes.
+pub(super) struct Job {
+    pub(super) work: Work,
+    pub(super) reply: oneshot::Sender<JobOutcome>,
+}
+
+pub(super) enum Work {
+    Commit(Batch),
+    Take(Box<Take>),
 }
 
 const LIGHT_WRITES: usize = 32;
 const LIGHT_BYTES: usize = 64 << 10;
 
-/// The error is the panic of a take's decision, which goes back to the caller.
-pub(super) type Reply<T> = oneshot::Sender<thread::Result<Result<T, StoreError>>>;
-
-pub(super) enum JobOutcome {
-    Committed,
-    Taken(TakeResult),
-    Refused(StoreError),
-    Panicked(Box<dyn Any + Send>),
-}
+/// The outer error is the panic of a take's decision, which goes back to the caller. A commit moves no records.
+pub(super) type JobOutcome = thread::Result<Result<TakeResult, StoreError>>;
 
 /// Also returns whether anything was written. After an error, [`roll_back`] is due.
 pub(super) fn transact(
@@ -41,7 +39,7 @@ pub(super) fn transact(
     let promises = jobs
         .iter()
         .zip(&outcomes)
-        .any(|(job, outcome)| job.durability() == Durability::Durable && !outcome.is_refused());
+        .any(|(job, outcome)| job.durability() == Durability::Durable && matches!(outcome, Ok(Ok(_))));
     if connection.total_changes() == before && promises {
         // A transaction without a write syncs nothing, but a durable commit must make earlier commits durable too.
         run(connection, "UPDATE meta SET value = value + 1 WHERE name = 'syncs'")?;
@@ -61,86 +59,55 @@ fn run(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
 
 impl Job {
     fn apply(&self, connection: &Connection, now: Millis) -> rusqlite::Result<JobOutcome> {
-        let applied = match self {
-            Self::Commit(batch, _) => apply::commit(connection, batch).map(|()| JobOutcome::Committed),
-            Self::Take(take, _) => apply::take(connection, take, now).map(JobOutcome::Taken),
+        let applied = match &self.work {
+            Work::Commit(batch) => apply::commit(connection, batch).map(|()| TakeResult::default()),
+            Work::Take(take) => apply::take(connection, take, now),
         };
         match applied {
-            Ok(outcome) => Ok(outcome),
-            Err(ApplyError::Refused(error)) => Ok(JobOutcome::Refused(error)),
-            Err(ApplyError::Panicked(panic)) => Ok(JobOutcome::Panicked(panic)),
+            Ok(taken) => Ok(Ok(Ok(taken))),
+            Err(ApplyError::Refused(error)) => Ok(Ok(Err(error))),
+            Err(ApplyError::Panicked(panic)) => Ok(Err(panic)),
             Err(ApplyError::Broken(error)) => Err(error),
         }
     }
 
     pub(super) fn durability(&self) -> Durability {
-        match self {
-            Self::Commit(batch, _) => batch.durability,
-            Self::Take(take, _) => take.durability,
+        match &self.work {
+            Work::Commit(batch) => batch.durability,
+            Work::Take(take) => take.durability,
         }
     }
 
     /// As far as it is known before the work.
     pub(super) fn bytes(&self) -> usize {
-        match self {
-            Self::Commit(batch, _) => batch.bytes(),
-            Self::Take(..) => 0,
+        match &self.work {
+            Work::Commit(batch) => batch.bytes(),
+            Work::Take(_) => 0,
         }
     }
 
     /// Whether it is done in the time of a read, but for a sync of the disk.
     pub(super) fn is_light(&self) -> bool {
-        match self {
-            Self::Commit(batch, _) => batch.writes.len() <= LIGHT_WRITES && batch.bytes() <= LIGHT_BYTES,
-            Self::Take(take, _) => take.limit <= LIGHT_WRITES,
+        match &self.work {
+            Work::Commit(batch) => batch.writes.len() <= LIGHT_WRITES && batch.bytes() <= LIGHT_BYTES,
+            Work::Take(take) => take.limit <= LIGHT_WRITES,
         }
     }
 
-    /// The records that it wrote, for their watchers.
-    pub(super) fn written<'a>(&'a self, outcome: &'a JobOutcome) -> Vec<(&'a Tenant, &'a Content)> {
-        match (self, outcome) {
-            (Self::Commit(batch, _), _) => batch
-                .writes
-                .iter()
-                .filter_map(|write| match &write.change {
-                    Change::Put(content) => Some((&write.key.tenant, content)),
+    /// The positions that it put records into, for their watchers.
+    pub(super) fn places<'a>(&'a self, taken: &'a TakeResult) -> Vec<(&'a Tenant, &'a QueuePosition)> {
+        let placed = |key: &'a Key, content: &'a Content| Some((&key.tenant, content.place.as_ref()?));
+        match &self.work {
+            Work::Commit(batch) => {
+                let puts = batch.writes.iter().filter_map(|write| match &write.change {
+                    Change::Put(content) => placed(&write.key, content),
                     Change::Delete | Change::Keep => None,
-                })
-                .collect(),
-            (Self::Take(..), JobOutcome::Taken(taken)) => {
-                taken.moved.iter().map(|record| (&record.key.tenant, &record.content)).collect()
+                });
+                puts.collect()
             }
-            (Self::Take(..), JobOutcome::Committed | JobOutcome::Refused(_) | JobOutcome::Panicked(_)) => {
-                Vec::new()
+            Work::Take(_) => {
+                taken.moved.iter().filter_map(|record| placed(&record.key, &record.content)).collect()
             }
-        }
-    }
-
-    pub(super) fn answer(self, outcome: JobOutcome) {
-        match (self, outcome) {
-            (Self::Commit(_, reply), JobOutcome::Committed) => send(reply, Ok(Ok(()))),
-            (Self::Take(_, reply), JobOutcome::Taken(taken)) => send(reply, Ok(Ok(taken))),
-            (Self::Commit(_, reply), JobOutcome::Refused(error)) => send(reply, Ok(Err(error))),
-            (Self::Take(_, reply), JobOutcome::Refused(error)) => send(reply, Ok(Err(error))),
-            (Self::Commit(_, reply), JobOutcome::Panicked(panic)) => send(reply, Err(panic)),
-            (Self::Take(_, reply), JobOutcome::Panicked(panic)) => send(reply, Err(panic)),
-            (Self::Commit(..), JobOutcome::Taken(_)) | (Self::Take(..), JobOutcome::Committed) => {
-                unreachable!("an outcome is of its job's kind")
-            }
-        }
-    }
-}
-
-fn send<T>(reply: Reply<T>, answer: thread::Result<Result<T, StoreError>>) {
-    // A caller that does not wait any more does not want to know.
-    drop(reply.send(answer));
-}
-
-impl JobOutcome {
-    pub(super) fn is_refused(&self) -> bool {
-        match self {
-            Self::Refused(_) | Self::Panicked(_) => true,
-            Self::Committed | Self::Taken(_) => false,
         }
     }
 }

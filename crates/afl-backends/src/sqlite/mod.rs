@@ -13,7 +13,6 @@ mod lock_holder;
 mod read;
 mod row;
 mod schema;
-mod stats;
 mod wake_files;
 mod wake_listener;
 mod wal;
@@ -32,9 +31,10 @@ use async_trait::async_trait;
 
 use self::core::Core;
 use crate::kind::{StoreKind, WaitObserver};
+use crate::stats::stats;
 use busy::BusyWait;
+use group::Work;
 use read::Readers;
-pub use stats::SqliteStats;
 use wake_files::WakeFolder;
 use wake_listener::WakeListener;
 use writer::SqliteWriter;
@@ -58,6 +58,28 @@ pub(crate) const KIND: StoreKind = StoreKind {
         })
     },
 };
+
+stats! {
+    pub struct SqliteStats counted by SqliteCounters {
+        /// Batches and takes that were written.
+        commits,
+        /// Those that were not, as a rule for a conflict.
+        refused,
+        /// Transactions that wrote; a group of commits shares one.
+        transactions,
+        /// Of these, with a sync of the log to the disk.
+        synced_transactions,
+        /// Each syncs the log and the file.
+        checkpoints,
+    }
+}
+
+impl SqliteStats {
+    /// Waits for the disk, the cost of a durable store.
+    pub fn syncs(&self) -> u64 {
+        self.synced_transactions + 2 * self.checkpoints
+    }
+}
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -107,7 +129,7 @@ impl Sqlite {
 
     /// The work of this process on the file since it opened it.
     pub fn stats(&self) -> SqliteStats {
-        self.writer.stats()
+        self.writer.counters.read()
     }
 }
 
@@ -144,7 +166,7 @@ impl Backend for Sqlite {
 
     async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
         LIMITS.check(&batch)?;
-        self.writer.commit(batch).await
+        self.writer.ask(Work::Commit(batch)).await.map(drop)
     }
 
     async fn take(&self, take: Take) -> Result<TakeResult, StoreError> {
@@ -152,7 +174,7 @@ impl Backend for Sqlite {
         if take.limit == 0 || self.readers.is_empty(&take)? {
             return Ok(TakeResult::default());
         }
-        self.writer.take(take).await
+        self.writer.ask(Work::Take(take.into())).await
     }
 
     fn watch(&self, tenant: &Tenant, prefix: &str) -> Watch {

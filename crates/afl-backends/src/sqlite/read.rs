@@ -1,11 +1,6 @@
 //! Reading, on connections of its own that never write.
 
 use std::path::{Path, PathBuf};
-#[expect(
-    clippy::disallowed_types,
-    reason = "a read is too short to be worth a task that owns the connection"
-)]
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 
@@ -29,7 +24,7 @@ pub(super) struct Readers {
         clippy::disallowed_types,
         reason = "a read is too short to be worth a task that owns the connection"
     )]
-    connections: Vec<Mutex<Connection>>,
+    connections: Vec<std::sync::Mutex<Connection>>,
     next: AtomicUsize,
 }
 

@@ -3,11 +3,6 @@
 //! A file that cannot be watched is left to the writer's slow check of the store.
 
 use std::collections::BTreeMap;
-#[expect(
-    clippy::disallowed_types,
-    reason = "a watch is made in any thread, and is there when the call returns"
-)]
-use std::sync::Mutex;
 use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -29,7 +24,7 @@ pub(super) struct WakeListener {
         clippy::disallowed_types,
         reason = "a watch is made in any thread, and is there when the call returns"
     )]
-    state: Mutex<ListenerState>,
+    state: std::sync::Mutex<ListenerState>,
 }
 
 #[derive(Debug, Default)]

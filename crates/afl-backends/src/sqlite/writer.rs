@@ -12,24 +12,19 @@
 //!
 //! Rejected: a channel alone (two thread changes for each lone commit), and a lock alone (no groups, so one sync for each).
 
-#[expect(
-    clippy::disallowed_types,
-    reason = "a channel alone costs a lone writer two changes of the thread"
-)]
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use afl_store::backend::{Batch, Durability, StoreError, Take, TakeResult};
+use afl_store::backend::{Durability, StoreError, TakeResult};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
+use super::SqliteCounters;
 use super::core::{Core, DirectAttempt};
-use super::group::{Job, Reply};
-use super::stats::{SqliteCounters, SqliteStats};
+use super::group::{Job, Work};
 
 /// How many calls may wait for the writer; more wait to be let in.
 const QUEUE: usize = 4_096;
@@ -53,7 +48,7 @@ pub(super) enum WriterRequest {
 
 /// The lock is held for one transaction by the thread, or by a caller that found it free; never across an await.
 #[expect(clippy::disallowed_types, reason = "a channel alone costs a lone writer two changes of the thread")]
-type SharedCore = Arc<Mutex<Core>>;
+type SharedCore = Arc<std::sync::Mutex<Core>>;
 
 /// The handle on the thread; dropping it waits for the thread's end.
 #[derive(Debug)]
@@ -62,7 +57,7 @@ pub(super) struct SqliteWriter {
     core: SharedCore,
     requests: Sender<WriterRequest>,
     queue: Arc<Semaphore>,
-    counters: Arc<SqliteCounters>,
+    pub(super) counters: Arc<SqliteCounters>,
     /// How many jobs the thread's last transaction had.
     recent_group_size: Arc<AtomicUsize>,
     thread: Option<JoinHandle<()>>,
@@ -71,8 +66,8 @@ pub(super) struct SqliteWriter {
 impl SqliteWriter {
     pub(super) fn start(core: Core) -> Result<Self, StoreError> {
         let (requests, receiver) = mpsc::channel();
-        let name = core.path().display().to_string();
-        let counters = core.counters().clone();
+        let name = core.path.display().to_string();
+        let counters = core.counters.clone();
         let core: SharedCore = Arc::new(core.into());
         let recent_group_size = Arc::new(AtomicUsize::new(0));
         let thread = WriterThread {
@@ -89,21 +84,10 @@ impl SqliteWriter {
         Ok(Self { name, core, requests, queue, counters, recent_group_size, thread: Some(thread) })
     }
 
-    pub(super) async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
-        self.ask(|reply| Job::Commit(batch, reply)).await
-    }
-
-    pub(super) async fn take(&self, take: Take) -> Result<TakeResult, StoreError> {
-        self.ask(|reply| Job::Take(take.into(), reply)).await
-    }
-
-    pub(super) fn stats(&self) -> SqliteStats {
-        self.counters.read()
-    }
-
-    async fn ask<T>(&self, job: impl FnOnce(Reply<T>) -> Job) -> Result<T, StoreError> {
+    /// Commits or takes; a commit moves no records.
+    pub(super) async fn ask(&self, work: Work) -> Result<TakeResult, StoreError> {
         let (reply, answer) = oneshot::channel();
-        if let Some(job) = self.try_at_once(job(reply)) {
+        if let Some(job) = self.try_at_once(Job { work, reply }) {
             let permit = self.queue.clone().acquire_owned().await.map_err(|_| self.stopped())?;
             self.requests.send(WriterRequest::Work(job, permit)).map_err(|_| self.stopped())?;
         }
@@ -125,12 +109,12 @@ impl SqliteWriter {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return Some(job),
         };
-        if core.wal().is_long() {
+        if core.wal.is_long() {
             return Some(job);
         }
-        let was_short = core.wal().idle_wait().is_none();
+        let was_short = core.wal.idle_wait().is_none();
         let served = core.serve_at_once(job);
-        let is_long_enough = was_short && core.wal().idle_wait().is_some();
+        let is_long_enough = was_short && core.wal.idle_wait().is_some();
         drop(core);
         if is_long_enough {
             // The thread sleeps until a request comes; one that has ended makes no checkpoints.
@@ -211,7 +195,7 @@ struct WriterThread {
 
 impl WriterThread {
     fn run(self) {
-        let mut wait = lock(&self.core).wal().idle_wait();
+        let mut wait = lock(&self.core).wal.idle_wait();
         let mut looked = Instant::now();
         loop {
             let mut group = JobGroup::default();
@@ -239,9 +223,9 @@ impl WriterThread {
                 self.recent_group_size.store(group.jobs.len(), Ordering::Relaxed);
                 core.serve(group.jobs)
             });
-            let is_idle = served.is_none() && wait.is_some_and(|wait| core.idle_since() >= wait);
-            let is_long = core.wal().is_long();
-            wait = core.wal().idle_wait();
+            let is_idle = served.is_none() && wait.is_some_and(|wait| core.used.elapsed() >= wait);
+            let is_long = core.wal.is_long();
+            wait = core.wal.idle_wait();
             drop(core);
             if let Some(served) = served {
                 served.answer();
