@@ -26,7 +26,7 @@ impl Service {
         let mut seen: Vec<RunId> = Vec::new();
         let mut after = None;
         while seen.len() < LOOKED_THROUGH {
-            let page = self.store.runs(&RunState::ALL, after.as_ref(), PAGE).await?;
+            let page = self.store.runs(RunState::ALL, after.as_ref(), PAGE).await?;
             seen.extend(page.items.into_iter().map(|run| run.item.id));
             match page.next {
                 Some(next) => after = Some(next),

@@ -94,7 +94,7 @@ impl Service {
     }
 
     pub async fn runs(&self, query: &RunQuery) -> Result<RunList, Error> {
-        let shelves = query.state.as_ref().map_or(&RunState::ALL[..], std::slice::from_ref);
+        let shelves = query.state.as_ref().map_or(RunState::ALL, std::slice::from_ref);
         let mut list = RunList { next: query.after.clone(), ..RunList::default() };
         let mut looked_at = 0;
         while list.runs.len() < query.limit && looked_at < LOOKED_AT {

@@ -19,13 +19,7 @@ impl Entropy {
     pub fn number(&self) -> u64 {
         match self {
             Self::System => getrandom::u64().expect("the system gives random numbers"),
-            Self::Seeded(state) => {
-                const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-                let mut mixed = state.fetch_add(STEP, Ordering::SeqCst).wrapping_add(STEP);
-                mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-                mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-                mixed ^ (mixed >> 31)
-            }
+            Self::Seeded(state) => mixed(state.fetch_add(STEP, Ordering::SeqCst).wrapping_add(STEP)),
         }
     }
 
@@ -33,4 +27,14 @@ impl Entropy {
     pub fn secret(&self) -> String {
         format!("{:016x}{:016x}", self.number(), self.number())
     }
+}
+
+/// The state of `SplitMix64` grows by this for each number.
+pub(crate) const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The number for a state of `SplitMix64`.
+pub(crate) fn mixed(state: u64) -> u64 {
+    let state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    state ^ (state >> 31)
 }

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
-#[expect(clippy::disallowed_types, reason = "the simulation has no task that could own the state")]
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
@@ -120,7 +118,7 @@ pub struct Faulty {
     pause: Pause,
     /// Held while a plan is asked, never across an await.
     #[expect(clippy::disallowed_types, reason = "the simulation has no task that could own the state")]
-    state: Mutex<FaultState>,
+    state: std::sync::Mutex<FaultState>,
 }
 
 pub type Pause = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;

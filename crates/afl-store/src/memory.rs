@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-#[expect(clippy::disallowed_types, reason = "the simulation has no task that could own the state")]
-use std::sync::Mutex;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use afl_engine::time::Millis;
@@ -26,7 +24,7 @@ pub struct Memory {
     watchers: Watchers,
     /// Held while a call looks or writes, never across an await.
     #[expect(clippy::disallowed_types, reason = "the simulation has no task that could own the state")]
-    state: Mutex<MemoryState>,
+    state: std::sync::Mutex<MemoryState>,
 }
 
 /// Those of SQLite, so that what fits here fits there.
@@ -278,18 +276,15 @@ impl MemoryState {
             Scan::Bucket { tenant, bucket, ranks, order, after, limit } => {
                 let here = |mark: &&BucketCursor| ranks.admit(mark.rank);
                 let marks = self.marks(tenant, bucket);
-                let page: Vec<&BucketCursor> = match (order, after) {
-                    (ScanOrder::Ascending, Some(after)) => marks
-                        .range((Bound::Excluded(after), Bound::Unbounded))
-                        .take_while(here)
-                        .take(*limit)
-                        .collect(),
-                    (ScanOrder::Ascending, None) => marks.iter().take_while(here).take(*limit).collect(),
-                    (ScanOrder::Descending, Some(after)) => {
-                        marks.range(..after).rev().skip_while(|mark| !here(mark)).take(*limit).collect()
+                let beyond = after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+                let page: Vec<&BucketCursor> = match order {
+                    ScanOrder::Ascending => {
+                        let marks = marks.range((beyond, Bound::Unbounded));
+                        marks.take_while(here).take(*limit).collect()
                     }
-                    (ScanOrder::Descending, None) => {
-                        marks.iter().rev().skip_while(|mark| !here(mark)).take(*limit).collect()
+                    ScanOrder::Descending => {
+                        let marks = marks.range((Bound::Unbounded, beyond)).rev();
+                        marks.skip_while(|mark| !here(mark)).take(*limit).collect()
                     }
                 };
                 page.into_iter().map(|mark| self.marked(tenant, mark)).collect()

@@ -1,5 +1,7 @@
 //! Numbers from a seed, the same in every release: a seed that found a mistake stays a test for ever.
 
+use crate::entropy::{STEP, mixed};
+
 /// `SplitMix64`, written out because the random crates may change their sequences between versions.
 #[derive(Clone, Debug)]
 pub struct SeededRng(u64);
@@ -10,11 +12,8 @@ impl SeededRng {
     }
 
     pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0 = self.0.wrapping_add(STEP);
+        mixed(self.0)
     }
 
     /// From zero up to, not including, `end`.

@@ -1,11 +1,6 @@
 //! Waiting for a bucket to change without asking over and over.
 
 use std::collections::BTreeMap;
-#[expect(
-    clippy::disallowed_types,
-    reason = "a wake must reach its watchers without a task that carries it"
-)]
-use std::sync::Mutex;
 use std::sync::{MutexGuard, PoisonError};
 
 use tokio::sync::watch;
@@ -45,7 +40,7 @@ pub struct Watchers {
         clippy::disallowed_types,
         reason = "a wake must reach its watchers without a task that carries it"
     )]
-    prefixes: Mutex<Prefixes>,
+    prefixes: std::sync::Mutex<Prefixes>,
 }
 
 #[derive(Debug, Default)]

@@ -94,15 +94,12 @@ pub(crate) fn meant(closest: Option<String>) -> String {
 /// By their names, which the help lists.
 fn states() -> impl TypedValueParser<Value = RunState> {
     let waiting = PossibleValue::new(RunState::Waiting.name()).alias(RunStatus::Paused.name());
-    let values = RunState::ALL.map(|shelf| match shelf {
+    let values = RunState::ALL.iter().map(|shelf| match shelf {
         // As JSON calls it, by the documents' name.
         RunState::Waiting => waiting.clone(),
         shelf => PossibleValue::new(shelf.name()),
     });
-    PossibleValuesParser::new(values).map(|name| {
-        let meant = |shelf: &RunState| shelf.name() == name;
-        RunState::ALL.into_iter().find(meant).unwrap_or(RunState::Waiting)
-    })
+    PossibleValuesParser::new(values).map(|name| name.parse().unwrap_or(RunState::Waiting))
 }
 
 fn row(run: &Run) -> Vec<String> {

@@ -1,10 +1,5 @@
 //! Caches the filters of all channels, so that the end of a task costs nothing in a store without channels.
 
-#[expect(
-    clippy::disallowed_types,
-    reason = "every end of a task looks here; a channel would make it wait"
-)]
-use std::sync::Mutex;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use afl_engine::time::Millis;
@@ -26,7 +21,7 @@ pub(crate) struct ChannelCache {
         clippy::disallowed_types,
         reason = "every end of a task looks here; a channel would make it wait"
     )]
-    cached: Arc<Mutex<Option<CachedFilters>>>,
+    cached: Arc<std::sync::Mutex<Option<CachedFilters>>>,
 }
 
 #[derive(Debug)]

@@ -232,16 +232,7 @@ impl Envelope {
         // A step has one event and one task, which are known by its name.
         let work = step.map(|step| format!("{run}/{step}"));
         let token = work.as_ref().map(|_| token);
-        let (payload, result) = match topic {
-            Topic::TaskDispatched => (data, None),
-            Topic::TaskCompleted
-            | Topic::TaskFailed
-            | Topic::TaskCanceled
-            | Topic::TaskIgnored
-            | Topic::RunCompleted
-            | Topic::RunFailed
-            | Topic::RunCanceled => (None, data),
-        };
+        let (payload, result) = if topic == Topic::TaskDispatched { (data, None) } else { (None, data) };
         Self {
             id,
             topic,

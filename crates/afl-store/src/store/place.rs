@@ -5,6 +5,7 @@ use afl_engine::policy::{Effect, Policy};
 use afl_engine::run::{Control, Run, RunStatus};
 use afl_engine::task::{Task, TaskKind, TaskState};
 use afl_engine::time::Millis;
+use afl_engine::wire_enum;
 
 use crate::record::QueuePosition;
 
@@ -120,45 +121,24 @@ impl<'a> TaskBucket<'a> {
     }
 }
 
-/// Where a run is listed, by its creation. A driver has all its work in the first two, and in [`bucket::ARRIVED`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum RunState {
-    /// An evaluation is under way; a driver that finds the run here continues it.
-    Running,
-    /// A cancel was accepted, and not everything has ended yet.
-    Canceling,
-    /// Waits for work from outside.
-    Waiting,
-    /// Waits for the one who holds it.
-    Held,
-    Completed,
-    Failed,
-    Canceled,
+wire_enum! {
+    /// Where a run is listed, by its creation. A driver has all its work in the first two, and in [`bucket::ARRIVED`].
+    pub enum RunState ("state of a run") {
+        /// An evaluation is under way; a driver that finds the run here continues it.
+        Running = "running",
+        /// A cancel was accepted, and not everything has ended yet.
+        Canceling = "canceling",
+        /// Waits for work from outside.
+        Waiting = "waiting",
+        /// Waits for the one who holds it.
+        Held = "held",
+        Completed = "completed",
+        Failed = "failed",
+        Canceled = "canceled",
+    }
 }
 
 impl RunState {
-    pub const ALL: [Self; 7] = [
-        Self::Running,
-        Self::Canceling,
-        Self::Waiting,
-        Self::Held,
-        Self::Completed,
-        Self::Failed,
-        Self::Canceled,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Canceling => "canceling",
-            Self::Waiting => "waiting",
-            Self::Held => "held",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Canceled => "canceled",
-        }
-    }
-
     pub fn bucket(self) -> String {
         format!("{}{}", bucket::RUNS, self.name())
     }

@@ -63,7 +63,7 @@ async fn runs_are_listed_newest_first_over_all_their_shelves() {
     let mut seen = Vec::new();
     let mut after = None;
     loop {
-        let page = store.runs(&RunState::ALL, after.as_ref(), 3).await.unwrap();
+        let page = store.runs(RunState::ALL, after.as_ref(), 3).await.unwrap();
         seen.extend(page.items.iter().map(|run| run.item.created.0));
         match page.next {
             Some(next) => after = Some(next),
@@ -102,7 +102,7 @@ async fn f12_a_flipped_byte_or_a_newer_version_names_its_run_and_stops_no_other(
             "{error}"
         );
     }
-    let page = store.runs(&RunState::ALL, None, 10).await.unwrap();
+    let page = store.runs(RunState::ALL, None, 10).await.unwrap();
     assert_eq!(page.items.len(), 1);
     assert_eq!(page.unreadable.len(), 3);
 }
