@@ -189,7 +189,7 @@ impl GroupWriter {
             for (tenant, place) in plan.places() {
                 self.watchers.wake(tenant, place);
             }
-            self.counters.transactions.add(1);
+            self.counters.transaction(durability(batches));
             for (batch, verdict) in batches.iter().zip(&plan.verdicts) {
                 match verdict {
                     Ok(()) => {

@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 
 use afl_store::Epoch;
 use afl_store::Millis;
-use afl_store::backend::{Backend, Batch, Head, Limits, Scan, StoreError, Take, TakeResult};
+use afl_store::backend::{Backend, Batch, Durability, Head, Limits, Scan, StoreError, Take, TakeResult};
 use afl_store::record::{Key, Record, Tenant};
 use afl_store::watch::{Watch, Watchers};
 use async_trait::async_trait;
@@ -72,8 +72,17 @@ stats! {
         conflicts,
         /// Transactions of commits and takes; commits that share one count once.
         transactions,
+        /// Those of them that waited for the disk.
+        durable_transactions,
         /// Of keys and bodies that were committed.
         bytes,
+    }
+}
+
+impl PostgresCounters {
+    fn transaction(&self, durability: Durability) {
+        self.transactions.add(1);
+        self.durable_transactions.add(usize::from(durability == Durability::Durable));
     }
 }
 

@@ -11,7 +11,9 @@
 
 use afl_store::Epoch;
 use afl_store::Millis;
-use afl_store::backend::{BucketCursor, Decision, Limits, StoreError, TAKE_LOOKS, Take, TakeResult};
+use afl_store::backend::{
+    BucketCursor, Decision, Durability, Limits, StoreError, TAKE_LOOKS, Take, TakeResult,
+};
 use afl_store::record::{Key, Record};
 use afl_store::watch::Watchers;
 use deadpool_postgres::{ClientWrapper, Object};
@@ -135,7 +137,7 @@ impl Taker<'_> {
         }
         drop(rows);
         session.finish();
-        self.took(&moves);
+        self.took(take.durability, &moves);
         // The take stands; a read that failed would have taken the transaction with it.
         Ok(TakeResult { moved: moves, also_read: also_read.map_err(TakeError::Unknown)?, gave_up_at })
     }
@@ -181,8 +183,8 @@ impl Taker<'_> {
         true
     }
 
-    fn took(self, moved: &[Record]) {
-        self.counters.transactions.add(1);
+    fn took(self, durability: Durability, moved: &[Record]) {
+        self.counters.transaction(durability);
         for record in moved {
             if let Some(place) = &record.content.place {
                 self.watchers.wake(&record.key.tenant, place);

@@ -172,6 +172,7 @@ impl Core {
         if self.watchers.is_empty() {
             return;
         }
+        self.counters.looks.add(1);
         match data_version(&self.connection) {
             Ok(found) if found == self.data_version => {}
             Ok(found) => {

@@ -71,6 +71,8 @@ stats! {
         synced_transactions,
         /// Each syncs the log and the file.
         checkpoints,
+        /// Looks for changes of other processes.
+        looks,
     }
 }
 
