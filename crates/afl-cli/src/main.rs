@@ -1,13 +1,9 @@
 //! The binary `afl`.
 
-#[cfg(test)]
-mod cases;
 mod cli;
 mod color;
 mod commands;
 mod complaint;
-#[cfg(test)]
-mod cost;
 mod decide;
 mod diff;
 mod exit;
@@ -25,8 +21,6 @@ mod one_run;
 mod outcome;
 mod output;
 mod progress;
-#[cfg(test)]
-mod reference;
 mod report;
 mod shell;
 mod shown;
@@ -35,6 +29,8 @@ mod stop;
 mod store;
 mod stubs;
 mod telemetry;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod when;
 

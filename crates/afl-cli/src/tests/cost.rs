@@ -14,7 +14,7 @@ use clap::Parser;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::cases::follow;
+use super::cases::follow;
 use crate::cli::{Cli, Command};
 use crate::commands::run;
 use crate::foreground::Followed;

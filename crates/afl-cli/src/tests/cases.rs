@@ -119,7 +119,7 @@ async fn run_one(service: &Service, case: &ConformanceCase) -> Option<CaseResult
 }
 
 /// Starts a run and does its work, as `afl run` does.
-pub(crate) async fn follow(
+pub(super) async fn follow(
     service: &Service,
     options: &run::Options,
     launch: Launch,
