@@ -6,7 +6,7 @@ use super::work::Worked;
 use crate::children::Children;
 use crate::failure::FailureKind;
 use crate::id::{Segment, StepId};
-use crate::plan::{Block, Node, Plan, PlanContent, WhenCase};
+use crate::plan::{Block, Node, Plan, PlanCase, PlanContent};
 use crate::state::Verdict;
 use crate::step::Transmission;
 
@@ -54,7 +54,7 @@ impl Evaluation {
     }
 
     /// The first case whose condition holds.
-    fn take_case(&mut self, id: &StepId, cases: &[WhenCase]) -> Worked<Option<u32>> {
+    fn take_case(&mut self, id: &StepId, cases: &[PlanCase]) -> Worked<Option<u32>> {
         let place = Self::place_in_block(id);
         let conditions = cases.iter().filter_map(|case| case.condition.as_ref());
         let needs: Vec<_> = conditions.map(|condition| self.need_reads(&condition.reads, &place)).collect();

@@ -10,8 +10,8 @@ use rustc_hash::FxHashMap;
 
 use super::reads::StepNames;
 use super::{
-    Act, Block, BlockAt, Callee, Facet, FacetAt, Mixin, MixinKind, Plan, PlanCall, PlanContent, PlanSchema,
-    PlanStatement, SchemaAt, StatementAt, WhenCase,
+    Act, Block, BlockAt, Callee, Facet, FacetAt, Mixin, MixinKind, Plan, PlanCall, PlanCase, PlanContent,
+    PlanSchema, PlanStatement, SchemaAt, StatementAt,
 };
 use crate::types::Schemas;
 
@@ -127,13 +127,13 @@ impl<'p> Builder<'p> {
         when: &'p WhenBlock,
         outside: &StepNames<'p>,
         statements: &mut Vec<StatementAt>,
-    ) -> Vec<WhenCase> {
+    ) -> Vec<PlanCase> {
         let mut cases = Vec::new();
         for case in &when.cases {
             let condition = case.condition.as_ref().map(|condition| outside.reading(condition));
             let first = statements.len() as u32;
             self.statements(&case.statements, outside, statements);
-            cases.push(WhenCase { condition, statements: first..statements.len() as u32 });
+            cases.push(PlanCase { condition, statements: first..statements.len() as u32 });
         }
         cases
     }

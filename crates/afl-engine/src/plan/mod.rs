@@ -86,12 +86,12 @@ pub(crate) struct Block {
 pub(crate) enum PlanContent {
     Steps,
     Foreach { variable: String, iterable: Reading },
-    When(Vec<WhenCase>),
+    When(Vec<PlanCase>),
     Script(ScriptBlock),
 }
 
 #[derive(Debug)]
-pub(crate) struct WhenCase {
+pub(crate) struct PlanCase {
     pub(crate) condition: Option<Reading>,
     pub(crate) statements: Range<u32>,
 }
