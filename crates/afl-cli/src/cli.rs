@@ -4,8 +4,8 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ColorChoice, Parser, Subcommand};
 
 use crate::commands::{
-    agent, cancel, check, compile, completions, doctor, explain, fmt, graph, handlers, notifications, outbox,
-    pause, resume, retry, run, runs, schema, servers, show, start, store, task, tasks, why,
+    agent, check, compile, completions, control, doctor, explain, fmt, graph, handlers, notifications,
+    outbox, resume, retry, run, runs, schema, servers, show, start, store, task, tasks, why,
 };
 
 const EXIT_CODES: &str = "\
@@ -46,8 +46,15 @@ pub(crate) enum Command {
     Why(why::Options),
     Resume(resume::Options),
     Retry(retry::Options),
-    Pause(pause::Options),
-    Cancel(cancel::Options),
+    /// Hold a run: nothing of it is evaluated or handed out until `afl resume`
+    ///
+    /// Work that agents have already may be finished; its results wait.
+    Pause(control::RunTarget),
+    /// End a run: no work of it is handed out any more, late results are refused
+    ///
+    /// What the run has done stays readable. A canceled run cannot be resumed. One that was started with `--enqueue` and has not
+    /// begun will not begin.
+    Cancel(control::RunTarget),
     Tasks(tasks::Options),
     Task(task::Options),
     Servers(servers::Options),

@@ -5,11 +5,24 @@ use afl_engine::task::Task;
 use afl_runtime::Service;
 
 use crate::failure::Failure;
+use crate::output;
 use crate::shell::word;
 use crate::shown;
 
 /// How many are shown in full; a person decides the others the same way.
 pub(crate) const TOLD: usize = 3;
+
+/// Prints advice for those among some tasks.
+pub(crate) async fn advise(
+    service: &Service,
+    tasks: impl IntoIterator<Item = &Task>,
+    flag: &str,
+) -> Result<(), Failure> {
+    for undecided in Undecided::among(service, tasks).await? {
+        output::say(&format!("help: {}\n", undecided.advice(flag)));
+    }
+    Ok(())
+}
 
 /// A step whose work may have happened.
 pub(crate) struct Undecided<'a> {

@@ -7,8 +7,9 @@ use std::time::Duration;
 use afl_agents::worker::StopReason;
 use afl_engine::id::RunId;
 use afl_engine::run::Run;
+use afl_engine::trace::Tracing;
 use afl_lang::render::Color;
-use afl_runtime::Service;
+use afl_runtime::{Service, TraceSubscription};
 use clap::Args;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -20,7 +21,7 @@ use crate::handlers::Given;
 use crate::local_handlers::{LocalHandlers, capability};
 use crate::mock::Mock;
 use crate::outcome::{self, OutcomePrinter, RunOutcome};
-use crate::progress::{self, CountsWatcher, LogPrinter, LogSubscription, ProgressLine, Talk};
+use crate::progress::{self, ProgressLine, Talk};
 use crate::shell::word;
 use crate::stop::{Signal, StopSignals};
 use crate::store::{self, IfMissing, Lifetime};
@@ -79,7 +80,7 @@ pub(crate) struct Foreground {
     /// The same without the logs of the program, for the outcome.
     quiet: Service,
     pub(crate) progress: ProgressLine,
-    logs: LogSubscription,
+    logs: TraceSubscription,
     telemetry: Telemetry,
     handlers: LocalHandlers,
     stop: StopSignals,
@@ -99,7 +100,7 @@ impl Foreground {
         let progress = ProgressLine::new(if options.json { Talk::LogsOnly } else { Talk::All });
         let (service, telemetry) = options.telemetry.begin(service, &progress, color);
         let quiet = service.clone();
-        let (service, logs) = progress::subscribe(service.starting_only());
+        let (service, logs) = service.starting_only().subscribe(Tracing::LogsOnly, progress::LOGS);
         let (stop, store, options) = (StopSignals::on_signals(), store.clone(), options.clone());
         Self { service, quiet, progress, logs, telemetry, handlers, stop, store, options, color }
     }
@@ -177,19 +178,22 @@ impl Foreground {
 
     pub(crate) async fn follow(self, run: &RunId) -> Result<Followed, Failure> {
         let Self { service, quiet, progress, logs, handlers, stop, .. } = self;
-        let printer = LogPrinter::new(logs, &progress);
-        let watcher = CountsWatcher::new(&quiet, run, &progress);
+        let watching = tokio::spawn(progress::watch_counts(quiet.clone(), run.clone(), progress.clone()));
         let (tell, events) = mpsc::channel(WORK_SHOWN);
-        let showing = tokio::spawn(progress::show_work(events, progress.clone()));
+        let showing = [
+            tokio::spawn(progress::show_work(events, progress.clone())),
+            tokio::spawn(progress::show_logs(logs, progress.clone())),
+        ];
         let stopped: Result<_, Failure> = async {
             let worker = handlers.worker(service)?.with_listener(tell);
             Ok(worker.finish(run, stop.asked()).await?)
         }
         .await;
         // The worker is gone: the logs of the program come before the outcome.
-        showing.await.expect("showing lines does not panic");
-        printer.finish().await;
-        drop(watcher);
+        for shown in showing {
+            shown.await.expect("showing lines does not panic");
+        }
+        watching.abort();
         progress.clear();
         Ok(Followed { reason: stopped?, run: quiet.run(run).await?, service: quiet })
     }

@@ -39,6 +39,10 @@ impl Input {
     }
 
     pub(crate) fn read(&self) -> Result<String, Failure> {
+        self.read_as(Sought::File)
+    }
+
+    pub(crate) fn read_as(&self, sought: Sought) -> Result<String, Failure> {
         let bytes = match self {
             Self::Stdin => {
                 let mut bytes = Vec::new();
@@ -46,11 +50,7 @@ impl Input {
             }
             Self::File(path) => fs::read(path),
         };
-        let bytes = bytes.map_err(|source| Failure::Unreadable {
-            name: self.name(),
-            sought: Sought::File,
-            source,
-        })?;
+        let bytes = bytes.map_err(|source| Failure::Unreadable { name: self.name(), sought, source })?;
         String::from_utf8(bytes).map_err(|error| {
             let offset = error.utf8_error().valid_up_to();
             Failure::NotText { name: self.name(), byte: error.as_bytes()[offset], offset }

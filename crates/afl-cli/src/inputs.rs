@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::fs;
 use std::num::IntErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +15,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use crate::failure::{Failure, Sought};
 use crate::input::{Input, STANDARD};
 use crate::json_text::{self, NotJson};
+use crate::shown::cut;
 
 #[derive(Args, Clone, Debug, Default)]
 #[group(skip)]
@@ -156,13 +156,7 @@ fn value(text: &str, ty: Option<&TypeRef>) -> Result<Result<Value, String>, Fail
     if file.starts_with('@') {
         return Ok(typed(file, ty));
     }
-    let unreadable = |source| Failure::Unreadable { name: file.into(), sought: Sought::Value, source };
-    let content = fs::read(file).map_err(unreadable)?;
-    let text = String::from_utf8(content).map_err(|error| {
-        let offset = error.utf8_error().valid_up_to();
-        Failure::NotText { name: file.into(), byte: error.as_bytes()[offset], offset }
-    })?;
-    Ok(typed(&text, ty))
+    Ok(typed(&Input::File(file.into()).read_as(Sought::Value)?, ty))
 }
 
 const NULL: &str = "null";
@@ -204,11 +198,7 @@ fn typed(text: &str, ty: Option<&TypeRef>) -> Result<Value, String> {
 
 /// Enough of a text to know it again.
 fn short(text: &str) -> String {
-    const SHOWN: usize = 40;
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    cut(text, 40)
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use crate::handlers;
 use crate::input::{self, STANDARD};
 use crate::inputs;
 use crate::mock::Mock;
-use crate::report::{self, DiagnosticFormat, Tally};
+use crate::report::{self, DiagnosticFormat};
 
 #[derive(Args, Debug)]
 #[group(skip)]
@@ -106,13 +106,9 @@ impl Options {
 
     fn compile(&self, color: Color, shown: Shown) -> Result<Program, Failure> {
         let sources = input::program(&self.files, &self.library)?;
-        let compiled = afl_lang::compile(&sources, Validation::Require);
-        let Some(program) = compiled.program else {
-            report::refuse(color, "started", &sources, &compiled.diagnostics)?;
-            return Err(Failure::Mistakes { tally: Tally::of(&compiled.diagnostics).to_string() });
-        };
+        let (program, diagnostics) = report::compile(&sources, Validation::Require, "started", color)?;
         match shown {
-            Shown::All => report::show(color, DiagnosticFormat::Human, &sources, &compiled.diagnostics)?,
+            Shown::All => report::show(color, DiagnosticFormat::Human, &sources, &diagnostics)?,
             Shown::Errors => {}
         }
         Ok(program)

@@ -48,6 +48,10 @@ pub(crate) fn data(text: &str) -> Result<(), Failure> {
     Target::Stdout.write(|out| out.write_all(text.as_bytes()))
 }
 
+pub(crate) fn lines(lines: &[String]) -> Result<(), Failure> {
+    data(&lines.iter().flat_map(|line| [line, "\n"]).collect::<String>())
+}
+
 /// Whether a person reads what the user asked for.
 pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal()

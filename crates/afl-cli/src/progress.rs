@@ -7,11 +7,10 @@ use afl_agents::worker::{AttemptEnd, AttemptInfo, WorkerEvent};
 use afl_engine::id::RunId;
 use afl_engine::run::Counts;
 use afl_engine::time::Millis;
-use afl_engine::trace::{Trace, Tracing};
+use afl_engine::trace::Trace;
 use afl_runtime::{Service, TraceRecord, TraceSubscription};
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 
 use crate::output;
 use crate::shown::{self, Moment};
@@ -20,7 +19,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// How often the counts of a long evaluation are read.
 const LOOK: Duration = Duration::from_millis(250);
 /// How many lines an evaluation may log between two commits; more are not shown.
-const LOGS: usize = 65_536;
+pub(crate) const LOGS: usize = 65_536;
 
 #[derive(Clone, Debug)]
 pub(crate) struct ProgressLine {
@@ -63,7 +62,7 @@ impl ProgressLine {
         self.say(&format!("{path}: attempt {attempt}{of} failed: {error}; the next one {next}"));
     }
 
-    pub(crate) fn counts(&self, counts: Counts) {
+    fn counts(&self, counts: Counts) {
         let Some(bar) = &self.bar else { return };
         let open = counts.steps - counts.complete - counts.failed;
         let running = open.saturating_sub(counts.waiting);
@@ -95,31 +94,8 @@ fn spinner() -> ProgressBar {
     bar
 }
 
-/// The logs of a service's runs that are not shown yet.
-pub(crate) struct LogSubscription(TraceSubscription);
-
-pub(crate) fn subscribe(service: Service) -> (Service, LogSubscription) {
-    let (service, records) = service.subscribe(Tracing::LogsOnly, LOGS);
-    (service, LogSubscription(records))
-}
-
-/// Prints the logs of a service's runs.
-pub(crate) struct LogPrinter {
-    task: JoinHandle<()>,
-}
-
-impl LogPrinter {
-    pub(crate) fn new(logs: LogSubscription, progress: &ProgressLine) -> Self {
-        Self { task: tokio::spawn(show(logs, progress.clone())) }
-    }
-
-    /// Shows the rest; the service must be gone.
-    pub(crate) async fn finish(self) {
-        self.task.await.expect("showing lines does not panic");
-    }
-}
-
-async fn show(LogSubscription(mut records): LogSubscription, progress: ProgressLine) {
+/// Shows the logs of a service's runs, until the service is gone.
+pub(crate) async fn show_logs(mut records: TraceSubscription, progress: ProgressLine) {
     while let Some(TraceRecord { trace, .. }) = records.next().await {
         match trace {
             Trace::Logged { path, values, .. } => {
@@ -164,29 +140,12 @@ pub(crate) async fn show_work(mut events: mpsc::Receiver<WorkerEvent>, progress:
 /// How paths name `sys.log` itself, which is not where it happened.
 const LOG_STATEMENT: &str = ".sys.log";
 
-/// Reads the counts of a run now and then, until dropped.
-pub(crate) struct CountsWatcher {
-    task: Option<JoinHandle<()>>,
-}
-
-impl CountsWatcher {
-    pub(crate) fn new(service: &Service, run: &RunId, progress: &ProgressLine) -> Self {
-        let (service, run, progress) = (service.clone(), run.clone(), progress.clone());
-        let is_live = progress.bar.is_some();
-        let watch = async move {
-            while let Ok(run) = service.run(&run).await {
-                progress.counts(run.counts);
-                tokio::time::sleep(LOOK).await;
-            }
-        };
-        Self { task: is_live.then(|| tokio::spawn(watch)) }
-    }
-}
-
-impl Drop for CountsWatcher {
-    fn drop(&mut self) {
-        if let Some(task) = &self.task {
-            task.abort();
-        }
+/// Reads the counts of a run now and then, for a live line.
+pub(crate) async fn watch_counts(service: Service, run: RunId, progress: ProgressLine) {
+    while progress.bar.is_some()
+        && let Ok(run) = service.run(&run).await
+    {
+        progress.counts(run.counts);
+        tokio::time::sleep(LOOK).await;
     }
 }

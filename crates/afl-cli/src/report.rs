@@ -4,8 +4,10 @@ use std::fmt;
 
 use afl_lang::code::Code;
 use afl_lang::diagnostic::{Diagnostic, Severity};
+use afl_lang::program::Program;
 use afl_lang::render::{self, Color};
 use afl_lang::source::Sources;
+use afl_lang::{Compilation, Validation};
 use clap::ValueEnum;
 
 use crate::failure::Failure;
@@ -47,17 +49,22 @@ pub(crate) fn show(
     }
 }
 
-/// Says why nothing came of a program; `done` is what would have been done with it.
-pub(crate) fn refuse(
-    color: Color,
-    done: &str,
+/// Compiles a program, or reports its mistakes and that nothing is `done` with it.
+pub(crate) fn compile(
     sources: &Sources,
-    diagnostics: &[Diagnostic],
-) -> Result<(), Failure> {
-    show(color, DiagnosticFormat::Human, sources, diagnostics)?;
-    output::say(&format!("nothing is {done}: {}\n", Tally::of(diagnostics)));
-    output::say(&explain_hint(diagnostics));
-    Ok(())
+    validation: Validation,
+    done: &str,
+    color: Color,
+) -> Result<(Program, Vec<Diagnostic>), Failure> {
+    let Compilation { program, diagnostics } = afl_lang::compile(sources, validation);
+    if let Some(program) = program {
+        return Ok((program, diagnostics));
+    }
+    show(color, DiagnosticFormat::Human, sources, &diagnostics)?;
+    let tally = Tally::of(&diagnostics).to_string();
+    output::say(&format!("nothing is {done}: {tally}\n"));
+    output::say(&explain_hint(&diagnostics));
+    Err(Failure::Mistakes { tally })
 }
 
 /// How many mistakes there are; shown as `2 errors, 1 warning`.

@@ -1,7 +1,5 @@
 //! Values, times and states as people read them.
 
-use std::fmt::Write;
-
 use afl_engine::attribute::Held;
 use afl_engine::time::Millis;
 use afl_engine::value::Value;
@@ -148,10 +146,7 @@ pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
-    table.lines().fold(String::new(), |mut text, line| {
-        writeln!(text, "{}", line.trim_end()).expect("a string takes any text");
-        text
-    })
+    table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
 #[cfg(test)]

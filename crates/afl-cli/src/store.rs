@@ -41,6 +41,28 @@ pub(crate) struct Options {
     url: Option<String>,
 }
 
+/// For a command that lists records of the store.
+#[derive(Args)]
+#[group(skip)]
+pub(crate) struct ListOptions {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) store: Options,
+}
+
+/// For a command that shows one thing of the store.
+#[derive(Args)]
+#[group(skip)]
+pub(crate) struct ObjectOptions {
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) store: Options,
+}
+
 fn help() -> String {
     let forms = forms(|kind| format!("`{}`", kind.form));
     format!("Where runs are kept: {forms}; without it, a file in the nearest `.afl` folder from here upwards")

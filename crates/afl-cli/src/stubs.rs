@@ -1,14 +1,12 @@
 //! Python functions for the event facets of a program, with their types, to be filled in.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use afl_lang::program::{FacetDecl, FacetKind, Parameter, Program, SchemaDecl};
 use afl_lang::types::TypeRef;
 
 /// Of `typing`, as far as the stubs use them.
 const TYPING: [&str; 3] = ["Any", "List", "Optional"];
-const ANY_TEXT: &str = "a string takes any text";
 
 /// Nothing when the program has no event facets.
 pub(crate) fn python(program: &Program) -> Option<String> {
@@ -103,29 +101,22 @@ const KEYWORDS: [&str; 34] = [
 
 fn function(facet: &FacetDecl, names: &PythonNames) -> String {
     let name = names.of_schema(&facet.id);
-    let mut text = typed(&format!("{name}Input"), None, &facet.params, names);
-    text.push_str(&typed(&format!("{name}Result"), None, &facet.returns, names));
+    let input = typed(&format!("{name}Input"), None, &facet.params, names);
+    let result = typed(&format!("{name}Result"), None, &facet.returns, names);
     let function = if name == class(short(&facet.id)) { snake(short(&facet.id)) } else { snake(&facet.id) };
-    write!(
-        text,
-        "\n\n@handler(\"{}\")\ndef {function}(payload: {name}Input, ctx: Context) -> {name}Result:\n{}    \
-         raise NotImplementedError(\"{}\")\n",
-        facet.id,
-        doc(facet.doc.as_deref()),
-        facet.id,
+    let (id, doc) = (&facet.id, doc(facet.doc.as_deref()));
+    format!(
+        "{input}{result}\n\n@handler(\"{id}\")\ndef {function}(payload: {name}Input, ctx: Context) -> {name}Result:\n\
+         {doc}    raise NotImplementedError(\"{id}\")\n"
     )
-    .expect(ANY_TEXT);
-    text
 }
 
 /// With the form of a call, which allows every name as a key.
 fn typed(name: &str, comment: Option<&str>, fields: &[Parameter], names: &PythonNames) -> String {
-    let mut text = format!("\n\n{}{name} = TypedDict(\"{name}\", {{", remark(comment));
-    for field in fields {
-        write!(text, "\n    \"{}\": {},", field.name, python_type(&field.ty, names)).expect(ANY_TEXT);
-    }
-    text.push_str(if fields.is_empty() { "})\n" } else { "\n})\n" });
-    text
+    let entry = |field: &Parameter| format!("\n    \"{}\": {},", field.name, python_type(&field.ty, names));
+    let entries: String = fields.iter().map(entry).collect();
+    let end = if fields.is_empty() { "" } else { "\n" };
+    format!("\n\n{}{name} = TypedDict(\"{name}\", {{{entries}{end}}})\n", remark(comment))
 }
 
 fn python_type(ty: &TypeRef, names: &PythonNames) -> String {

@@ -1,6 +1,5 @@
 //! `afl agent`: does the work of tasks, and drives the runs of a store.
 
-use std::fmt::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -187,15 +186,12 @@ async fn show(mut told: mpsc::Receiver<WorkerEvent>, config: Config, flag: Strin
 fn lines(told: &WorkerEvent, config: &Config, flag: &str, color: Color) -> String {
     match told {
         WorkerEvent::Ready { names, http } => {
+            let lists = lists(&config.task_lists);
             let mut text = format!(
-                "{} takes work from the task {}, {} at once\n",
-                config.server_name,
-                lists(&config.task_lists),
-                config.max_concurrent
+                "{} takes work from the task {lists}, {} at once\n",
+                config.server_name, config.max_concurrent
             );
-            if let Some(address) = http {
-                writeln!(text, "status: {}/status", reachable(*address)).expect(ANY_TEXT);
-            }
+            text.extend(http.map(|address| format!("status: {}/status\n", reachable(address))));
             text.push_str(&handlers(names));
             if names.is_empty() {
                 let help = paint("help:", color::HELP, color);
@@ -207,7 +203,7 @@ fn lines(told: &WorkerEvent, config: &Config, flag: &str, color: Color) -> Strin
                         "give some with `--handlers`; registered ones are for `--profile registry`"
                     }
                 };
-                writeln!(text, "{help} {to_do}{}", in_store(flag)).expect(ANY_TEXT);
+                text.extend([format!("{help} {to_do}{}\n", in_store(flag))]);
             }
             text
         }
@@ -219,8 +215,6 @@ fn lines(told: &WorkerEvent, config: &Config, flag: &str, color: Color) -> Strin
         }
     }
 }
-
-const ANY_TEXT: &str = "a string takes any text";
 
 fn lists(names: &[String]) -> String {
     let noun = if names.len() == 1 { "list" } else { "lists" };

@@ -63,23 +63,16 @@ pub(crate) fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
     let primary: Vec<PathBuf> = options.files.iter().chain(&options.primary).cloned().collect();
     let sources = input::program(&primary, &options.library)?;
     let validation = if options.no_validate { Validation::Skip } else { Validation::Require };
-    let compiled = afl_lang::compile(&sources, validation);
-    let Some(program) = compiled.program else {
-        report::refuse(color, "written", &sources, &compiled.diagnostics)?;
-        return Ok(Exit::Mistakes);
-    };
-    report::show(color, DiagnosticFormat::Human, &sources, &compiled.diagnostics)?;
-    let tally = Tally::of(&compiled.diagnostics);
+    let (program, diagnostics) = report::compile(&sources, validation, "written", color)?;
+    report::show(color, DiagnosticFormat::Human, &sources, &diagnostics)?;
+    let tally = Tally::of(&diagnostics);
     if tally.errors > 0 {
         output::say(&format!("the program is written with its mistakes: {tally}\n"));
     }
     let document = program.emit(options.shape.emit());
     Target::new(options.output.as_deref()).write(|mut out| {
         document.write_to(&mut out)?;
-        out.write_all(
-            b"
-",
-        )
+        out.write_all(b"\n")
     })?;
     Ok(Exit::Fine)
 }

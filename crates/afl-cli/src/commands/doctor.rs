@@ -1,7 +1,5 @@
 //! `afl doctor`: checks every promise about the stored runs and system tasks, and what they share.
 
-use std::fmt::Write;
-
 use afl_engine::id::RunId;
 use afl_lang::render::Color;
 use afl_runtime::Service;
@@ -14,7 +12,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::report::count;
 use crate::shell::word;
-use crate::store::{self, IfMissing};
+use crate::store::{self, IfMissing, ObjectOptions};
 
 /// Check every promise about the stored runs and system tasks
 ///
@@ -30,15 +28,12 @@ pub(crate) struct Options {
     /// Delete the run or record, which must be damaged, with everything of it
     #[arg(long, requires = "run", conflicts_with_all = ["fix", "json"])]
     discard: bool,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    store: store::Options,
+    object: ObjectOptions,
 }
 
 pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
-    let service = options.store.open(IfMissing::Refuse).await?;
+    let service = options.object.store.open(IfMissing::Refuse).await?;
     if let (true, Some(run)) = (options.discard, &options.run) {
         let run = named(&service, run).await?;
         service.discard(&run).await?;
@@ -50,10 +45,10 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
         Some(run) => service.examine(&named(&service, run).await?, remedy).await?,
         None => service.doctor(remedy).await?,
     };
-    if options.json {
+    if options.object.json {
         output::json(&report)?;
     } else {
-        output::data(&text(&report, &options.store, color))?;
+        output::lines(&text(&report, &options.object.store, color))?;
     }
     let is_open = |finding: &Finding| finding.repair != Repair::Done;
     Ok(if report.findings.iter().any(is_open) { Exit::Mistakes } else { Exit::Fine })
@@ -72,19 +67,16 @@ async fn named(service: &Service, run: &str) -> Result<RunId, Failure> {
     }
 }
 
-fn text(report: &Report, store: &store::Options, color: Color) -> String {
-    let mut text = String::new();
+fn text(report: &Report, store: &store::Options, color: Color) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mark = paint("broken:", color::ERROR, color);
     for finding in &report.findings {
         let Finding { promise, run, path, problem, .. } = finding;
-        let mark = paint("broken:", color::ERROR, color);
-        writeln!(text, "{mark} {}; {}, {path}: {problem}", words(*promise), called(run))
-            .expect("a string takes any text");
-        writeln!(text, "  {}", advice(finding, store)).expect("a string takes any text");
+        lines.push(format!("{mark} {}; {}, {path}: {problem}", words(*promise), called(run)));
+        lines.push(format!("  {}", advice(finding, store)));
     }
-    for run in &report.busy {
-        writeln!(text, "run {run} changed all the time; look at it again later")
-            .expect("a string takes any text");
-    }
+    let busy = report.busy.iter();
+    lines.extend(busy.map(|run| format!("run {run} changed all the time; look at it again later")));
     let found = match report.findings.len() {
         0 => "all promises hold".to_owned(),
         some => count(some, "broken promise"),
@@ -93,8 +85,8 @@ fn text(report: &Report, store: &store::Options, color: Color) -> String {
         0 => String::new(),
         some => format!(" and {}", count(some, "system task")),
     };
-    writeln!(text, "checked {}{tasks}: {found}", count(report.runs, "run")).expect("a string takes any text");
-    text
+    lines.push(format!("checked {}{tasks}: {found}", count(report.runs, "run")));
+    lines
 }
 
 /// The promise, as it should be.

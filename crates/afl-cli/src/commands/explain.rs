@@ -1,7 +1,5 @@
 //! `afl explain`: the long form of a diagnostic.
 
-use std::fmt::Write;
-
 use afl_lang::code::Code;
 use afl_lang::suggest;
 use clap::Args;
@@ -30,13 +28,15 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> Result<Exit, Failure> {
-    let text = match &options.code {
-        Some(text) if options.json => json(&ExplainEntry::long(find(text)?)),
-        Some(text) => find(text)?.explanation().to_owned(),
-        None if options.json => json(&Code::ALL.iter().copied().map(ExplainEntry::short).collect::<Vec<_>>()),
-        None => table(),
-    };
-    output::data(&text)?;
+    match &options.code {
+        Some(text) if options.json => output::data(&json(&ExplainEntry::long(find(text)?)))?,
+        Some(text) => output::data(find(text)?.explanation())?,
+        None if options.json => {
+            let all: Vec<ExplainEntry> = Code::ALL.iter().copied().map(ExplainEntry::short).collect();
+            output::data(&json(&all))?;
+        }
+        None => output::lines(&Code::ALL.iter().copied().map(row).collect::<Vec<_>>())?,
+    }
     Ok(Exit::Fine)
 }
 
@@ -49,12 +49,8 @@ fn find(text: &str) -> Result<Code, Failure> {
     })
 }
 
-fn table() -> String {
-    Code::ALL.iter().fold(String::new(), |mut table, code| {
-        let severity = code.severity().name();
-        writeln!(table, "{}  {severity:<7}  {}", code.text(), code.title()).expect("a string takes any text");
-        table
-    })
+fn row(code: Code) -> String {
+    format!("{}  {:<7}  {}", code.text(), code.severity().name(), code.title())
 }
 
 fn json(value: &impl Serialize) -> String {

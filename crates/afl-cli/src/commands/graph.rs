@@ -53,11 +53,7 @@ enum GraphFormatArg {
 
 pub(crate) fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
     let sources = input::program(&options.files, &[])?;
-    let compiled = afl_lang::compile(&sources, Validation::Require);
-    let Some(program) = compiled.program else {
-        report::refuse(color, "drawn", &sources, &compiled.diagnostics)?;
-        return Ok(Exit::Mistakes);
-    };
+    let (program, _) = report::compile(&sources, Validation::Require, "drawn", color)?;
     let graph = graph::of(&program, options.workflow.as_deref()).map_err(Failure::NoGraph)?;
     let drawn = graph.render(options.format.into());
     Target::new(options.output.as_deref()).write(|out| out.write_all(drawn.as_bytes()))?;

@@ -1,10 +1,10 @@
 //! The commands, a file each.
 
 pub(crate) mod agent;
-pub(crate) mod cancel;
 pub(crate) mod check;
 pub(crate) mod compile;
 pub(crate) mod completions;
+pub(crate) mod control;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod fmt;
@@ -12,7 +12,6 @@ pub(crate) mod graph;
 pub(crate) mod handlers;
 pub(crate) mod notifications;
 pub(crate) mod outbox;
-pub(crate) mod pause;
 pub(crate) mod resume;
 pub(crate) mod retry;
 pub(crate) mod run;
@@ -44,8 +43,8 @@ pub(crate) fn run(command: Command, color: Color) -> Result<Exit, Failure> {
         Command::Why(options) => wait(why::run(&options, color)),
         Command::Resume(options) => wait(resume::run(&options, color)),
         Command::Retry(options) => wait(retry::run(&options, color)),
-        Command::Pause(options) => wait(pause::run(&options)),
-        Command::Cancel(options) => wait(cancel::run(&options)),
+        Command::Pause(options) => wait(control::pause(&options)),
+        Command::Cancel(options) => wait(control::cancel(&options)),
         Command::Tasks(options) => wait(tasks::run(&options)),
         Command::Task(options) => wait(task::run(&options)),
         Command::Servers(options) => wait(servers::run(&options)),

@@ -10,7 +10,7 @@ use crate::limit::limit;
 use crate::output;
 use crate::report::count;
 use crate::shown::{self, Moment};
-use crate::store::{self, IfMissing};
+use crate::store::{self, IfMissing, ListOptions};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,11 +29,8 @@ pub(crate) struct Options {
     /// How many to list, the newest first
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = limit)]
     limit: usize,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    store: store::Options,
+    list: ListOptions,
 }
 
 #[derive(Subcommand)]
@@ -68,7 +65,7 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
 }
 
 async fn list(options: &Options) -> Result<(), Failure> {
-    let service = options.store.open(IfMissing::Refuse).await?;
+    let service = options.list.store.open(IfMissing::Refuse).await?;
     let mut unread = service.unread().await?;
     let unread_count = unread.len();
     let notices = if options.unread {
@@ -77,7 +74,7 @@ async fn list(options: &Options) -> Result<(), Failure> {
     } else {
         service.notifications(options.limit).await?
     };
-    if options.json {
+    if options.list.json {
         let notices: Vec<Value> = notices.iter().map(entry).collect();
         return output::json(&json!({"notifications": notices, "unread": unread_count}));
     }

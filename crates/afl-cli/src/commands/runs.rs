@@ -14,7 +14,7 @@ use crate::launch::labels;
 use crate::limit::limit;
 use crate::output;
 use crate::shown::{self, Moment};
-use crate::store::{self, IfMissing};
+use crate::store::{IfMissing, ListOptions};
 use crate::when;
 
 const EXAMPLES: &str = "\
@@ -42,17 +42,14 @@ pub(crate) struct Options {
     /// How many to list
     #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = limit)]
     limit: usize,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    store: store::Options,
+    list: ListOptions,
 }
 
 pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     let since = options.since.as_deref().map(when::past).transpose()?;
     let labels = labels(&options.labels)?.into_iter().collect();
-    let service = options.store.open(IfMissing::Refuse).await?;
+    let service = options.list.store.open(IfMissing::Refuse).await?;
     let query = RunQuery {
         state: options.state,
         workflow: options.workflow.clone(),
@@ -68,7 +65,7 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     for trouble in &list.unreadable {
         output::say(&format!("{trouble}\n"));
     }
-    if options.json {
+    if options.list.json {
         let runs: Vec<RunSummary> = list.runs.iter().map(RunSummary::from).collect();
         output::json(&json!({"runs": runs, "more": is_cut}))?;
     } else if list.runs.is_empty() {

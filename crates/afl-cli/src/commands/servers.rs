@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
 use crate::shown::{self, Moment};
-use crate::store::{self, IfMissing};
+use crate::store::{IfMissing, ListOptions};
 
 /// List the agents of a store: their state, their handlers, and their tasks
 ///
@@ -17,24 +17,21 @@ use crate::store::{self, IfMissing};
 /// hour.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    store: store::Options,
+    list: ListOptions,
 }
 
 pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
-    let service = options.store.open(IfMissing::Refuse).await?;
+    let service = options.list.store.open(IfMissing::Refuse).await?;
     let now = service.now().await?;
     let mut servers: Vec<Server> =
         service.collection::<Server>().readable().await?.into_iter().map(|(_, stored)| stored.item).collect();
     servers.sort_by_key(|server| (place(server.status(now)), -server.start_time.0));
-    if options.json {
+    if options.list.json {
         let servers: Vec<Value> = servers.iter().map(|server| entry(server, now)).collect();
         output::json(&json!({ "servers": servers }))?;
     } else if servers.is_empty() {
-        output::say(&format!("no servers; {} starts one\n", options.store.command("agent")));
+        output::say(&format!("no servers; {} starts one\n", options.list.store.command("agent")));
     } else {
         let rows: Vec<Vec<String>> = servers.iter().map(|server| row(server, now)).collect();
         let header = [

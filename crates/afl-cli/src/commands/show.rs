@@ -1,7 +1,5 @@
 //! `afl show`: one run with its steps.
 
-use std::fmt::Write;
-
 use afl_engine::id::RunId;
 use afl_engine::run::Run;
 use afl_lang::render::Color;
@@ -10,14 +8,14 @@ use clap::Args;
 use serde_json::json;
 
 use crate::commands::runs;
-use crate::decide::Undecided;
+use crate::decide;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
 use crate::report::count;
 use crate::shown::{self, Moment};
 use crate::states;
-use crate::store::{self, IfMissing};
+use crate::store::{IfMissing, ObjectOptions};
 use crate::tree;
 
 const EXAMPLES: &str = "\
@@ -46,19 +44,16 @@ pub(crate) struct Options {
     /// Print the state without ids, times and history: equal runs give equal texts on every store
     #[arg(long, conflicts_with_all = ["step", "iteration", "json"])]
     canonical: bool,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    store: store::Options,
+    object: ObjectOptions,
 }
 
 pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
-    let service = options.store.open(IfMissing::Refuse).await?;
+    let service = options.object.store.open(IfMissing::Refuse).await?;
     let id = service.find(&options.run).await?;
     match options.iteration {
         _ if options.canonical => output::data(&service.canonical(&id).await?)?,
-        Some(iteration) => show_iteration(&service, &id, iteration, options.json).await?,
+        Some(iteration) => show_iteration(&service, &id, iteration, options.object.json).await?,
         None => show_run(options, &service, &id, color).await?,
     }
     Ok(Exit::Fine)
@@ -72,18 +67,14 @@ async fn show_run(options: &Options, service: &Service, id: &RunId, color: Color
     let run = service.run(id).await?;
     let limit = if options.all { usize::MAX } else { SHOWN };
     let list = service.first_steps(id, within.as_ref(), limit).await?;
-    if options.json {
+    if options.object.json {
         return output::view(&service.run_detail(&run, &list).await?);
     }
     let color = if output::is_terminal() { color } else { Color::Plain };
-    let mut text = heading(&run);
-    text.push_str(&tree::text(&list.steps, color));
-    output::data(&text)?;
-    for undecided in
-        Undecided::among(service, list.steps.iter().filter_map(|view| view.task.as_ref())).await?
-    {
-        output::say(&format!("help: {}\n", undecided.advice(&options.store.flag())));
-    }
+    output::lines(&heading(&run))?;
+    output::data(&tree::text(&list.steps, color))?;
+    let tasks = list.steps.iter().filter_map(|view| view.task.as_ref());
+    decide::advise(service, tasks, &options.object.store.flag()).await?;
     if list.next.is_some() {
         output::say(&format!(
             "the first {} are shown; `--all` shows every step\n",
@@ -93,32 +84,20 @@ async fn show_run(options: &Options, service: &Service, id: &RunId, color: Color
     Ok(())
 }
 
-fn heading(run: &Run) -> String {
-    let mut text = String::new();
+fn heading(run: &Run) -> Vec<String> {
     let steps = count(usize::try_from(run.counts.steps).unwrap_or(usize::MAX), "step");
     let iterations = count(usize::try_from(run.iterations).unwrap_or(usize::MAX), "iteration");
-    let started = Moment(run.created);
-    let took = shown::took(run.created, run.ended).map(|took| format!(", took {took}"));
-    writeln!(text, "run {} of {}: {}", run.id, run.workflow, runs::state(run)).expect(ANY_TEXT);
-    writeln!(
-        text,
-        "started {} ({}){}; {steps}, {iterations}",
-        started.local(),
-        started.from(Moment::now()),
-        took.unwrap_or_default()
-    )
-    .expect(ANY_TEXT);
-    if let Some(failure) = &run.error {
-        writeln!(text, "error: {}", shown::indented(&failure.to_string())).expect(ANY_TEXT);
-    }
-    for (name, value) in &run.labels {
-        writeln!(text, "label {}", shown::inert(&format!("{name}={value}"))).expect(ANY_TEXT);
-    }
-    text.push('\n');
-    text
+    let (started, ago) = (Moment(run.created).local(), Moment(run.created).from(Moment::now()));
+    let took = shown::took(run.created, run.ended).map(|took| format!(", took {took}")).unwrap_or_default();
+    let mut lines = vec![
+        format!("run {} of {}: {}", run.id, run.workflow, runs::state(run)),
+        format!("started {started} ({ago}){took}; {steps}, {iterations}"),
+    ];
+    lines.extend(run.error.iter().map(|error| format!("error: {}", shown::indented(&error.to_string()))));
+    let labels = run.labels.iter().map(|(name, value)| shown::inert(&format!("label {name}={value}")));
+    lines.extend(labels.chain([String::new()]));
+    lines
 }
-
-const ANY_TEXT: &str = "a string takes any text";
 
 async fn show_iteration(service: &Service, id: &RunId, iteration: u64, as_json: bool) -> Result<(), Failure> {
     let run = service.run(id).await?;

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::report::count;
 use crate::shown;
-use crate::store::{self, IfMissing};
+use crate::store::{IfMissing, ObjectOptions};
 use crate::when;
 
 const EXAMPLES: &str = "\
@@ -31,20 +31,11 @@ enum StoreAction {
     /// Make the store, or bring its layout up to date
     ///
     /// Every command does this by itself; here it is alone, for a deployment.
-    Migrate(StoreTarget),
+    Migrate(ObjectOptions),
     /// Count runs and tasks
-    Stats(StoreTarget),
+    Stats(ObjectOptions),
     /// Delete runs that ended long ago, with everything of theirs
     Gc(Gc),
-}
-
-#[derive(Args)]
-struct StoreTarget {
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    store: store::Options,
 }
 
 #[derive(Args)]
@@ -52,11 +43,8 @@ struct Gc {
     /// How long ago a run must have ended: a span, such as 30d, or a date
     #[arg(long, value_name = "WHEN")]
     older_than: String,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    store: store::Options,
+    object: ObjectOptions,
 }
 
 pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
@@ -67,7 +55,7 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     }
 }
 
-async fn migrate(options: &StoreTarget) -> Result<Exit, Failure> {
+async fn migrate(options: &ObjectOptions) -> Result<Exit, Failure> {
     options.store.open(IfMissing::Create).await?;
     if options.json {
         output::json(&json!({"current": true}))?;
@@ -77,7 +65,7 @@ async fn migrate(options: &StoreTarget) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-async fn stats(options: &StoreTarget) -> Result<Exit, Failure> {
+async fn stats(options: &ObjectOptions) -> Result<Exit, Failure> {
     let service = options.store.open(IfMissing::Refuse).await?;
     let stats = service.stats().await?;
     if options.json {
@@ -90,9 +78,9 @@ async fn stats(options: &StoreTarget) -> Result<Exit, Failure> {
 
 async fn collect(options: &Gc) -> Result<Exit, Failure> {
     let before = when::past(&options.older_than)?;
-    let service = options.store.open(IfMissing::Refuse).await?;
+    let service = options.object.store.open(IfMissing::Refuse).await?;
     let deleted = service.collect(before).await?;
-    if options.json {
+    if options.object.json {
         output::json(&json!({"deleted": deleted}))?;
     } else {
         output::say(&format!("deleted {}\n", count(deleted.len(), "run")));

@@ -1,6 +1,5 @@
 //! `afl task`: one task, and what a person can do about it.
 
-use std::fmt::Write;
 use std::sync::Arc;
 
 use afl_engine::id::StepId;
@@ -12,7 +11,7 @@ use afl_runtime::{Again, AnswerResult, ReportedOutcome, Service};
 use clap::{Args, Subcommand};
 
 use crate::commands::tasks;
-use crate::decide::Undecided;
+use crate::decide;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::handlers::Trouble;
@@ -223,53 +222,45 @@ async fn show(options: &ShowTask) -> Result<(), Failure> {
         return output::view(&detail);
     }
     let object = serde_json::to_value(&detail.task).expect("a task has a JSON form");
-    let flag = options.one.store.flag();
-    let advice = Undecided::among(&service, [&task]).await?;
     let is_set = |value: &Value| !value.is_null() && value.as_str() != Some("");
     let fields = object.as_object().into_iter().flatten().filter(|(_, value)| is_set(value));
-    let mut text = String::new();
-    for (name, value) in fields {
-        let value = shown::field(name, value, &TIMES);
-        writeln!(text, "{name:<14} {value}").expect(ANY_TEXT);
-    }
-    text.push_str(&history(&detail));
-    for key in &detail.undeclared {
-        let key = shown::inert(key);
-        writeln!(text, "the result has `{key}`, which its facet does not declare").expect(ANY_TEXT);
-    }
+    let mut lines: Vec<String> =
+        fields.map(|(name, value)| format!("{name:<14} {}", shown::field(name, value, &TIMES))).collect();
+    lines.extend(history(&detail));
+    lines.extend(
+        detail
+            .undeclared
+            .iter()
+            .map(|key| format!("the result has `{}`, which its facet does not declare", shown::inert(key))),
+    );
     if !detail.log.is_empty() {
-        text.push('\n');
+        lines.push(String::new());
     }
     for page in &detail.log {
-        for line in &page.lines {
+        lines.extend(page.lines.iter().map(|line| {
             let stream = match line.stream {
                 LogStream::Stdout | LogStream::System => "",
                 LogStream::Stderr => "stderr: ",
             };
-            let line = shown::inert(&line.text);
-            writeln!(text, "[{}] {stream}{line}", Moment(page.at).local()).expect(ANY_TEXT);
-        }
+            format!("[{}] {stream}{}", Moment(page.at).local(), shown::inert(&line.text))
+        }));
     }
-    output::data(&text)?;
-    for undecided in advice {
-        output::say(&format!("help: {}\n", undecided.advice(&flag)));
-    }
-    Ok(())
+    output::lines(&lines)?;
+    decide::advise(&service, [&task], &options.one.store.flag()).await
 }
 
 /// A line for each thing that happened to the task.
-fn history(detail: &TaskDetail) -> String {
-    let mut text = "\n".to_owned();
-    for TaskEvent { event_type, created, actor, message, .. } in &detail.events {
+fn history(detail: &TaskDetail) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    lines.extend(detail.events.iter().map(|TaskEvent { event_type, created, actor, message, .. }| {
         let line = format!("{} {:<9} {actor}  {message}", Moment(*created).local(), event_type.name());
-        writeln!(text, "{}", shown::inert(&line.replace('\n', " ")).trim_end()).expect(ANY_TEXT);
-    }
+        shown::inert(&line.replace('\n', " ")).trim_end().to_owned()
+    }));
     match detail.dropped_events {
         0 => {}
-        dropped => writeln!(text, "{dropped} older moves are not kept").expect(ANY_TEXT),
+        dropped => lines.push(format!("{dropped} older moves are not kept")),
     }
-    text
+    lines
 }
 
-const ANY_TEXT: &str = "a string takes any text";
 const TIMES: [&str; 6] = ["created", "updated", "started", "ended", "not_before", "expires"];

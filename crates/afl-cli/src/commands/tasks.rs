@@ -7,14 +7,14 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 
 use crate::commands::runs::meant;
-use crate::decide::Undecided;
+use crate::decide;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::handlers::Trouble;
 use crate::limit::limit;
 use crate::output;
 use crate::shown::{self, Moment};
-use crate::store::{self, IfMissing};
+use crate::store::{IfMissing, ListOptions};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -40,11 +40,8 @@ pub(crate) struct Options {
     /// How many to list
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = limit)]
     limit: usize,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    store: store::Options,
+    list: ListOptions,
 }
 
 pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
@@ -54,7 +51,7 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     {
         return Err(Trouble::EndedTasks { state: state.name() }.into());
     }
-    let service = options.store.open(IfMissing::Refuse).await?;
+    let service = options.list.store.open(IfMissing::Refuse).await?;
     let run = match &options.run {
         Some(run) => Some(find(&service, run).await?),
         None => None,
@@ -68,7 +65,7 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     for trouble in &unreadable {
         output::say(&format!("{trouble}\n"));
     }
-    if options.json {
+    if options.list.json {
         let tasks = service.view_tasks(&tasks).await?;
         output::json(&json!({"tasks": tasks, "more": is_cut}))?;
     } else if tasks.is_empty() {
@@ -79,9 +76,7 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     } else {
         let rows: Vec<Vec<String>> = tasks.iter().map(row).collect();
         output::data(&shown::table(&["RUN", "STEP", "FACET", "STATE", "TRIED", "SINCE", "REMARK"], &rows))?;
-        for undecided in Undecided::among(&service, &tasks).await? {
-            output::say(&format!("help: {}\n", undecided.advice(&options.store.flag())));
-        }
+        decide::advise(&service, &tasks, &options.list.store.flag()).await?;
         if is_cut {
             output::say("there are more; `--limit` lists them\n");
         }

@@ -1,7 +1,6 @@
 //! `afl why`: what a run waits for, and what to do about it.
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
 
 use afl_engine::evaluation::SCRIPT_EVENT;
 use afl_engine::id::StepId;
@@ -20,7 +19,7 @@ use crate::output;
 use crate::shell::word;
 use crate::shown::{self, Moment};
 use crate::states;
-use crate::store::{self, IfMissing};
+use crate::store::{self, IfMissing, ObjectOptions};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -35,15 +34,12 @@ pub(crate) struct Options {
     run: String,
     /// The step, by its path as `afl show` prints it, or by its id
     step: Option<String>,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    store: store::Options,
+    object: ObjectOptions,
 }
 
 pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
-    let service = options.store.open(IfMissing::Refuse).await?;
+    let service = options.object.store.open(IfMissing::Refuse).await?;
     let id = service.find(&options.run).await?;
     let within = match &options.step {
         Some(step) => match service.find_step(&id, step).await {
@@ -56,39 +52,33 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
         None => StepId::root(),
     };
     let report = service.why_report(&id, &within).await?;
-    if options.json {
+    if options.object.json {
         output::view(&report)?;
     } else {
-        output::data(&text(&report, &options.store, color))?;
+        output::lines(&text(&report, &options.object.store, color))?;
     }
     Ok(Exit::Fine)
 }
 
 /// A step that has not begun, then what keeps it from beginning.
 fn tell_blocked(options: &Options, blocked: &Blocked) -> Result<Exit, Failure> {
-    if options.json {
+    if options.object.json {
         output::view(blocked)?;
         return Ok(Exit::Fine);
     }
-    let mut text = String::new();
-    for BlockedStep { path, reads } in &blocked.steps {
-        match &reads[..] {
-            [] => writeln!(text, "{path} has not begun: its block has not come to it"),
-            reads => writeln!(text, "{path} has not begun: it reads {}", reads.join(", ")),
-        }
-        .expect(ANY_TEXT);
-    }
-    let mut above = Vec::new();
-    for wait in blocked.open.iter().flat_map(|why| &why.waits) {
-        text.push_str(&open_end(wait, &mut above));
-    }
-    output::data(&text)?;
+    let step = |BlockedStep { path, reads }: &BlockedStep| match &reads[..] {
+        [] => format!("{path} has not begun: its block has not come to it"),
+        reads => format!("{path} has not begun: it reads {}", reads.join(", ")),
+    };
+    let mut lines: Vec<String> = blocked.steps.iter().map(step).collect();
+    lines.extend(open_ends(blocked.open.iter().flat_map(|why| &why.waits)));
+    output::lines(&lines)?;
     Ok(Exit::Fine)
 }
 
-fn text(report: &WhyReport, store: &store::Options, color: Color) -> String {
+fn text(report: &WhyReport, store: &store::Options, color: Color) -> Vec<String> {
     let why = &report.why;
-    let mut text = format!("run {} of {} {}\n", why.run, why.workflow, because(&why.reason));
+    let mut lines = vec![format!("run {} of {} {}", why.run, why.workflow, because(&why.reason))];
     let waits = match why.reason {
         WhyReason::Completed | WhyReason::Canceled => &[][..],
         WhyReason::Failed(_)
@@ -98,24 +88,18 @@ fn text(report: &WhyReport, store: &store::Options, color: Color) -> String {
         | WhyReason::Waiting
         | WhyReason::Stalled => &why.waits[..],
     };
-    let mut above: Vec<String> = Vec::new();
-    for wait in waits {
-        text.push_str(&open_end(wait, &mut above));
-    }
+    lines.extend(open_ends(waits));
     let told = waits.len() as u64;
     if !waits.is_empty() && why.waiting > told {
-        writeln!(text, "… and {} more", why.waiting - told).expect(ANY_TEXT);
+        lines.push(format!("… and {} more", why.waiting - told));
     }
     if let Some(next) = why.next {
-        writeln!(text, "something happens by itself {}", Moment(next).from(Moment::now())).expect(ANY_TEXT);
+        lines.push(format!("something happens by itself {}", Moment(next).from(Moment::now())));
     }
-    for advice in advice(report, store) {
-        writeln!(text, "{} {advice}", paint("help:", color::HELP, color)).expect(ANY_TEXT);
-    }
-    text
+    let help = paint("help:", color::HELP, color);
+    lines.extend(advice(report, store).iter().map(|advice| format!("{help} {advice}")));
+    lines
 }
-
-const ANY_TEXT: &str = "a string takes any text";
 
 fn because(reason: &WhyReason) -> String {
     match reason {
@@ -132,33 +116,34 @@ fn because(reason: &WhyReason) -> String {
     }
 }
 
-/// The chain from the workflow down to the step, then the reason. The links in `above` are printed already.
-fn open_end(wait: &Wait, above: &mut Vec<String>) -> String {
-    let mut text = String::new();
-    // A block has the path of the step it belongs to.
-    let mut links: Vec<&ChainLink> = wait.chain.iter().collect();
-    links.dedup_by(|block, owner| block.path == owner.path);
-    if let On::Failure(_) | On::Decision { .. } = wait.on {
-        links.pop();
-    }
-    above.truncate(links.iter().zip(&*above).take_while(|(link, told)| link.path == **told).count());
-    for link in &links[above.len()..] {
+/// The chains from the workflow down to each open step, then the reason. A link that chains share is printed once.
+fn open_ends<'w>(waits: impl IntoIterator<Item = &'w Wait>) -> Vec<String> {
+    let (mut lines, mut above) = (Vec::new(), Vec::<&str>::new());
+    for wait in waits {
+        // A block has the path of the step it belongs to.
+        let mut chain: Vec<&ChainLink> = wait.chain.iter().collect();
+        chain.dedup_by(|block, owner| block.path == owner.path);
+        if let On::Failure(_) | On::Decision { .. } = wait.on {
+            chain.pop();
+        }
+        above.truncate(chain.iter().zip(&above).take_while(|(link, told)| link.path == **told).count());
+        for link in chain.split_off(above.len()) {
+            let indent = "  ".repeat(above.len() + 1);
+            lines.push(format!("{indent}{} {}", link.path, states::phrase(link.state)));
+            above.push(&link.path);
+        }
         let indent = "  ".repeat(above.len() + 1);
-        writeln!(text, "{indent}{} {}", link.path, states::phrase(link.state)).expect(ANY_TEXT);
-        above.push(link.path.clone());
+        lines.push(match &wait.on {
+            On::Failure(failure) | On::Decision { failure, .. } => {
+                let failure = shown::inert(&failure.to_string()).replace('\n', &format!("\n{indent}  "));
+                format!("{indent}{failure}")
+            }
+            on @ (On::Agent { .. } | On::Holder { .. } | On::Retry { .. } | On::Driver) => {
+                format!("{indent}{}", sentence(on))
+            }
+        });
     }
-    let indent = "  ".repeat(above.len() + 1);
-    match &wait.on {
-        On::Failure(failure) | On::Decision { failure, .. } => {
-            let failure = shown::inert(&failure.to_string()).replace('\n', &format!("\n{indent}  "));
-            writeln!(text, "{indent}{failure}")
-        }
-        on @ (On::Agent { .. } | On::Holder { .. } | On::Retry { .. } | On::Driver) => {
-            writeln!(text, "{indent}{}", sentence(on))
-        }
-    }
-    .expect(ANY_TEXT);
-    text
+    lines
 }
 
 fn advice(report: &WhyReport, store: &store::Options) -> Vec<String> {
@@ -209,11 +194,7 @@ fn capabilities(why: &Why) -> String {
         On::Holder { .. } | On::Retry { .. } | On::Driver | On::Failure(_) | On::Decision { .. } => None,
     });
     let needs: BTreeSet<&String> = needs.flatten().collect();
-    let mut text = String::new();
-    for need in needs {
-        write!(text, " --capability {need}").expect(ANY_TEXT);
-    }
-    text
+    needs.into_iter().flat_map(|need| [" --capability ", need]).collect()
 }
 
 fn decisions(why: &Why, flag: &str) -> Vec<String> {
@@ -228,22 +209,16 @@ fn decisions(why: &Why, flag: &str) -> Vec<String> {
 
 /// How to get an agent for work that none online takes.
 fn serve(facet: &str, list: &str, needs: &[String], store: &store::Options) -> String {
-    let mut agent = "agent".to_owned();
-    let mut agents = "no agent that is online".to_owned();
+    let mut words = vec![("agent".to_owned(), "no agent that is online".to_owned())];
     if list != DEFAULT_TASK_LIST {
-        write!(agent, " --task-list {}", word(list)).expect(ANY_TEXT);
-        write!(agents, " for the task list `{list}`").expect(ANY_TEXT);
+        words.push((format!(" --task-list {}", word(list)), format!(" for the task list `{list}`")));
     }
-    for need in needs {
-        write!(agent, " --capability {need}").expect(ANY_TEXT);
-        write!(agents, " with `{need}`").expect(ANY_TEXT);
-    }
+    words.extend(needs.iter().map(|need| (format!(" --capability {need}"), format!(" with `{need}`"))));
+    let (agent, agents): (String, String) = words.into_iter().unzip();
+    let start = format!("start {}", store.command(&agent));
     if facet == SCRIPT_EVENT {
-        return format!("{agents} runs scripts: start {}", store.command(&agent));
+        return format!("{agents} runs scripts: {start}");
     }
-    format!(
-        "{agents} has a handler for `{facet}`: register one with {} and start {}",
-        store.command(&format!("handlers register {facet} MODULE")),
-        store.command(&agent)
-    )
+    let register = store.command(&format!("handlers register {facet} MODULE"));
+    format!("{agents} has a handler for `{facet}`: register one with {register} and {start}")
 }
