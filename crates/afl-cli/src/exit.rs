@@ -4,32 +4,24 @@ use std::process::ExitCode;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Exit {
-    Fine,
+    Fine = 0,
     /// The user's program has mistakes, or a run of it failed or was canceled.
-    Mistakes,
+    Mistakes = 1,
     /// The command line asks for something that is not there; clap ends with the same code.
-    WrongUse,
+    WrongUse = 2,
     /// A file or the store cannot be read or written.
-    Inaccessible,
+    Inaccessible = 3,
     /// A run waits, and no handler here can do its work.
-    Waiting,
+    Waiting = 4,
     /// The user pressed Ctrl-C; shells give this code too.
-    Interrupted,
+    Interrupted = 130,
     /// A supervisor sent SIGTERM; shells give this code too.
-    Terminated,
+    Terminated = 143,
 }
 
 impl Exit {
     pub(crate) fn code(self) -> u8 {
-        match self {
-            Self::Fine => 0,
-            Self::Mistakes => 1,
-            Self::WrongUse => 2,
-            Self::Inaccessible => 3,
-            Self::Waiting => 4,
-            Self::Interrupted => 130,
-            Self::Terminated => 143,
-        }
+        self as u8
     }
 }
 

@@ -3,6 +3,7 @@
 use afl_engine::attribute::Held;
 use afl_engine::time::Millis;
 use afl_engine::value::Value;
+pub(crate) use afl_lang::program::cut;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -60,13 +61,6 @@ pub(crate) fn indented(text: &str) -> String {
 pub(crate) fn took(from: Millis, to: Option<Millis>) -> Option<String> {
     let took = to?.since(from);
     (took.0 > 0).then(|| span(took))
-}
-
-pub(crate) fn cut(text: &str, chars: usize) -> String {
-    match text.char_indices().nth(chars) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "sizes are rounded anyway")]

@@ -11,6 +11,7 @@ pub mod diagnostic;
 pub mod format;
 pub mod graph;
 pub mod limits;
+mod names;
 pub mod operator;
 pub mod program;
 pub mod render;

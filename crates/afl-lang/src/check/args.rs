@@ -2,10 +2,11 @@
 
 use super::Checker;
 use super::hint::listed;
-use super::params::{GivenNames, Repeats};
+use super::params::Repeats;
 use super::table::{DefId, ImplicitDef, NamespaceId, Sort, TOP_LEVEL, Table};
 use super::ty::Type;
 use crate::code::Code;
+use crate::names::NameSet;
 use crate::program::NamedArg;
 use crate::source::{FileSpan, Span};
 use crate::syntax::ast::{Arg, Args, QName, Wholeness};
@@ -120,7 +121,7 @@ impl<'a> Checker<'a> {
 
     /// Adds what an implicit supplies. `Broken` where two could, which is reported.
     fn add_implicit_args(&mut self, def: DefId, span: Span, args: &mut Vec<NamedArg>) -> Wholeness {
-        let given = GivenNames::by(args);
+        let given = NameSet::new(args, |arg| &arg.name);
         let missing = |arg: &&NamedArg| !given.has(&arg.name);
         match self.implicits(def)[..] {
             [] => {}
@@ -223,7 +224,7 @@ impl<'a> Checker<'a> {
         // An argument that the callee does not know, and that has been reported, is most likely one of
         // those that are missing.
         let unknown = given.iter().filter(|arg| callee.param(&arg.name).is_none()).count();
-        let given = GivenNames::by(given);
+        let given = NameSet::new(given, |arg| &arg.name);
         let missing: Vec<_> = callee
             .params
             .required()
@@ -244,6 +245,6 @@ impl<'a> Checker<'a> {
     /// See [`UNSET`].
     pub(super) fn may_stay_unset(&self, def: DefId, param: &str) -> bool {
         let callee = &self.table[def];
-        matches!(callee.sort, Sort::Facet(_)) && !callee.declares_returns() && [UNSET].contains(&param)
+        matches!(callee.sort, Sort::Facet(_)) && !callee.declares_returns() && param == UNSET
     }
 }

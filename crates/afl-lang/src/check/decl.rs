@@ -80,7 +80,7 @@ impl<'a> Checker<'a> {
                     id: Arc::clone(&self.table[id].id),
                     name: schema.name.text.to_owned(),
                     doc: self.doc_text(decl.doc),
-                    fields: self.parameters(id, DeclList::Params),
+                    fields: self.parameters(id, |def| &def.params),
                     location,
                     source: Some(self.file),
                 }))
@@ -99,8 +99,8 @@ impl<'a> Checker<'a> {
         let id = Arc::clone(&self.table[def].id);
         self.calls.enter_facet(def);
         self.check_doc(decl.doc, def);
-        let params = self.parameters(def, DeclList::Params);
-        let returns = self.parameters(def, DeclList::Returns);
+        let params = self.parameters(def, |def| &def.params);
+        let returns = self.parameters(def, |def| &def.returns);
         let owner = Rc::new(Instance {
             def: Some(def),
             mixins: self.table[def].mixins.clone(),
@@ -139,11 +139,11 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn parameters(&mut self, def: DefId, list: DeclList) -> Vec<Parameter> {
-        let count = list.of(&self.table[def]).len();
+    fn parameters(&mut self, def: DefId, list: ListOf) -> Vec<Parameter> {
+        let count = list(&self.table[def]).len();
         let mut parameters = Vec::with_capacity(count);
         for at in 0..count {
-            let param = &list.of(&self.table[def])[at];
+            let param = &list(&self.table[def])[at];
             let (name, ty, default) = (param.name, param.ty.clone(), param.default);
             let default =
                 default.map(|value| self.expr_fitting(value, &ty, || format!("the default of `{name}`")));
@@ -174,18 +174,5 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Which of a declaration's lists.
-#[derive(Clone, Copy)]
-pub(super) enum DeclList {
-    Params,
-    Returns,
-}
-
-impl DeclList {
-    pub(super) fn of<'t, 'a>(self, def: &'t Def<'a>) -> &'t ParamList<'a> {
-        match self {
-            Self::Params => &def.params,
-            Self::Returns => &def.returns,
-        }
-    }
-}
+/// Gives one of a declaration's lists.
+type ListOf = for<'t, 'a> fn(&'t Def<'a>) -> &'t ParamList<'a>;

@@ -1,7 +1,6 @@
 //! Doc comments: their text, and whether the names in them exist.
 
 use super::Checker;
-use super::decl::DeclList;
 use super::table::DefId;
 use crate::code::Code;
 use crate::source::Span;
@@ -23,45 +22,26 @@ impl Checker<'_> {
     pub(super) fn check_doc(&mut self, doc: Option<Span>, facet: DefId) {
         let Some(doc) = doc else { return };
         let text = &self.source_text()[doc.range()];
-        for list in [DeclList::Params, DeclList::Returns] {
-            let tag = list.tag();
+        let def = &self.table[facet];
+        let lists = [("@param ", "parameter", &def.params), ("@return ", "return", &def.returns)];
+        let mut unknown = Vec::new();
+        for (tag, noun, list) in lists {
             for (at, _) in text.match_indices(tag) {
-                self.check_doc_name(doc.start as usize + at + tag.len(), facet, list);
+                let rest = &text[at + tag.len()..];
+                let word = rest.trim_start_matches(' ');
+                let end = word.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(word.len());
+                let name = &word[..end];
+                if !name.is_empty() && list.named(name).is_none() {
+                    let start = doc.end - word.len() as u32;
+                    let message = format!("`{}` has no {noun} `{name}`", def.name);
+                    unknown.push((Span::new(start, start + end as u32), message));
+                }
             }
         }
-    }
-
-    fn check_doc_name(&mut self, start: usize, facet: DefId, list: DeclList) {
-        let rest = &self.source_text()[start..];
-        let blanks = rest.len() - rest.trim_start_matches(' ').len();
-        let word = &rest[blanks..];
-        let end = word.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(word.len());
-        let name = &word[..end];
-        let def = &self.table[facet];
-        if name.is_empty() || list.of(def).named(name).is_some() {
-            return;
-        }
-        let message = format!("`{}` has no {} `{name}`", def.name, list.noun());
-        let from = (start + blanks) as u32;
-        let span = Span::new(from, from + end as u32);
-        self.report(Code::UnknownDocParameter, span, message, |d| {
-            d.help("correct the name, or remove the line")
-        });
-    }
-}
-
-impl DeclList {
-    fn tag(self) -> &'static str {
-        match self {
-            Self::Params => "@param ",
-            Self::Returns => "@return ",
-        }
-    }
-
-    fn noun(self) -> &'static str {
-        match self {
-            Self::Params => "parameter",
-            Self::Returns => "return",
+        for (span, message) in unknown {
+            self.report(Code::UnknownDocParameter, span, message, |d| {
+                d.help("correct the name, or remove the line")
+            });
         }
     }
 }

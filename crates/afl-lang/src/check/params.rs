@@ -3,15 +3,12 @@
 use std::collections::hash_map::Entry;
 use std::ops::Deref;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::ty::Type;
-use crate::program::NamedArg;
+use crate::names::FEW;
 use crate::source::FileSpan;
 use crate::syntax::ast::ExprSyntax;
-
-/// Up to so many names a search is as fast as a map.
-const FEW: usize = 16;
 
 /// A parameter, a return or a field.
 #[derive(Debug)]
@@ -84,28 +81,6 @@ impl<'n> Repeats<'n> {
                 place.insert(at);
                 None
             }
-        }
-    }
-}
-
-/// Which names are given a value.
-pub(super) enum GivenNames<'n> {
-    Few(&'n [NamedArg]),
-    Many(FxHashSet<&'n str>),
-}
-
-impl<'n> GivenNames<'n> {
-    pub(super) fn by(args: &'n [NamedArg]) -> Self {
-        if args.len() <= FEW {
-            return Self::Few(args);
-        }
-        Self::Many(args.iter().map(|arg| arg.name.as_str()).collect())
-    }
-
-    pub(super) fn has(&self, name: &str) -> bool {
-        match self {
-            Self::Few(args) => args.iter().any(|arg| arg.name == name),
-            Self::Many(names) => names.contains(name),
         }
     }
 }

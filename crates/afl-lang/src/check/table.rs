@@ -11,7 +11,7 @@ use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::{FileId, FileSpan};
 use crate::syntax::ast::{
-    DeclKind, DeclSyntax, FacetKind, FacetSyntax, Ident, Implicit, ItemSyntax, Params, SyntaxTree, Wholeness,
+    DeclKind, DeclSyntax, FacetKind, FacetSyntax, Ident, Implicit, ItemSyntax, SyntaxTree, Wholeness,
 };
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -236,9 +236,13 @@ impl<'a> Table<'a> {
         namespace: NamespaceId,
         decl: &'a DeclSyntax<'a>,
     ) -> Option<Diagnostic> {
-        let (sort, name, ast) = match &decl.kind {
-            DeclKind::Facet(facet) => (Sort::Facet(facet.kind), facet.name, Some(facet)),
-            DeclKind::Schema(schema) => (Sort::Schema, schema.name, None),
+        let (sort, name, ast, wholeness) = match &decl.kind {
+            DeclKind::Facet(facet) => {
+                let returns = facet.returns.as_ref().map(|returns| returns.wholeness);
+                let broken = returns.filter(|returns| *returns == Wholeness::Broken);
+                (Sort::Facet(facet.kind), facet.name, Some(facet), broken.unwrap_or(facet.params.wholeness))
+            }
+            DeclKind::Schema(schema) => (Sort::Schema, schema.name, None, schema.fields.wholeness),
             DeclKind::Implicit(ast) => return self.declare_implicit(file, namespace, ast),
         };
         let place = FileSpan { file, span: name.span };
@@ -246,11 +250,6 @@ impl<'a> Table<'a> {
             return Some(self.duplicate(name, place, taken));
         }
         let implicit = self.implicit_names.get(&(namespace, name.text)).copied();
-        let wholeness = match &decl.kind {
-            DeclKind::Facet(facet) => worst(&facet.params, facet.returns.as_ref()),
-            DeclKind::Schema(schema) => schema.fields.wholeness,
-            DeclKind::Implicit(_) => Wholeness::Whole,
-        };
         let def = Def {
             sort,
             name: name.text,
@@ -333,11 +332,4 @@ fn taken_by_implicit(name: Ident<'_>, place: FileSpan, first: FileSpan) -> Diagn
     Diagnostic::new(Code::DuplicateDeclaration, place, message)
         .related(first, "declared here")
         .help("give one of them another name")
-}
-
-fn worst(params: &Params<'_>, returns: Option<&Params<'_>>) -> Wholeness {
-    match returns {
-        Some(returns) if returns.wholeness == Wholeness::Broken => Wholeness::Broken,
-        _ => params.wholeness,
-    }
 }

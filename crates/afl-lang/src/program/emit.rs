@@ -6,9 +6,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::Program;
-use super::wire::{
-    ByteSink, Categories, Docs, JsonLayout, JsonWriter, Locations, Pieces, WireForm, document,
-};
+use super::wire::{ByteSink, JsonLayout, JsonWriter, Locations, Pieces, Purpose, WireForm, document};
 
 /// How a program is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,13 +35,8 @@ impl Program {
             Provenance::Include => self.sources.as_slice(),
             Provenance::Omit => &[],
         };
-        let form = WireForm {
-            layout: how.layout,
-            locations: how.locations,
-            docs: Docs::Keep,
-            categories: Categories::Keep,
-            sources,
-        };
+        let Emit { layout, locations, .. } = how;
+        let form = WireForm { layout, locations, purpose: Purpose::Document, sources };
         let mut pieces = Pieces::default();
         document::write(self, Some(&self.hash()), JsonWriter::new(form, &mut pieces));
         Document(pieces)
@@ -61,8 +54,7 @@ impl Program {
         let form = WireForm {
             layout: JsonLayout::Compact,
             locations: Locations::Strip,
-            docs: Docs::Strip,
-            categories: Categories::Strip,
+            purpose: Purpose::Canonical,
             sources: &[],
         };
         document::write(self, None, JsonWriter::new(form, sink));

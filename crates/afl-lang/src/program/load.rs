@@ -1,6 +1,5 @@
 //! Reads a program back from JSON, and refuses what no compiler has written.
 
-use std::fmt;
 use std::str::Utf8Error;
 
 use serde::de::{Error as _, IgnoredAny};
@@ -60,7 +59,7 @@ pub enum LoadError {
          compile the source again with this compiler, or use the one it was compiled with"
     )]
     UnknownVersion { found: u32 },
-    #[error("the program is not in the compiled format: {problem}{}", PathSuffix(path))]
+    #[error("the program is not in the compiled format: {problem}{}", suffix(path))]
     Malformed { path: String, problem: String },
     #[error(
         "the program was changed after it was compiled (its hash is {computed}, not {recorded}): \
@@ -73,13 +72,9 @@ pub enum LoadError {
     Inconsistent { at: String, problem: String },
 }
 
-/// A path in the document, where there is one.
-struct PathSuffix<'a>(&'a str);
-
-impl fmt::Display for PathSuffix<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() { Ok(()) } else { write!(f, " at `{}`", self.0) }
-    }
+/// The path in the document, where there is one.
+fn suffix(path: &str) -> String {
+    if path.is_empty() { String::new() } else { format!(" at `{path}`") }
 }
 
 impl From<WireError> for LoadError {

@@ -5,13 +5,13 @@
 
 use std::fmt;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::order::{self, AwaitedSteps};
 use super::{
     AndThenBlock, BlockContent, CallExpr, CatchClause, CatchContent, Decl, Expr, ExprKind, FacetDecl,
     LoadError, MixinCall, NamedArg, Parameter, Program, Statement, Statements, StepRef, StepStmt, WhenBlock,
 };
+use crate::names::NameSet;
 use crate::types::TypeRef;
 
 /// What a name in a program refers to.
@@ -37,7 +37,9 @@ impl fmt::Display for Referent {
 /// The namespace whose declarations every program has without containing them.
 const PRELUDE: &str = "afl.policy.";
 
-pub(super) fn check(program: &Program) -> Result<(), LoadError> {
+type Checked = Result<(), LoadError>;
+
+pub(super) fn check(program: &Program) -> Checked {
     let mut names = DeclaredNames::default();
     program.walk().try_for_each(|decl| names.collect(decl))?;
     program.walk().try_for_each(|decl| names.check_decl(decl))
@@ -65,11 +67,11 @@ struct ReadScope<'s, 'p> {
 #[derive(Clone, Copy)]
 struct ReadableBlock<'s, 'p> {
     steps: &'s FxHashSet<&'p str>,
-    awaited: &'s AwaitedSteps<'p>,
+    awaited: &'s NameSet<'p, String>,
 }
 
 impl<'p> DeclaredNames<'p> {
-    fn collect(&mut self, decl: &'p Decl) -> Result<(), LoadError> {
+    fn collect(&mut self, decl: &'p Decl) -> Checked {
         let (id, is_new) = match decl {
             Decl::Namespace(_) => return Ok(()),
             Decl::Facet(facet) => (&facet.id, self.facets.insert(&facet.id)),
@@ -80,7 +82,7 @@ impl<'p> DeclaredNames<'p> {
         if is_new && !is_both { Ok(()) } else { Err(inconsistent(id, "it is declared twice")) }
     }
 
-    fn check_decl(&self, decl: &'p Decl) -> Result<(), LoadError> {
+    fn check_decl(&self, decl: &'p Decl) -> Checked {
         match decl {
             Decl::Namespace(_) => Ok(()),
             Decl::Facet(facet) => self.check_facet(facet),
@@ -89,14 +91,14 @@ impl<'p> DeclaredNames<'p> {
         }
     }
 
-    fn check_facet(&self, facet: &'p FacetDecl) -> Result<(), LoadError> {
+    fn check_facet(&self, facet: &'p FacetDecl) -> Checked {
         self.check_parameters(&facet.id, &facet.params)?;
         self.check_parameters(&facet.id, &facet.returns)?;
         self.check_mixins(&facet.mixins, outside(&facet.id))?;
         self.check_body(&facet.body, facet.catch.as_ref())
     }
 
-    fn check_parameters(&self, at: &'p str, parameters: &'p [Parameter]) -> Result<(), LoadError> {
+    fn check_parameters(&self, at: &'p str, parameters: &'p [Parameter]) -> Checked {
         for parameter in parameters {
             if let Some(schema) = schema_of(&parameter.ty)
                 && !self.schemas.contains(schema)
@@ -108,7 +110,7 @@ impl<'p> DeclaredNames<'p> {
         Ok(())
     }
 
-    fn check_body(&self, body: &'p [AndThenBlock], catch: Option<&'p CatchClause>) -> Result<(), LoadError> {
+    fn check_body(&self, body: &'p [AndThenBlock], catch: Option<&'p CatchClause>) -> Checked {
         let clauses: Vec<_> = body.iter().map(steps_of).collect();
         for (at, block) in body.iter().enumerate() {
             if block.after.iter().any(|earlier| *earlier as usize >= at) {
@@ -125,7 +127,7 @@ impl<'p> DeclaredNames<'p> {
         })
     }
 
-    fn check_block(&self, block: &'p AndThenBlock, clauses: &[FxHashSet<&'p str>]) -> Result<(), LoadError> {
+    fn check_block(&self, block: &'p AndThenBlock, clauses: &[FxHashSet<&'p str>]) -> Checked {
         let scope = ReadScope { at: &block.id, block: None, clauses };
         match &block.content {
             BlockContent::Steps(statements) => self.check_statements(&block.id, statements, scope),
@@ -138,12 +140,7 @@ impl<'p> DeclaredNames<'p> {
         }
     }
 
-    fn check_when(
-        &self,
-        at: &'p str,
-        when: &'p WhenBlock,
-        scope: ReadScope<'_, 'p>,
-    ) -> Result<(), LoadError> {
+    fn check_when(&self, at: &'p str, when: &'p WhenBlock, scope: ReadScope<'_, 'p>) -> Checked {
         let default = when.cases.iter().position(|case| case.condition.is_none());
         if default.is_none_or(|default| default + 1 != when.cases.len()) {
             return Err(inconsistent(at, "the last case of a `when`, and no other, has no condition"));
@@ -161,7 +158,7 @@ impl<'p> DeclaredNames<'p> {
         at: &'p str,
         statements: &'p Statements,
         around: ReadScope<'_, 'p>,
-    ) -> Result<(), LoadError> {
+    ) -> Checked {
         let steps = step_names(statements);
         if steps.len() < statements.steps.iter().filter(|it| matches!(it, Statement::Step(_))).count() {
             return Err(inconsistent(at, "two of its steps have one name"));
@@ -187,31 +184,31 @@ impl<'p> DeclaredNames<'p> {
             let block = Some(ReadableBlock { steps: &steps, awaited: &awaited });
             self.check_args(&yielded.args, ReadScope { at: &yielded.id, block, ..around })?;
         }
-        match order::ring(statements) {
+        match ring(statements) {
             None => Ok(()),
             Some(step) => Err(inconsistent(at, &format!("its step `{step}` waits for itself"))),
         }
     }
 
-    fn check_step(&self, step: &'p StepStmt, scope: ReadScope<'_, 'p>) -> Result<(), LoadError> {
+    fn check_step(&self, step: &'p StepStmt, scope: ReadScope<'_, 'p>) -> Checked {
         self.check_call(&step.call, scope)?;
         self.check_body(&step.body, step.catch.as_ref())
     }
 
-    fn check_call(&self, call: &'p CallExpr, scope: ReadScope<'_, 'p>) -> Result<(), LoadError> {
+    fn check_call(&self, call: &'p CallExpr, scope: ReadScope<'_, 'p>) -> Checked {
         self.check_target(&call.target, scope.at)?;
         self.check_args(&call.args, scope)?;
         self.check_mixins(&call.mixins, scope)
     }
 
-    fn check_mixins(&self, mixins: &'p [MixinCall], scope: ReadScope<'_, 'p>) -> Result<(), LoadError> {
+    fn check_mixins(&self, mixins: &'p [MixinCall], scope: ReadScope<'_, 'p>) -> Checked {
         mixins.iter().try_for_each(|mixin| {
             self.check_target(&mixin.target, scope.at)?;
             self.check_args(&mixin.args, scope)
         })
     }
 
-    fn check_args(&self, args: &'p [NamedArg], scope: ReadScope<'_, 'p>) -> Result<(), LoadError> {
+    fn check_args(&self, args: &'p [NamedArg], scope: ReadScope<'_, 'p>) -> Checked {
         args.iter().try_for_each(|arg| {
             if let Some(implicit) = &arg.implicit
                 && !self.implicits.contains(&**implicit)
@@ -222,7 +219,7 @@ impl<'p> DeclaredNames<'p> {
         })
     }
 
-    fn check_target(&self, target: &'p str, at: &str) -> Result<(), LoadError> {
+    fn check_target(&self, target: &'p str, at: &str) -> Checked {
         let is_declared = self.facets.contains(target) || self.schemas.contains(target);
         if is_declared || target.starts_with(PRELUDE) {
             Ok(())
@@ -270,14 +267,14 @@ fn awaited<'p>(
     at: &str,
     depends_on: &'p [String],
     steps: &FxHashSet<&str>,
-) -> Result<AwaitedSteps<'p>, LoadError> {
+) -> Result<NameSet<'p, String>, LoadError> {
     match depends_on.iter().find(|name| !steps.contains(name.as_str())) {
-        None => Ok(AwaitedSteps::new(depends_on)),
+        None => Ok(NameSet::new(depends_on, String::as_str)),
         Some(unknown) => Err(dangling(at, Referent::Step, unknown)),
     }
 }
 
-fn check_expr(expr: &Expr, scope: ReadScope<'_, '_>) -> Result<(), LoadError> {
+fn check_expr(expr: &Expr, scope: ReadScope<'_, '_>) -> Checked {
     let mut result = Ok(());
     expr.walk(&mut |part| {
         if let ExprKind::Step(step) = &part.kind
@@ -289,7 +286,7 @@ fn check_expr(expr: &Expr, scope: ReadScope<'_, '_>) -> Result<(), LoadError> {
     result
 }
 
-fn check_reference(step: &StepRef, scope: ReadScope<'_, '_>) -> Result<(), LoadError> {
+fn check_reference(step: &StepRef, scope: ReadScope<'_, '_>) -> Checked {
     let name = step.path.first().ok_or_else(|| inconsistent(scope.at, "a reference names no step"))?;
     let steps = match step.clause {
         None => scope.block.map(|block| block.steps),
@@ -310,4 +307,35 @@ fn dangling(at: &str, referent: Referent, name: &str) -> LoadError {
 
 fn inconsistent(at: &str, problem: &str) -> LoadError {
     LoadError::Inconsistent { at: at.into(), problem: problem.into() }
+}
+
+/// A step that waits for itself, if only through others. Names that are no steps are passed over.
+fn ring(statements: &Statements) -> Option<&str> {
+    let steps: Vec<_> = statements.steps.iter().filter_map(step_of).collect();
+    let index: FxHashMap<&str, usize> = steps.iter().enumerate().map(|(at, (name, _))| (*name, at)).collect();
+    let mut readers = vec![Vec::new(); steps.len()];
+    let mut waits = vec![0_usize; steps.len()];
+    for (reader, (_, depends_on)) in steps.iter().enumerate() {
+        for step in depends_on.iter().filter_map(|name| index.get(name.as_str())) {
+            readers[*step].push(reader);
+            waits[reader] += 1;
+        }
+    }
+    let mut ready: Vec<usize> = (0..steps.len()).filter(|step| waits[*step] == 0).collect();
+    while let Some(step) = ready.pop() {
+        for reader in &readers[step] {
+            waits[*reader] -= 1;
+            if waits[*reader] == 0 {
+                ready.push(*reader);
+            }
+        }
+    }
+    waits.iter().position(|count| *count > 0).map(|at| steps[at].0)
+}
+
+fn step_of(statement: &Statement) -> Option<(&str, &[String])> {
+    match statement {
+        Statement::Step(step) => Some((&step.name, &step.depends_on)),
+        Statement::Log(_) | Statement::Assert(_) => None,
+    }
 }

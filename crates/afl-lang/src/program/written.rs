@@ -10,7 +10,12 @@ const MAX_LENGTH: usize = 60;
 
 /// Cut to what fits into a caption or a message.
 pub fn shortened(text: &str) -> String {
-    match text.char_indices().nth(MAX_LENGTH) {
+    cut(text, MAX_LENGTH)
+}
+
+/// The first characters of a text.
+pub fn cut(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
         None => text.into(),
         Some((end, _)) => format!("{}…", &text[..end]),
     }

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::write::Categories;
+use super::write::Purpose;
 use super::{
     Definitions, Field, Json, JsonWriter, ObjectReader, ObjectShape, WireError, WireNode, WireValue, codec,
-    key, nodes, tag,
+    nodes,
 };
 use crate::program::{Decl, FacetDecl, FacetKind, ImplicitDecl, MixinCall, Namespace, Qualified, SchemaDecl};
 
@@ -80,7 +80,7 @@ fn category_schema(tag: &'static str, types: &mut Definitions) -> Value {
 pub(super) fn write_declarations(declarations: &[Decl], out: &mut JsonWriter<'_>) {
     out.key("declarations");
     let extents = out.list(declarations, |out, decl| out.record(|out| decl.write(out)));
-    if out.form.categories == Categories::Strip {
+    if out.form.purpose == Purpose::Canonical {
         return;
     }
     for (key, tag) in CATEGORIES {

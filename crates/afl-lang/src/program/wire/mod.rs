@@ -33,7 +33,7 @@ pub(super) use index::Index;
 pub(super) use json::WireError;
 use json::{Json, ObjectReader};
 use schema::{Definitions, ObjectShape};
-pub(super) use write::{ByteSink, Categories, Docs, JsonWriter, Pieces, WireForm};
+pub(super) use write::{ByteSink, JsonWriter, Pieces, Purpose, WireForm};
 pub use write::{JsonLayout, Locations};
 
 /// A part of a program with its JSON form.
@@ -109,18 +109,18 @@ impl<T: WireNode> WireValue for T {
 }
 
 /// Describes nodes: the fields in the order they are written, each with its key where that is not its
-/// name. `as` names the node's `type`, `via` a type that writes and reads the field in place of its own.
+/// name (`[given, default][0]` is the given one, if there is one). `as` names the node's `type`, `via` a type that writes and reads the field in place of its own.
 macro_rules! nodes {
     ($($node:ident $(as $tag:literal)? { $($field:ident $(: $key:literal)? $(via $codec:ident)?),* })*) => {$(
         impl WireNode for $node {
-            const TAG: Option<&'static str> = tag!($($tag)?);
+            const TAG: Option<&'static str> = [$(Some($tag),)? None][0];
 
             fn write_as(&self, tag: Option<&'static str>, out: &mut JsonWriter<'_>) {
                 out.object(|out| {
                     if let Some(tag) = tag {
                         out.tag(tag);
                     }
-                    $(<codec!($($codec)?)>::write_field(&self.$field, key!($field $($key)?), out);)*
+                    $(<codec!($($codec)?)>::write_field(&self.$field, [$($key,)? stringify!($field)][0], out);)*
                 });
             }
 
@@ -128,7 +128,7 @@ macro_rules! nodes {
                 let mut fields = json.object()?;
                 tag.map_or(Ok(()), |tag| fields.tag(tag))?;
                 let node = Self {
-                    $($field: <codec!($($codec)?)>::read_field(key!($field $($key)?), &mut fields)?,)*
+                    $($field: <codec!($($codec)?)>::read_field([$($key,)? stringify!($field)][0], &mut fields)?,)*
                 };
                 fields.finish()?;
                 Ok(node)
@@ -139,23 +139,13 @@ macro_rules! nodes {
                     if let Some(tag) = Self::TAG {
                         shape.tag(tag);
                     }
-                    $(<codec!($($codec)?)>::describe(key!($field $($key)?), shape, |node: &Self| &node.$field);)*
+                    $(<codec!($($codec)?)>::describe([$($key,)? stringify!($field)][0], shape, |node: &Self| &node.$field);)*
                 })
             }
         }
     )*};
 }
 use nodes;
-
-macro_rules! tag {
-    () => {
-        None
-    };
-    ($tag:literal) => {
-        Some($tag)
-    };
-}
-use tag;
 
 macro_rules! codec {
     () => {
@@ -166,16 +156,6 @@ macro_rules! codec {
     };
 }
 use codec;
-
-macro_rules! key {
-    ($field:ident) => {
-        stringify!($field)
-    };
-    ($field:ident $key:literal) => {
-        $key
-    };
-}
-use key;
 
 /// Writes and reads a field as its own type says.
 struct PlainField;

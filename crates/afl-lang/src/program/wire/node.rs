@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     Definitions, Field, Json, JsonWriter, ObjectReader, ObjectShape, WireError, WireNode, WireValue, codec,
-    key, nodes, tag,
+    nodes,
 };
 use crate::program::{
     AndThenBlock, AssertStmt, BlockContent, CallExpr, CatchClause, CatchContent, ForeachClause, Location,

@@ -19,18 +19,13 @@ pub enum Locations {
     Strip,
 }
 
-/// Whether declarations keep their doc comments.
+/// What the text is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Docs {
-    Keep,
-    Strip,
-}
-
-/// Whether declarations are repeated by category.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Categories {
-    Keep,
-    Strip,
+pub(crate) enum Purpose {
+    /// A document for readers: doc comments stay, and declarations are repeated by category.
+    Document,
+    /// The form that is hashed, without either.
+    Canonical,
 }
 
 /// The parts that are written, and their layout.
@@ -38,8 +33,7 @@ pub(crate) enum Categories {
 pub(crate) struct WireForm<'p> {
     pub(crate) layout: JsonLayout,
     pub(crate) locations: Locations,
-    pub(crate) docs: Docs,
-    pub(crate) categories: Categories,
+    pub(crate) purpose: Purpose,
     /// The names behind `sourceId`; empty where provenance is not wanted.
     pub(crate) sources: &'p [String],
 }
@@ -50,7 +44,7 @@ impl WireForm<'_> {
     pub(super) fn leaves_out(&self, key: &'static str) -> bool {
         match key {
             "location" => self.locations == Locations::Strip,
-            "doc" => self.docs == Docs::Strip,
+            "doc" => self.purpose == Purpose::Canonical,
             "sourceId" => self.sources.is_empty(),
             _ => false,
         }

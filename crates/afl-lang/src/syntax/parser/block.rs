@@ -45,26 +45,12 @@ impl<'s> Parser<'s> {
 
     fn statements(&mut self, open: Span) -> Vec<StatementSyntax<'s>> {
         let mut statements = Vec::new();
-        loop {
-            match self.kind() {
-                TokenKind::RBrace => {
-                    self.bump();
-                    return statements;
-                }
-                TokenKind::Semicolon => {
-                    self.bump();
-                }
-                TokenKind::Eof => {
-                    self.unclosed(open, TokenKind::RBrace);
-                    return statements;
-                }
-                _ if self.at_declaration() || self.whens > 0 && self.at_keyword(Word::Case) => {
-                    self.unclosed(open, TokenKind::RBrace);
-                    return statements;
-                }
-                _ => statements.extend(self.statement()),
-            }
-        }
+        let is_cut_off =
+            |parser: &Self| parser.at_declaration() || parser.whens > 0 && parser.at_keyword(Word::Case);
+        self.braced(open, &[TokenKind::Semicolon], is_cut_off, |parser| {
+            statements.extend(parser.statement());
+        });
+        statements
     }
 
     fn statement(&mut self) -> Option<StatementSyntax<'s>> {

@@ -13,6 +13,9 @@ use crate::syntax::token::{TokenKind, Word};
 /// After so many scripts without an end no more ends are looked for: each search costs the rest of the text.
 const MAX_OPEN_SCRIPTS: u32 = 16;
 
+/// Between the entries of braces that hold no statements.
+pub(super) const SEPARATORS: &[TokenKind] = &[TokenKind::Semicolon, TokenKind::Comma];
+
 impl<'s> Parser<'s> {
     pub(super) fn facet_body(&mut self) -> BodySyntax<'s> {
         let mut body = BodySyntax::default();
@@ -149,31 +152,20 @@ impl<'s> Parser<'s> {
 
     fn cases(&mut self, open: Span) -> Vec<CaseSyntax<'s>> {
         let mut cases = Vec::new();
-        loop {
-            match self.kind() {
-                TokenKind::RBrace => {
-                    self.bump();
-                    return cases;
-                }
-                TokenKind::Semicolon | TokenKind::Comma => {
-                    self.bump();
-                }
-                TokenKind::Ident if self.at_case() => cases.extend(self.case()),
-                _ if self.at(TokenKind::Eof) || self.at_declaration() => {
-                    self.unclosed(open, TokenKind::RBrace);
-                    return cases;
-                }
-                _ => {
-                    self.expected_here("`case`", |d| d.help("write `case condition => { … }`"));
-                    while !matches!(self.kind(), TokenKind::RBrace | TokenKind::Eof)
-                        && self.word(0) != Word::Case
-                        && !self.at_declaration()
-                    {
-                        self.skip_brackets();
-                    }
-                }
+        self.braced(open, SEPARATORS, Self::at_declaration, |parser| {
+            if parser.at_case() {
+                cases.extend(parser.case());
+                return;
             }
-        }
+            parser.expected_here("`case`", |d| d.help("write `case condition => { … }`"));
+            while !matches!(parser.kind(), TokenKind::RBrace | TokenKind::Eof)
+                && parser.word(0) != Word::Case
+                && !parser.at_declaration()
+            {
+                parser.skip_brackets();
+            }
+        });
+        cases
     }
 
     /// At a case, or at what other languages begin one with.
@@ -305,26 +297,14 @@ impl<'s> Parser<'s> {
             return None;
         };
         let mut entries = Vec::new();
-        loop {
-            match self.kind() {
-                TokenKind::RBrace => {
-                    self.bump();
-                    break;
-                }
-                TokenKind::Semicolon | TokenKind::Comma => {
-                    self.bump();
-                }
-                TokenKind::Ident if !self.at_declaration() => entries.extend(self.prompt_entry()),
-                TokenKind::Eof | TokenKind::Ident => {
-                    self.unclosed(open.span, TokenKind::RBrace);
-                    break;
-                }
-                _ => {
-                    self.expected_with("an entry of the prompt", |d| d.help("write `template \"…\"`"));
-                    self.skip_brackets();
-                }
+        self.braced(open.span, SEPARATORS, Self::at_declaration, |parser| {
+            if parser.at(TokenKind::Ident) {
+                entries.extend(parser.prompt_entry());
+            } else {
+                parser.expected_with("an entry of the prompt", |d| d.help("write `template \"…\"`"));
+                parser.skip_brackets();
             }
-        }
+        });
         Some(Prompt { entries, span: self.since(start) })
     }
 

@@ -362,38 +362,36 @@ impl<'s> Parser<'s> {
     }
 
     fn array(&mut self) -> ExprSyntax<'s> {
-        let open = self.bump().span;
-        let mut elements = Vec::new();
-        let mut height = 0;
-        while self.eat(TokenKind::RBracket).is_none() {
-            elements.push(self.expr());
-            height = height.max(self.height);
-            if !self.end_of_element(TokenKind::RBracket) {
-                self.unclosed(open, TokenKind::RBracket);
-                break;
-            }
-        }
-        self.height = height + 1;
-        ExprSyntax { kind: ExprSyntaxKind::Array(elements), span: self.since(open) }
+        let (elements, span) = self.elements(TokenKind::RBracket, |parser| Some(parser.expr()));
+        ExprSyntax { kind: ExprSyntaxKind::Array(elements), span }
     }
 
     fn map(&mut self) -> ExprSyntax<'s> {
-        let open = self.bump().span;
-        let mut entries = Vec::new();
-        let mut height = 0;
-        while self.eat(TokenKind::RBrace).is_none() {
-            match self.map_entry() {
-                Some(entry) => entries.push(entry),
-                None => self.skip_element(),
+        let (entries, span) = self.elements(TokenKind::RBrace, |parser| {
+            let entry = parser.map_entry();
+            if entry.is_none() {
+                parser.skip_element();
             }
+            entry
+        });
+        ExprSyntax { kind: ExprSyntaxKind::Map(entries), span }
+    }
+
+    /// The elements behind the opening bracket here, and the span with both brackets.
+    fn elements<T>(&mut self, close: TokenKind, element: impl Fn(&mut Self) -> Option<T>) -> (Vec<T>, Span) {
+        let open = self.bump().span;
+        let mut elements = Vec::new();
+        let mut height = 0;
+        while self.eat(close).is_none() {
+            elements.extend(element(self));
             height = height.max(self.height);
-            if !self.end_of_element(TokenKind::RBrace) {
-                self.unclosed(open, TokenKind::RBrace);
+            if !self.end_of_element(close) {
+                self.unclosed(open, close);
                 break;
             }
         }
         self.height = height + 1;
-        ExprSyntax { kind: ExprSyntaxKind::Map(entries), span: self.since(open) }
+        (elements, self.since(open))
     }
 
     fn map_entry(&mut self) -> Option<MapEntry<'s>> {

@@ -123,27 +123,14 @@ impl<'s> Parser<'s> {
             self.skip_declaration();
             return None;
         };
-        if let Some(open) = self.eat(TokenKind::LBrace) {
-            let inner = self
-                .nested(|parser| parser.items(Until::Brace { open: open.span, namespace: start }))
-                .unwrap_or_default();
-            let braces = self.since(open.span);
-            return Some(NamespaceSyntax {
-                doc,
-                name,
-                extent: NamespaceExtent::Braces(braces),
-                items: inner,
-                span: self.since(start),
-            });
-        }
-        let items = self.nested(|parser| parser.items(Until::NextNamespace)).unwrap_or_default();
-        Some(NamespaceSyntax {
-            doc,
-            name,
-            extent: NamespaceExtent::RestOfFile,
-            items,
-            span: self.since(start),
-        })
+        let open = self.eat(TokenKind::LBrace).map(|open| open.span);
+        let until = open.map_or(Until::NextNamespace, |open| Until::Brace { open, namespace: start });
+        let items = self.nested(|parser| parser.items(until)).unwrap_or_default();
+        let extent = match open {
+            Some(open) => NamespaceExtent::Braces(self.since(open)),
+            None => NamespaceExtent::RestOfFile,
+        };
+        Some(NamespaceSyntax { doc, name, extent, items, span: self.since(start) })
     }
 
     fn use_item(&mut self) -> Option<Use<'s>> {
@@ -176,18 +163,16 @@ impl<'s> Parser<'s> {
         } else {
             return self.not_an_item(doc);
         }
-        let item = self.facet(doc, FacetKind::Event)?;
-        Some(match item {
-            ItemSyntax::Decl(mut decl) => {
-                decl.span = start.to(decl.span);
-                ItemSyntax::Decl(decl)
-            }
-            other => other,
-        })
+        self.facet_from(start, doc, FacetKind::Event)
     }
 
     fn facet(&mut self, doc: Option<Span>, kind: FacetKind) -> Option<ItemSyntax<'s>> {
-        let start = self.bump().span;
+        self.facet_from(self.span(), doc, kind)
+    }
+
+    /// A facet whose declaration begins at `start`; the parser stands at the word before its name.
+    fn facet_from(&mut self, start: Span, doc: Option<Span>, kind: FacetKind) -> Option<ItemSyntax<'s>> {
+        self.bump();
         let Some(name) = self.ident("the name of the facet") else {
             self.lost.push(NAMELESS);
             self.skip_declaration();
@@ -198,11 +183,11 @@ impl<'s> Parser<'s> {
         let mixins = self.mixins();
         let body = self.facet_body();
         let facet = FacetSyntax { kind, name, params, returns, mixins, body };
-        Some(ItemSyntax::Decl(Box::new(DeclSyntax {
-            doc,
-            kind: DeclKind::Facet(facet),
-            span: self.since(start),
-        })))
+        Some(self.decl(doc, start, DeclKind::Facet(facet)))
+    }
+
+    fn decl(&self, doc: Option<Span>, start: Span, kind: DeclKind<'s>) -> ItemSyntax<'s> {
+        ItemSyntax::Decl(Box::new(DeclSyntax { doc, kind, span: self.since(start) }))
     }
 
     fn schema(&mut self, doc: Option<Span>) -> Option<ItemSyntax<'s>> {
@@ -222,11 +207,7 @@ impl<'s> Parser<'s> {
         }
         let open = self.eat(TokenKind::LBrace).map_or(self.here(), |open| open.span);
         let fields = self.fields(open);
-        Some(ItemSyntax::Decl(Box::new(DeclSyntax {
-            doc,
-            kind: DeclKind::Schema(Schema { name, fields }),
-            span: self.since(start),
-        })))
+        Some(self.decl(doc, start, DeclKind::Schema(Schema { name, fields })))
     }
 
     fn implicit(&mut self, doc: Option<Span>) -> Option<ItemSyntax<'s>> {
@@ -238,11 +219,7 @@ impl<'s> Parser<'s> {
             return None;
         }
         let call = self.call(Caller::Implicit);
-        Some(ItemSyntax::Decl(Box::new(DeclSyntax {
-            doc,
-            kind: DeclKind::Implicit(Implicit { name, call }),
-            span: self.since(start),
-        })))
+        Some(self.decl(doc, start, DeclKind::Implicit(Implicit { name, call })))
     }
 
     /// Reports a text that is no item. Takes a misspelt keyword for the right one and skips the rest.

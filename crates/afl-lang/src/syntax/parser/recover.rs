@@ -1,12 +1,12 @@
 //! Reports a mistake once, and finds the token at which parsing resumes.
 
-use std::borrow::Cow;
-
 use super::{Parser, is_segment};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::limits::MAX_DIAGNOSTICS;
+use crate::program::cut;
 use crate::source::{FileSpan, Span};
+use crate::syntax::ast::Wholeness;
 use crate::syntax::token::{Token, TokenKind, Word};
 
 /// Bounds how far the beginning of a line is looked for.
@@ -118,7 +118,7 @@ impl Parser<'_> {
             return;
         }
         let message = match text.chars().next() {
-            Some(c) if !c.is_control() => format!("`{}` is not used in AFL", shortened(text)),
+            Some(c) if !c.is_control() => format!("`{}` is not used in AFL", cut(text, 12)),
             _ => "this is not text".to_owned(),
         };
         let help = match text {
@@ -167,6 +167,28 @@ impl Parser<'_> {
         self.missing(Code::Unclosed, close, |d| {
             d.related(place, format!("this `{opening}` is not closed")).help(format!("add {close}"))
         });
+    }
+
+    /// Reads entries up to the closing brace, and reports where that is missing.
+    pub(super) fn braced(
+        &mut self,
+        open: Span,
+        separators: &[TokenKind],
+        is_cut_off: impl Fn(&Self) -> bool,
+        mut entry: impl FnMut(&mut Self),
+    ) -> Wholeness {
+        loop {
+            if self.eat(TokenKind::RBrace).is_some() {
+                return Wholeness::Whole;
+            } else if separators.contains(&self.kind()) {
+                self.bump();
+            } else if self.at(TokenKind::Eof) || is_cut_off(self) {
+                self.unclosed(open, TokenKind::RBrace);
+                return Wholeness::Broken;
+            } else {
+                entry(self);
+            }
+        }
     }
 
     /// Consumes one token, or a whole pair of brackets, remembering its words.
@@ -285,14 +307,5 @@ impl Parser<'_> {
             }
             self.skip_brackets();
         }
-    }
-}
-
-/// The first characters of a text, for a message about it.
-fn shortened(text: &str) -> Cow<'_, str> {
-    const SHOWN: usize = 12;
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
-        None => Cow::Borrowed(text),
     }
 }

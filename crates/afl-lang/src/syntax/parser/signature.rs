@@ -1,6 +1,7 @@
 //! Parameters and types.
 
 use super::Parser;
+use super::body::SEPARATORS;
 use crate::code::Code;
 use crate::source::Span;
 use crate::syntax::ast::{Ident, Param, Params, TypeExpr, TypeKind, Wholeness};
@@ -90,33 +91,16 @@ impl<'s> Parser<'s> {
 
     /// The fields behind the brace at `open`.
     pub(super) fn fields(&mut self, open: Span) -> Params<'s> {
-        let mut fields = Params { list: Vec::new(), span: open, wholeness: Wholeness::Whole };
-        loop {
-            match self.kind() {
-                TokenKind::RBrace => {
-                    self.bump();
-                    break;
-                }
-                TokenKind::Comma | TokenKind::Semicolon => {
-                    self.bump();
-                }
-                _ if self.at(TokenKind::Eof) || self.at_declaration() => {
-                    self.unclosed(open, TokenKind::RBrace);
-                    fields.wholeness = Wholeness::Broken;
-                    break;
-                }
-                _ => {
-                    if let Some(field) = self.param() {
-                        fields.list.push(field);
-                    } else {
-                        fields.wholeness = Wholeness::Broken;
-                        self.skip_field();
-                    }
-                }
+        let (mut list, mut lost) = (Vec::new(), false);
+        let closed = self.braced(open, SEPARATORS, Self::at_declaration, |parser| match parser.param() {
+            Some(field) => list.push(field),
+            None => {
+                lost = true;
+                parser.skip_field();
             }
-        }
-        fields.span = self.since(open);
-        fields
+        });
+        let wholeness = if lost { Wholeness::Broken } else { closed };
+        Params { list, span: self.since(open), wholeness }
     }
 
     fn skip_field(&mut self) {
