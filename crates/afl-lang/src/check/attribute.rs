@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 use super::Checker;
 use super::params::ParamDef;
 use super::scope::Instance;
-use super::table::{DefId, Sort};
+use super::table::{Def, DefId, Sort};
 use super::ty::Type;
 use crate::code::Code;
 use crate::syntax::ast::{Ident, Wholeness};
@@ -16,12 +16,8 @@ impl<'a> Checker<'a> {
     /// The attribute of a step: its returns, then its parameters, then what its mixins bring.
     pub(super) fn step_attribute(&self, instance: &Instance<'a>, name: &str) -> Option<Type> {
         let Some(def) = instance.def.map(|id| &self.table[id]) else { return Some(Type::Broken) };
-        let own = def
-            .return_named(name)
-            .or_else(|| def.param(name).filter(|param| instance.unset != Some(param.name)));
-        own.map(|param| param.ty.clone()).or_else(|| self.mixin_attribute(instance, name)).or_else(|| {
-            (def.wholeness == Wholeness::Broken || instance.lacks_mixin()).then_some(Type::Broken)
-        })
+        let param = || def.param(name).filter(|param| instance.unset != Some(param.name));
+        self.own_or_mixed_in(def.return_named(name).or_else(param), def, instance, name)
     }
 
     /// What `$.name` means to the blocks of an owner: parameters, mixins, and what an event or a script
@@ -29,18 +25,21 @@ impl<'a> Checker<'a> {
     pub(super) fn owner_attribute(&self, instance: &Instance<'a>, name: &str) -> Option<Type> {
         let Some(def) = instance.def.map(|id| &self.table[id]) else { return Some(Type::Broken) };
         let returned = || def.return_named(name).filter(|_| def.is_event() || def.has_script());
-        def.param(name)
-            .or_else(returned)
-            .map(|param| param.ty.clone())
-            .or_else(|| self.mixin_attribute(instance, name))
-            .or_else(|| {
-                (def.wholeness == Wholeness::Broken || instance.lacks_mixin()).then_some(Type::Broken)
-            })
+        self.own_or_mixed_in(def.param(name).or_else(returned), def, instance, name)
     }
 
-    /// What a script returns before the blocks begin joins the inputs, declared or not.
-    pub(super) fn script_result(&self, instance: &Instance<'a>) -> Option<Type> {
-        instance.def.is_some_and(|id| self.table[id].has_script()).then_some(Type::Json)
+    /// The type of an attribute of its own, or of a mixin's; of a broken declaration everything is believed.
+    fn own_or_mixed_in(
+        &self,
+        own: Option<&ParamDef<'a>>,
+        def: &Def<'a>,
+        instance: &Instance<'a>,
+        name: &str,
+    ) -> Option<Type> {
+        let is_broken = def.wholeness == Wholeness::Broken || instance.lacks_mixin();
+        own.map(|param| param.ty.clone())
+            .or_else(|| self.mixin_attribute(instance, name))
+            .or_else(|| is_broken.then_some(Type::Broken))
     }
 
     pub(super) fn mixin_attribute(&self, instance: &Instance<'a>, name: &str) -> Option<Type> {
@@ -72,12 +71,8 @@ impl<'a> Checker<'a> {
         self.record(instance, |name| self.step_attribute(instance, name))
     }
 
-    /// All that `$` has.
-    pub(super) fn owner_record(&self, instance: &Instance<'a>) -> Type {
-        self.record(instance, |name| self.owner_attribute(instance, name))
-    }
-
-    fn record(&self, instance: &Instance<'a>, attribute: impl Fn(&str) -> Option<Type>) -> Type {
+    /// All attributes of an instance, each with the type that `attribute` gives it.
+    pub(super) fn record(&self, instance: &Instance<'a>, attribute: impl Fn(&str) -> Option<Type>) -> Type {
         let mut met = FxHashSet::default();
         let names = self.attribute_names(instance).filter(|name| met.insert(*name));
         Type::Record(names.filter_map(|name| Some((name.to_owned(), attribute(name)?))).collect())

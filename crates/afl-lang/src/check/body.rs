@@ -146,13 +146,13 @@ impl<'a> Checker<'a> {
     fn when(&mut self, when: &'a When<'a>, position: u32, id: &str) -> WhenBlock {
         let mut cases = Vec::with_capacity(when.cases.len());
         let mut after = Vec::new();
-        self.calls.enter_when();
+        self.calls.whens += 1;
         for (at, case) in when.cases.iter().enumerate() {
             self.frame().block = BlockFrame::new(position, BlockKind::Plain);
             cases.push(self.case(case, format!("{id}/case.{at}")));
             after.append(&mut self.frame().block.after);
         }
-        self.calls.leave_when();
+        self.calls.whens -= 1;
         after.sort_unstable();
         after.dedup();
         // The steps of a case are its own; what the cases wait for, the clause waits for.

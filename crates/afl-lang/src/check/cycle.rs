@@ -119,23 +119,12 @@ impl Search<'_> {
 #[derive(Default)]
 pub(super) struct CallGraph {
     calls: FxHashMap<DefId, Vec<(DefId, FileSpan)>>,
-    caller: Option<DefId>,
-    whens: u32,
+    pub(super) caller: Option<DefId>,
+    /// How many `when` are around the current call.
+    pub(super) whens: u32,
 }
 
 impl CallGraph {
-    pub(super) fn enter_facet(&mut self, caller: DefId) {
-        self.caller = Some(caller);
-    }
-
-    pub(super) fn enter_when(&mut self) {
-        self.whens += 1;
-    }
-
-    pub(super) fn leave_when(&mut self) {
-        self.whens -= 1;
-    }
-
     pub(super) fn note(&mut self, callee: DefId, place: FileSpan) {
         if let (Some(caller), 0) = (self.caller, self.whens) {
             self.calls.entry(caller).or_default().push((callee, place));
@@ -148,7 +137,7 @@ impl Checker<'_> {
         let ids: Vec<DefId> = self.table.ids().collect();
         let callees = |caller: &DefId| self.calls.calls.get(caller).map_or(&[][..], Vec::as_slice);
         let edges: Vec<Vec<u32>> =
-            ids.iter().map(|id| callees(id).iter().map(|(to, _)| to.index()).collect()).collect();
+            ids.iter().map(|id| callees(id).iter().map(|(to, _)| to.0).collect()).collect();
         let mut reports = Vec::new();
         for ring in rings(&edges) {
             let names: Vec<&str> = ring.iter().map(|at| self.table[ids[*at as usize]].name).collect();

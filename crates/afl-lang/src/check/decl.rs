@@ -97,7 +97,7 @@ impl<'a> Checker<'a> {
     ) -> FacetDecl {
         let location = self.location(decl.span);
         let id = Arc::clone(&self.table[def].id);
-        self.calls.enter_facet(def);
+        self.calls.caller = Some(def);
         self.check_doc(decl.doc, def);
         let params = self.parameters(def, |def| &def.params);
         let returns = self.parameters(def, |def| &def.returns);

@@ -29,16 +29,15 @@ impl<'a> Checker<'a> {
             self.not_constant(span);
             return (compiled(source), Type::Broken);
         }
+        let owner = Rc::clone(&self.frame().owner);
         let Some((first, rest)) = path.split_first() else {
-            let owner = Rc::clone(&self.frame().owner);
-            let ty = if owner.def.is_some() { self.owner_record(&owner) } else { Type::Broken };
-            return (compiled(source), ty);
+            let record = |_| self.record(&owner, |name| self.owner_attribute(&owner, name));
+            return (compiled(source), owner.def.map_or(Type::Broken, record));
         };
-        let undeclared = |checker: &mut Self| {
-            let owner = Rc::clone(&checker.frame().owner);
-            checker.script_result(&owner).map(|ty| (InputSource::Owner, ty))
-        };
-        let Some((source, ty)) = self.find_input(first.text).or_else(|| undeclared(self)) else {
+        // What a script returns before the blocks begin joins the inputs, declared or not.
+        let has_script = owner.def.is_some_and(|id| self.table[id].has_script());
+        let undeclared = has_script.then_some((InputSource::Owner, Type::Json));
+        let Some((source, ty)) = self.find_input(first.text).or(undeclared) else {
             self.unknown_input(first);
             return (compiled(source), Type::Broken);
         };

@@ -17,17 +17,11 @@ use crate::syntax::ast::{
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct NamespaceId(u32);
 
-impl DefId {
-    pub(super) fn index(self) -> u32 {
-        self.0
-    }
-}
-
 /// Declarations outside of any namespace.
 pub(super) const TOP_LEVEL: NamespaceId = NamespaceId(0);
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(super) struct DefId(u32);
+pub(super) struct DefId(pub(super) u32);
 
 /// What a name stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

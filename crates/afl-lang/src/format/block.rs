@@ -172,18 +172,12 @@ impl<'t> Printer<'t> {
 
     /// A block on one line, or with one statement on its own line.
     fn one_liner(&mut self, block: &'t BlockSyntax<'t>) {
-        self.layout.text("{");
-        let group = self.layout.open();
-        self.layout.indent();
-        self.layout.break_line(Break::Space);
-        for statement in &block.statements {
-            self.statement(statement);
-        }
-        self.reach(block.span.end - 1);
-        self.layout.dedent();
-        self.layout.break_line(Break::Space);
-        self.layout.text("}");
-        self.layout.close(group);
+        self.short_braces(block.span, |printer| {
+            printer.layout.break_line(Break::Space);
+            for statement in &block.statements {
+                printer.statement(statement);
+            }
+        });
     }
 
     fn statement(&mut self, statement: &'t StatementSyntax<'t>) {

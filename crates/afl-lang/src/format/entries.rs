@@ -68,41 +68,50 @@ impl<'t> Printer<'t> {
         if entries.is_empty() {
             return self.empty_braces(span);
         }
+        self.long_braces(span, Position::Later, |printer| {
+            let mut position = Position::First;
+            for entry in entries {
+                printer.enter(start(entry), position);
+                print(printer, entry);
+                position = Position::Later;
+            }
+        });
+    }
+
+    /// Braces whose contents stand on one line if they fit there.
+    pub(super) fn short_braces(&mut self, span: Span, print: impl FnOnce(&mut Self)) {
         self.token(span.start, "{");
+        let group = self.layout.open();
         self.layout.indent();
-        let mut position = Position::First;
-        for entry in entries {
-            self.enter(start(entry), position);
-            print(self, entry);
-            position = Position::Later;
-        }
-        self.leave(span.end - 1, position);
+        print(self);
+        self.reach(span.end - 1);
         self.layout.dedent();
-        self.layout.break_line(Break::Hard);
+        self.layout.break_line(Break::Space);
         self.layout.text("}");
+        self.layout.close(group);
     }
 
     /// Braces with nothing but comments between them.
     pub(super) fn empty_braces(&mut self, span: Span) {
-        self.token(span.start, "{");
-        let close = span.end - 1;
-        if !self.comments.is_any_before(close) {
-            return self.layout.text("}");
-        }
-        let group = self.layout.open();
-        self.layout.indent();
-        if self.is_on_one_line(span) {
-            self.layout.break_line(Break::Space);
-            self.reach(close);
-            self.layout.dedent();
-            self.layout.break_line(Break::Space);
+        self.reach(span.start);
+        if !self.comments.is_any_before(span.end - 1) {
+            self.layout.text("{}");
+        } else if self.is_on_one_line(span) {
+            self.short_braces(span, |printer| printer.layout.break_line(Break::Space));
         } else {
-            self.leave(close, Position::First);
-            self.layout.dedent();
-            self.layout.break_line(Break::Hard);
+            self.long_braces(span, Position::First, |_| {});
         }
+    }
+
+    /// Braces on lines of their own; what `print` writes and the comments behind it stand between them.
+    pub(super) fn long_braces(&mut self, span: Span, last: Position, print: impl FnOnce(&mut Self)) {
+        self.token(span.start, "{");
+        self.layout.indent();
+        print(self);
+        self.leave(span.end - 1, last);
+        self.layout.dedent();
+        self.layout.break_line(Break::Hard);
         self.layout.text("}");
-        self.layout.close(group);
     }
 
     /// Makes sure that an empty line is in the gap, above the comments that lead its entry.

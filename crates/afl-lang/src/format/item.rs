@@ -67,13 +67,9 @@ impl<'t> Printer<'t> {
                 if namespace.items.is_empty() {
                     return self.empty_braces(span);
                 }
-                self.layout.text("{");
-                self.layout.indent();
-                self.items(&namespace.items, Position::First, ItemShape::OneLine);
-                self.leave(span.end - 1, Position::Later);
-                self.layout.dedent();
-                self.layout.break_line(Break::Hard);
-                self.layout.text("}");
+                self.long_braces(span, Position::Later, |printer| {
+                    printer.items(&namespace.items, Position::First, ItemShape::OneLine);
+                });
             }
         }
     }
@@ -131,23 +127,17 @@ impl<'t> Printer<'t> {
         if fields.list.is_empty() || !is_line {
             return self.braces(fields.span, &fields.list, |field| field.span.start, Self::param);
         }
-        self.token(fields.span.start, "{");
-        let group = self.layout.open();
-        self.layout.indent();
-        let mut rest = fields.list.iter();
-        while let Some(field) = rest.next() {
-            self.before_element(field.span.start, Break::Space);
-            self.param(field);
-            if let Some(next) = rest.as_slice().first() {
-                self.before_separator(next.span.start);
-                self.layout.if_flat(",");
+        self.short_braces(fields.span, |printer| {
+            let mut rest = fields.list.iter();
+            while let Some(field) = rest.next() {
+                printer.before_element(field.span.start, Break::Space);
+                printer.param(field);
+                if let Some(next) = rest.as_slice().first() {
+                    printer.before_separator(next.span.start);
+                    printer.layout.if_flat(",");
+                }
             }
-        }
-        self.reach(fields.span.end - 1);
-        self.layout.dedent();
-        self.layout.break_line(Break::Space);
-        self.layout.text("}");
-        self.layout.close(group);
+        });
     }
 }
 

@@ -1,6 +1,6 @@
 //! A graph in the language of Graphviz.
 
-use super::{ClusterId, ClusterMembers, Edge, Graph, GraphNode, Member, NodeKind, StepSort};
+use super::{Edge, Graph, GraphNode, Member, NodeKind, StepSort};
 
 pub(super) fn render(graph: &Graph) -> String {
     let mut lines = vec![
@@ -10,34 +10,17 @@ pub(super) fn render(graph: &Graph) -> String {
         "  edge [fontname=\"monospace\" fontsize=10 color=\"#52606d\"]".into(),
         "  fontname=\"monospace\" fontsize=11 color=\"#9aa5b1\"".into(),
     ];
-    write_members(graph, &graph.members(), None, 1, &mut lines);
+    let line = |member: Member, indent: &str| match member {
+        Member::Node(node) => format!("{indent}n{} [{}]", node.0, attributes(graph.node(node))),
+        Member::Cluster(cluster) => {
+            let (id, label) = (cluster.0, quoted(&graph.cluster(cluster).caption));
+            format!("{indent}subgraph cluster_{id} {{\n{indent}  label={label}\n{indent}  style=rounded")
+        }
+    };
+    graph.members().write(None, "  ", &line, "}", &mut lines);
     lines.extend(graph.edges.iter().map(edge));
     lines.push("}".into());
     lines.join("\n") + "\n"
-}
-
-fn write_members(
-    graph: &Graph,
-    members: &ClusterMembers,
-    of: Option<ClusterId>,
-    depth: usize,
-    lines: &mut Vec<String>,
-) {
-    let indent = "  ".repeat(depth);
-    for member in members.of(of) {
-        match member {
-            Member::Node(node) => {
-                lines.push(format!("{indent}n{} [{}]", node.0, attributes(graph.node(*node))));
-            }
-            Member::Cluster(cluster) => {
-                lines.push(format!("{indent}subgraph cluster_{} {{", cluster.0));
-                lines.push(format!("{indent}  label={}", quoted(&graph.cluster(*cluster).caption)));
-                lines.push(format!("{indent}  style=rounded"));
-                write_members(graph, members, Some(*cluster), depth + 1, lines);
-                lines.push(format!("{indent}}}"));
-            }
-        }
-    }
 }
 
 fn attributes(node: &GraphNode) -> String {

@@ -5,7 +5,12 @@ use serde::Serialize;
 use super::{ClusterKind, Graph, NodeKind, StepSort};
 
 pub(super) fn render(graph: &Graph) -> String {
-    let document = document(graph);
+    let document = JsonGraph {
+        workflow: &graph.workflow,
+        nodes: graph.nodes.iter().map(|it| node(graph, it)).collect(),
+        edges: graph.edges.iter().map(|it| edge(graph, it)).collect(),
+        clusters: graph.clusters.iter().map(|it| cluster(graph, it)).collect(),
+    };
     serde_json::to_string_pretty(&document).expect("text and lists are JSON") + "\n"
 }
 
@@ -44,15 +49,6 @@ struct JsonCluster<'g> {
     caption: &'g str,
     #[serde(skip_serializing_if = "Option::is_none")]
     parent: Option<&'g str>,
-}
-
-fn document(graph: &Graph) -> JsonGraph<'_> {
-    JsonGraph {
-        workflow: &graph.workflow,
-        nodes: graph.nodes.iter().map(|it| node(graph, it)).collect(),
-        edges: graph.edges.iter().map(|it| edge(graph, it)).collect(),
-        clusters: graph.clusters.iter().map(|it| cluster(graph, it)).collect(),
-    }
 }
 
 fn node<'g>(graph: &'g Graph, node: &'g super::GraphNode) -> JsonNode<'g> {

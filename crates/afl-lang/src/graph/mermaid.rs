@@ -1,10 +1,16 @@
 //! A graph as a Mermaid flowchart, which many pages and editors draw.
 
-use super::{ClusterId, ClusterMembers, Edge, Graph, GraphNode, Member, NodeKind};
+use super::{Edge, Graph, GraphNode, Member, NodeKind};
 
 pub(super) fn render(graph: &Graph) -> String {
     let mut lines = vec!["flowchart TD".to_owned()];
-    write_members(graph, &graph.members(), None, 1, &mut lines);
+    let line = |member: Member, indent: &str| match member {
+        Member::Node(node) => format!("{indent}n{}{}", node.0, shape(graph.node(node))),
+        Member::Cluster(cluster) => {
+            format!("{indent}subgraph c{}[{}]", cluster.0, quoted(&graph.cluster(cluster).caption))
+        }
+    };
+    graph.members().write(None, "  ", &line, "end", &mut lines);
     lines.extend(graph.edges.iter().map(edge));
     lines.extend(STYLES.map(|style| format!("  classDef {style}")));
     lines.join("\n") + "\n"
@@ -20,27 +26,6 @@ const STYLES: [&str; 7] = [
     "yield fill:#e3f0fb,stroke:#2b6cb0,color:#1f2933",
     "caught fill:#fdecea,stroke:#c53030,color:#1f2933",
 ];
-
-fn write_members(
-    graph: &Graph,
-    members: &ClusterMembers,
-    of: Option<ClusterId>,
-    depth: usize,
-    lines: &mut Vec<String>,
-) {
-    let indent = "  ".repeat(depth);
-    for member in members.of(of) {
-        match member {
-            Member::Node(node) => lines.push(format!("{indent}n{}{}", node.0, shape(graph.node(*node)))),
-            Member::Cluster(cluster) => {
-                let caption = quoted(&graph.cluster(*cluster).caption);
-                lines.push(format!("{indent}subgraph c{}[{caption}]", cluster.0));
-                write_members(graph, members, Some(*cluster), depth + 1, lines);
-                lines.push(format!("{indent}end"));
-            }
-        }
-    }
-}
 
 /// The brackets that give the shape, the text in them, and the class.
 fn shape(node: &GraphNode) -> String {

@@ -72,6 +72,24 @@ enum Member {
 }
 
 impl ClusterMembers {
+    /// Writes a line for each member of a cluster; behind those of a cluster in it, a line with `end`.
+    fn write(
+        &self,
+        of: Option<ClusterId>,
+        indent: &str,
+        line: &impl Fn(Member, &str) -> String,
+        end: &str,
+        lines: &mut Vec<String>,
+    ) {
+        for member in self.of(of) {
+            lines.push(line(*member, indent));
+            if let Member::Cluster(cluster) = member {
+                self.write(Some(*cluster), &format!("{indent}  "), line, end, lines);
+                lines.push(format!("{indent}{end}"));
+            }
+        }
+    }
+
     fn of(&self, cluster: Option<ClusterId>) -> &[Member] {
         &self.0[self.position(cluster)]
     }

@@ -69,20 +69,21 @@ impl<'s> Lexer<'s> {
     fn scan(&mut self) -> TokenKind {
         let Some(first) = self.bytes.get(self.at).copied() else { return TokenKind::Eof };
         match first {
-            b'a'..=b'z' | b'A'..=b'Z' | b'_' => self.name(),
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' => {
+                self.skip_word();
+                TokenKind::Ident
+            }
             b'0'..=b'9' => self.number(),
             b'"' => self.string(),
             b'\'' => self.misquoted(&['\'']),
             0xe2 => self.misquoted(CURLY_QUOTES),
-            b'/' if self.peek(1) == b'/' => self.line_comment(),
+            b'/' if self.peek(1) == b'/' => {
+                self.skip_line();
+                TokenKind::LineComment
+            }
             b'/' if self.peek(1) == b'*' => self.block_comment(),
             _ => self.punctuation(first),
         }
-    }
-
-    fn name(&mut self) -> TokenKind {
-        self.skip_word();
-        TokenKind::Ident
     }
 
     fn skip_word(&mut self) {
@@ -131,17 +132,13 @@ impl<'s> Lexer<'s> {
         let mut lines = false;
         loop {
             match self.bytes.get(self.at) {
-                None => {
-                    self.at = start;
-                    return self.cut_at_line_end();
-                }
                 Some(b'"') => break,
                 Some(b'\\') => self.at += 1,
-                Some(b'\n') if one_line => {
+                Some(b'\n') if !one_line => lines = true,
+                None | Some(b'\n') => {
                     self.at = start;
                     return self.cut_at_line_end();
                 }
-                Some(b'\n') => lines = true,
                 Some(_) => {}
             }
             self.at += 1;
@@ -193,11 +190,6 @@ impl<'s> Lexer<'s> {
             }
             _ => self.unknown(),
         }
-    }
-
-    fn line_comment(&mut self) -> TokenKind {
-        self.skip_line();
-        TokenKind::LineComment
     }
 
     fn block_comment(&mut self) -> TokenKind {

@@ -3,7 +3,7 @@
 use super::order::{self, Links};
 use super::part::{LevelPart, PartShelf, parts};
 use super::place::{self, VertexSpace};
-use super::{Point, layer};
+use super::{Point, Route, layer};
 
 /// A box.
 #[derive(Clone, Copy, Debug)]
@@ -44,14 +44,7 @@ pub(super) struct GraphLevel {
     pub(super) height: f64,
     /// The upper left corner of each item.
     pub(super) items: Vec<Point>,
-    pub(super) lines: Vec<LevelLine>,
-}
-
-#[derive(Clone, Debug, Default)]
-pub(super) struct LevelLine {
-    pub(super) points: Vec<Point>,
-    /// The centre of the label.
-    pub(super) label: Option<Point>,
+    pub(super) lines: Vec<Route>,
 }
 
 /// Between two boxes of a layer.
@@ -95,7 +88,7 @@ pub(super) fn lay_out(items: &[LayoutBox], links: &[LevelLink]) -> GraphLevel {
         width: 0.0,
         height: 0.0,
         items: vec![Point::default(); items.len()],
-        lines: vec![LevelLine::default(); links.len()],
+        lines: vec![Route::default(); links.len()],
     };
     let parts: Vec<(LevelPart, GraphLevel)> =
         parts(items.len(), links).into_iter().map(|part| part.lay_out(items, links)).collect();
@@ -111,7 +104,7 @@ pub(super) fn lay_out(items: &[LayoutBox], links: &[LevelLink]) -> GraphLevel {
         }
         for (link, line) in part.links.into_iter().zip(inner.lines) {
             let points = line.points.into_iter().map(moved).collect();
-            level.lines[link] = LevelLine { points, label: line.label.map(moved) };
+            level.lines[link] = Route { points, label: line.label.map(moved) };
         }
         level.width = level.width.max(origin.x + inner.width);
         level.height = level.height.max(origin.y + inner.height);
@@ -231,7 +224,7 @@ impl Net {
         corners: &[Point],
         centres: &[f64],
         rows: &[Row],
-    ) -> Vec<LevelLine> {
+    ) -> Vec<Route> {
         let starts = self.ends(items, centres, |chain| (chain[0], chain[1]));
         let ends = self.ends(items, centres, |chain| (chain[chain.len() - 1], chain[chain.len() - 2]));
         let line = |(at, chain): (usize, &Vec<usize>)| {
@@ -252,7 +245,7 @@ impl Net {
                 let Row { top, bottom } = rows[self.layer_of[*lane]];
                 Point { x: centres[*lane].round(), y: f64::midpoint(top, bottom) }
             });
-            LevelLine { points, label }
+            Route { points, label }
         };
         self.chains.iter().enumerate().map(line).collect()
     }

@@ -49,6 +49,7 @@ pub(super) struct GraphLayout {
     pub(super) edges: Vec<Route>,
 }
 
+/// A line, or its part in one level.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Route {
     pub(super) points: Vec<Point>,
