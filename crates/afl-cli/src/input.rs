@@ -71,7 +71,7 @@ impl Finder {
         for argument in arguments {
             if argument.as_os_str() == STANDARD {
                 inputs.extend(self.seen.insert(argument.clone()).then_some(Input::Stdin));
-            } else if metadata(argument)?.is_dir() {
+            } else if fs::metadata(argument).map_err(|source| unreadable(argument, source))?.is_dir() {
                 for file in sources_in(argument)? {
                     inputs.extend(self.first_time(file)?);
                 }
@@ -117,10 +117,6 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-fn metadata(path: &Path) -> Result<fs::Metadata, Failure> {
-    fs::metadata(path).map_err(|source| unreadable(path, source))
 }
 
 fn unreadable(path: &Path, source: io::Error) -> Failure {

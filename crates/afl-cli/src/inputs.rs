@@ -15,6 +15,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use crate::failure::{Failure, Sought};
 use crate::input::{Input, STANDARD};
 use crate::json_text::{self, NotJson};
+use crate::launch::pair;
 use crate::shown::cut;
 
 #[derive(Args, Clone, Debug, Default)]
@@ -57,10 +58,8 @@ impl Options {
             given = object(file)?;
         }
         let mut names = HashSet::new();
-        for pair in &self.pairs {
-            let Some((name, text)) = pair.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-                return Err(Failure::NotAPair { text: pair.clone() });
-            };
+        for given_pair in &self.pairs {
+            let (name, text) = pair(given_pair)?;
             let ty = declared.iter().find(|parameter| parameter.name == name).map(|parameter| &parameter.ty);
             if !names.insert(name) {
                 given.problems.push(BadInput::twice(name));

@@ -162,16 +162,15 @@ pub(crate) fn labels(given: &[String]) -> Result<BTreeMap<String, String>, Failu
     let mut labels = BTreeMap::new();
     for label in given {
         let (name, value) = pair(label)?;
-        if labels.insert(name.clone(), value).is_some() {
-            return Err(Failure::LabelTwice { name });
+        if labels.insert(name.to_owned(), value.to_owned()).is_some() {
+            return Err(Failure::LabelTwice { name: name.to_owned() });
         }
     }
     Ok(labels)
 }
 
-fn pair(text: &str) -> Result<(String, String), Failure> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        Some(_) | None => Err(Failure::NotAPair { text: text.to_owned() }),
-    }
+/// `NAME=VALUE`
+pub(crate) fn pair(text: &str) -> Result<(&str, &str), Failure> {
+    let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    pair.ok_or_else(|| Failure::NotAPair { text: text.to_owned() })
 }

@@ -130,13 +130,11 @@ pub(crate) fn span(span: Millis) -> String {
 }
 
 /// Columns with two spaces between them, the last one ragged.
-pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     use comfy_table::{Table, presets};
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_header(header.to_vec());
-    for row in rows {
-        table.add_row(row.clone());
-    }
+    table.add_rows(rows);
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }

@@ -164,7 +164,9 @@ fn project_file(missing: IfMissing) -> Result<PathBuf, Failure> {
         source,
     })?;
     if let Some(folder) = here.ancestors().map(|folder| folder.join(FOLDER)).find(|folder| folder.is_dir()) {
-        return Ok(shown_from(&here, folder.join(FILE)));
+        let file = folder.join(FILE);
+        // Short when it is here, so that messages are.
+        return Ok(file.strip_prefix(&here).map(Path::to_owned).unwrap_or(file));
     }
     let folder = Path::new(FOLDER);
     if missing == IfMissing::Create {
@@ -173,11 +175,6 @@ fn project_file(missing: IfMissing) -> Result<PathBuf, Failure> {
         fs::write(folder.join(IGNORE_FILE), IGNORE_ALL).map_err(unmade)?;
     }
     Ok(folder.join(FILE))
-}
-
-/// Short when it is here, so that messages are.
-fn shown_from(here: &Path, file: PathBuf) -> PathBuf {
-    file.strip_prefix(here).map(Path::to_owned).unwrap_or(file)
 }
 
 /// Addresses end up in messages, and messages in logs.

@@ -16,8 +16,8 @@ const VALUES_CHARS: usize = 100;
 
 /// A line for each step; blocks show only as indentation.
 pub(crate) fn text(views: &[StepView], color: Color) -> String {
-    let rows: Vec<Vec<String>> = views.iter().filter(|view| is_shown(&view.id)).map(row).collect();
-    let table = shown::table(&["STEP", "STATE", "TOOK", "VALUES"], &rows);
+    let rows = views.iter().filter(|view| is_shown(&view.id)).map(row);
+    let table = shown::table(&["STEP", "STATE", "TOOK", "VALUES"], rows);
     match color {
         Color::Plain => table,
         Color::Ansi => painted(&table, views),

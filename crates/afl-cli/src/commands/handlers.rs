@@ -167,8 +167,10 @@ async fn list(options: &ListOptions) -> Result<Exit, Failure> {
         let register = options.store.command("handlers register");
         output::say(&format!("no handlers are registered; {register} does it\n"));
     } else {
-        let rows: Vec<Vec<String>> = all.iter().map(row).collect();
-        output::data(&shown::table(&["FACET", "HANDLER", "VERSION", "TIMEOUT", "REGISTERED"], &rows))?;
+        output::data(&shown::table(
+            &["FACET", "HANDLER", "VERSION", "TIMEOUT", "REGISTERED"],
+            all.iter().map(row),
+        ))?;
     }
     Ok(Exit::Fine)
 }
@@ -201,9 +203,8 @@ async fn show(options: &ShowHandler) -> Result<Exit, Failure> {
     }
     let value = serde_json::to_value(&found).expect("a registration has a JSON form");
     let fields = value.as_object().into_iter().flatten();
-    let rows: Vec<Vec<String>> =
-        fields.map(|(name, value)| vec![name.clone(), shown::field(name, value, &TIMES)]).collect();
-    output::data(&shown::table(&["FIELD", "VALUE"], &rows))?;
+    let rows = fields.map(|(name, value)| vec![name.clone(), shown::field(name, value, &TIMES)]);
+    output::data(&shown::table(&["FIELD", "VALUE"], rows))?;
     Ok(Exit::Fine)
 }
 

@@ -82,8 +82,7 @@ async fn list(options: &Options) -> Result<(), Failure> {
         output::say("no notifications\n");
         return Ok(());
     }
-    let rows: Vec<Vec<String>> = notices.iter().map(row).collect();
-    output::data(&shown::table(&["WHEN", "SEVERITY", "TYPE", "WHAT", "ID"], &rows))
+    output::data(&shown::table(&["WHEN", "SEVERITY", "TYPE", "WHAT", "ID"], notices.iter().map(row)))
 }
 
 fn row(notice: &Notice) -> Vec<String> {

@@ -163,8 +163,10 @@ async fn list(options: &ListOptions) -> Result<Exit, Failure> {
         let add = options.store.command("outbox add");
         output::say(&format!("there are no channels; {add} adds one\n"));
     } else {
-        let rows: Vec<Vec<String>> = all.iter().map(row).collect();
-        output::data(&shown::table(&["CHANNEL", "TO", "TOPICS", "FACETS", "WAITING", "DEAD"], &rows))?;
+        output::data(&shown::table(
+            &["CHANNEL", "TO", "TOPICS", "FACETS", "WAITING", "DEAD"],
+            all.iter().map(row),
+        ))?;
     }
     Ok(Exit::Fine)
 }
@@ -232,8 +234,8 @@ async fn show(options: &ShowChannel) -> Result<Exit, Failure> {
         ("last error", shown::inert(status.last_error.as_deref().unwrap_or_default())),
     ];
     let kept = fields.into_iter().filter(|(_, value)| !value.is_empty());
-    let rows: Vec<Vec<String>> = kept.map(|(field, value)| vec![field.to_owned(), value]).collect();
-    output::data(&shown::table(&["FIELD", "VALUE"], &rows))?;
+    let rows = kept.map(|(field, value)| vec![field.to_owned(), value]);
+    output::data(&shown::table(&["FIELD", "VALUE"], rows))?;
     Ok(Exit::Fine)
 }
 

@@ -74,8 +74,10 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
             None => "no runs\n".to_owned(),
         });
     } else {
-        let rows: Vec<_> = list.runs.iter().map(row).collect();
-        output::data(&shown::table(&["RUN", "WORKFLOW", "STATE", "STARTED", "TOOK", "STEPS"], &rows))?;
+        output::data(&shown::table(
+            &["RUN", "WORKFLOW", "STATE", "STARTED", "TOOK", "STEPS"],
+            list.runs.iter().map(row),
+        ))?;
         if is_cut {
             output::say("there are more; `--limit` lists them\n");
         }

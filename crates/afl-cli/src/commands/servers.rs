@@ -33,20 +33,8 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     } else if servers.is_empty() {
         output::say(&format!("no servers; {} starts one\n", options.list.store.command("agent")));
     } else {
-        let rows: Vec<Vec<String>> = servers.iter().map(|server| row(server, now)).collect();
-        let header = [
-            "SERVER",
-            "SERVICE",
-            "STATUS",
-            "HEARD OF",
-            "DONE",
-            "FAILED",
-            "DOES NOW",
-            "TASK LISTS",
-            "CAN DO",
-            "HTTP",
-        ];
-        output::data(&shown::table(&header, &rows))?;
+        let header: Vec<&str> = HEADER.split(", ").collect();
+        output::data(&shown::table(&header, servers.iter().map(|server| row(server, now))))?;
     }
     Ok(Exit::Fine)
 }
@@ -58,6 +46,8 @@ fn place(status: ServerStatus) -> u8 {
         ServerStatus::Offline => 2,
     }
 }
+
+const HEADER: &str = "SERVER, SERVICE, STATUS, HEARD OF, DONE, FAILED, DOES NOW, TASK LISTS, CAN DO, HTTP";
 
 fn row(server: &Server, now: Millis) -> Vec<String> {
     let handled = server.handled.values();

@@ -3,7 +3,7 @@
 use afl_engine::id::RunId;
 use afl_engine::run::Run;
 use afl_lang::render::Color;
-use afl_runtime::Service;
+use afl_runtime::{Service, StepMove};
 use clap::Args;
 use serde_json::json;
 
@@ -113,9 +113,8 @@ async fn show_iteration(service: &Service, id: &RunId, iteration: u64, as_json: 
         output::say("nothing changed: the run had come to a fixed point\n");
         return Ok(());
     }
-    let rows: Vec<Vec<String>> = moved
-        .iter()
-        .map(|moved| vec![moved.path.clone(), states::phrase(moved.state).into(), moved.state.to_string()])
-        .collect();
-    output::data(&shown::table(&["STEP", "THEN", "STATE"], &rows))
+    let rows = moved
+        .into_iter()
+        .map(|StepMove { path, state, .. }| vec![path, states::phrase(state).into(), state.to_string()]);
+    output::data(&shown::table(&["STEP", "THEN", "STATE"], rows))
 }

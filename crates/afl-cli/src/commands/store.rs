@@ -101,5 +101,5 @@ fn table(stats: &Stats) -> String {
     stats.outbox_dead.iter().for_each(|(name, number)| add("messages given up", name, *number));
     add("retries", "that wait for their time", stats.retries);
     add("answers", "not taken in yet", stats.arrived);
-    shown::table(&["WHAT", "WHICH", "HOW MANY"], &rows)
+    shown::table(&["WHAT", "WHICH", "HOW MANY"], rows)
 }

@@ -74,8 +74,10 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
             None => "no tasks\n".to_owned(),
         });
     } else {
-        let rows: Vec<Vec<String>> = tasks.iter().map(row).collect();
-        output::data(&shown::table(&["RUN", "STEP", "FACET", "STATE", "TRIED", "SINCE", "REMARK"], &rows))?;
+        output::data(&shown::table(
+            &["RUN", "STEP", "FACET", "STATE", "TRIED", "SINCE", "REMARK"],
+            tasks.iter().map(row),
+        ))?;
         decide::advise(&service, &tasks, &options.list.store.flag()).await?;
         if is_cut {
             output::say("there are more; `--limit` lists them\n");
