@@ -23,7 +23,6 @@ pub struct Compilation {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Compiles all texts of a program.
 pub fn compile(sources: &Sources, validation: Validation) -> Compilation {
     let parsed: Vec<_> = sources.iter().map(|(file, source)| parse(file, &source.text)).collect();
     let (trees, syntax): (Vec<_>, Vec<_>) = parsed.into_iter().map(|one| (one.tree, one.diagnostics)).unzip();

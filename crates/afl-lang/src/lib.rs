@@ -15,6 +15,7 @@ mod names;
 pub mod operator;
 pub mod program;
 pub mod render;
+mod ring;
 pub mod source;
 pub mod suggest;
 pub mod syntax;

@@ -18,7 +18,6 @@ pub enum TypeRef {
 }
 
 impl TypeRef {
-    /// The builtin of this name.
     pub fn builtin(name: &str) -> Option<Self> {
         Some(match name {
             "String" => Self::String,

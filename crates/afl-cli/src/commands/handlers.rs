@@ -208,7 +208,6 @@ async fn show(options: &ShowHandler) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-/// The times of a registration.
 const TIMES: [&str; 2] = ["created", "updated"];
 
 #[derive(Args)]

@@ -187,7 +187,6 @@ fn advice(report: &WhyReport, store: &store::Options) -> Vec<String> {
     advice
 }
 
-/// The capabilities that the agent needs.
 fn capabilities(why: &Why) -> String {
     let needs = why.waits.iter().filter_map(|wait| match &wait.on {
         On::Agent { needs, .. } => Some(needs),

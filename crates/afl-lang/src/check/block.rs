@@ -5,12 +5,12 @@ use std::rc::Rc;
 use rustc_hash::FxHashMap;
 
 use super::Checker;
-use super::cycle;
 use super::scope::{Instance, StepInfo};
 use super::table::Sort;
 use super::ty::Type;
 use crate::code::Code;
 use crate::program::{AssertStmt, LogStmt, Statement, Statements, StepStmt};
+use crate::ring::rings;
 use crate::source::FileSpan;
 use crate::syntax::ast::{self, BlockSyntax, StepSyntax};
 
@@ -161,7 +161,7 @@ impl<'a> Checker<'a> {
 
     /// Reports steps that wait for one another. `reads` has what each step reads.
     fn check_cycles(&mut self, reads: &[Vec<u32>]) {
-        for ring in cycle::rings(reads) {
+        for ring in rings(reads) {
             let steps = &self.frame().block.steps;
             let names: Vec<&str> = ring.iter().map(|step| steps[*step as usize].name).collect();
             let place = steps[ring[0] as usize].place;

@@ -93,7 +93,6 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// The words of a path that begins at `start`.
 fn path(text: &str, start: u32) -> Vec<Ident<'_>> {
     let mut at = start;
     let mut word = |text| {

@@ -167,7 +167,6 @@ impl<'a> Table<'a> {
         self.namespaces[id.0 as usize]
     }
 
-    /// The names of all namespaces, for suggestions.
     pub(super) fn namespace_names(&self) -> impl Iterator<Item = &'a str> {
         self.namespaces.iter().copied().filter(|name| !name.is_empty())
     }

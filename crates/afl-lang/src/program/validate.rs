@@ -12,6 +12,7 @@ use super::{
     LoadError, MixinCall, NamedArg, Parameter, Program, Statement, Statements, StepRef, StepStmt, WhenBlock,
 };
 use crate::names::NameSet;
+use crate::ring::rings;
 use crate::types::TypeRef;
 
 /// What a name in a program refers to.
@@ -45,7 +46,6 @@ pub(super) fn check(program: &Program) -> Checked {
     program.walk().try_for_each(|decl| names.check_decl(decl))
 }
 
-/// The declared names.
 #[derive(Default)]
 struct DeclaredNames<'p> {
     facets: FxHashSet<&'p str>,
@@ -312,25 +312,12 @@ fn inconsistent(at: &str, problem: &str) -> LoadError {
 /// A step that waits for itself, if only through others. Names that are no steps are passed over.
 fn ring(statements: &Statements) -> Option<&str> {
     let steps: Vec<_> = statements.steps.iter().filter_map(step_of).collect();
-    let index: FxHashMap<&str, usize> = steps.iter().enumerate().map(|(at, (name, _))| (*name, at)).collect();
-    let mut readers = vec![Vec::new(); steps.len()];
-    let mut waits = vec![0_usize; steps.len()];
-    for (reader, (_, depends_on)) in steps.iter().enumerate() {
-        for step in depends_on.iter().filter_map(|name| index.get(name.as_str())) {
-            readers[*step].push(reader);
-            waits[reader] += 1;
-        }
-    }
-    let mut ready: Vec<usize> = (0..steps.len()).filter(|step| waits[*step] == 0).collect();
-    while let Some(step) = ready.pop() {
-        for reader in &readers[step] {
-            waits[*reader] -= 1;
-            if waits[*reader] == 0 {
-                ready.push(*reader);
-            }
-        }
-    }
-    waits.iter().position(|count| *count > 0).map(|at| steps[at].0)
+    let index: FxHashMap<&str, u32> = steps.iter().zip(0..).map(|((name, _), at)| (*name, at)).collect();
+    let reads = |(_, depends_on): &(&str, &[String])| {
+        depends_on.iter().filter_map(|name| index.get(name.as_str()).copied()).collect()
+    };
+    let edges: Vec<Vec<u32>> = steps.iter().map(reads).collect();
+    rings(&edges).first().map(|ring| steps[ring[0] as usize].0)
 }
 
 fn step_of(statement: &Statement) -> Option<(&str, &[String])> {

@@ -23,7 +23,6 @@ pub fn value<'s>(literal: &StringLit<'s>) -> Cow<'s, str> {
     }
 }
 
-/// The faults of a literal, in order.
 pub fn faults(literal: &StringLit<'_>) -> Vec<EscapeFault> {
     let (text, offset) = match content(literal.raw) {
         LiteralContent::Quoted(text) => (text, 1),

@@ -5,7 +5,6 @@ use super::part::{LevelPart, PartShelf, parts};
 use super::place::{self, VertexSpace};
 use super::{Point, Route, layer};
 
-/// A box.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LayoutBox {
     pub(super) width: f64,
@@ -51,7 +50,6 @@ pub(super) struct GraphLevel {
 const BOX_MARGIN: f64 = 28.0;
 /// Between a line and its neighbours.
 const LANE_MARGIN: f64 = 14.0;
-/// The height of a label.
 const LABEL_HEIGHT: f64 = 14.0;
 /// Above and below a label.
 const LABEL_GAP: f64 = 16.0;

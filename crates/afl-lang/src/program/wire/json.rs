@@ -226,7 +226,6 @@ impl WireError {
         self
     }
 
-    /// The path to the value, and the problem.
     pub(crate) fn into_parts(self) -> (String, String) {
         let (segments, problem) = *self.0;
         (JsonPath(segments).to_string(), problem)

@@ -55,7 +55,6 @@ impl Definitions {
     }
 }
 
-/// The keys of one object.
 pub(crate) struct ObjectShape<'d> {
     types: &'d mut Definitions,
     properties: Map<String, Value>,

@@ -287,7 +287,6 @@ impl Parser<'_> {
         self.ahead[1].kind == TokenKind::Assign || self.at_yield() || self.word(0) == Word::Sys
     }
 
-    /// Skips the rest of a line.
     pub(super) fn skip_line(&mut self) {
         self.skip_brackets();
         while !self.on_new_line() && !matches!(self.kind(), TokenKind::RBrace | TokenKind::Eof) {

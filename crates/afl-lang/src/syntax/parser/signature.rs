@@ -8,7 +8,6 @@ use crate::syntax::ast::{Ident, Param, Params, TypeExpr, TypeKind, Wholeness};
 use crate::syntax::token::{TokenKind, Word};
 
 impl<'s> Parser<'s> {
-    /// The parameters of the facet `name`.
     pub(super) fn params(&mut self, name: Ident<'s>) -> Params<'s> {
         if self.at(TokenKind::LParen) {
             return self.param_list();
@@ -89,7 +88,6 @@ impl<'s> Parser<'s> {
                 && matches!(self.ahead[1].kind, TokenKind::Ident | TokenKind::LBrace | TokenKind::String)
     }
 
-    /// The fields behind the brace at `open`.
     pub(super) fn fields(&mut self, open: Span) -> Params<'s> {
         let (mut list, mut lost) = (Vec::new(), false);
         let closed = self.braced(open, SEPARATORS, Self::at_declaration, |parser| match parser.param() {
