@@ -178,7 +178,7 @@ impl Foreground {
 
     pub(crate) async fn follow(self, run: &RunId) -> Result<Followed, Failure> {
         let Self { service, quiet, progress, logs, handlers, stop, .. } = self;
-        let watching = tokio::spawn(progress::watch_counts(quiet.clone(), run.clone(), progress.clone()));
+        let watching = progress.watch_counts(&quiet, run);
         let (tell, events) = mpsc::channel(WORK_SHOWN);
         let showing = [
             tokio::spawn(progress::show_work(events, progress.clone())),
@@ -193,7 +193,9 @@ impl Foreground {
         for shown in showing {
             shown.await.expect("showing lines does not panic");
         }
-        watching.abort();
+        if let Some(watching) = watching {
+            watching.abort();
+        }
         progress.clear();
         Ok(Followed { reason: stopped?, run: quiet.run(run).await?, service: quiet })
     }

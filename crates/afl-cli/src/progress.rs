@@ -11,6 +11,7 @@ use afl_engine::trace::Trace;
 use afl_runtime::{Service, TraceRecord, TraceSubscription};
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::output;
 use crate::shown::{self, Moment};
@@ -67,6 +68,18 @@ impl ProgressLine {
         let open = counts.steps - counts.complete - counts.failed;
         let running = open.saturating_sub(counts.waiting);
         bar.set_prefix(format!("{} done, {running} running, {} waiting", counts.complete, counts.waiting));
+    }
+
+    /// Reads the counts of a run now and then, if the line is live.
+    pub(crate) fn watch_counts(&self, service: &Service, run: &RunId) -> Option<JoinHandle<()>> {
+        self.bar.as_ref()?;
+        let (service, run, progress) = (service.clone(), run.clone(), self.clone());
+        Some(tokio::spawn(async move {
+            while let Ok(run) = service.run(&run).await {
+                progress.counts(run.counts);
+                tokio::time::sleep(LOOK).await;
+            }
+        }))
     }
 
     /// Nothing of the live line stays.
@@ -139,13 +152,3 @@ pub(crate) async fn show_work(mut events: mpsc::Receiver<WorkerEvent>, progress:
 
 /// How paths name `sys.log` itself, which is not where it happened.
 const LOG_STATEMENT: &str = ".sys.log";
-
-/// Reads the counts of a run now and then, for a live line.
-pub(crate) async fn watch_counts(service: Service, run: RunId, progress: ProgressLine) {
-    while progress.bar.is_some()
-        && let Ok(run) = service.run(&run).await
-    {
-        progress.counts(run.counts);
-        tokio::time::sleep(LOOK).await;
-    }
-}
