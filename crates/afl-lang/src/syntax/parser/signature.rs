@@ -89,15 +89,18 @@ impl<'s> Parser<'s> {
     }
 
     pub(super) fn fields(&mut self, open: Span) -> Params<'s> {
-        let (mut list, mut lost) = (Vec::new(), false);
-        let closed = self.braced(open, SEPARATORS, Self::at_declaration, |parser| match parser.param() {
-            Some(field) => list.push(field),
-            None => {
-                lost = true;
+        let (mut list, mut wholeness) = (Vec::new(), Wholeness::Whole);
+        let closed = self.braced(open, SEPARATORS, Self::at_declaration, |parser| {
+            if let Some(field) = parser.param() {
+                list.push(field);
+            } else {
+                wholeness = Wholeness::Broken;
                 parser.skip_field();
             }
         });
-        let wholeness = if lost { Wholeness::Broken } else { closed };
+        if closed == Wholeness::Broken {
+            wholeness = closed;
+        }
         Params { list, span: self.since(open), wholeness }
     }
 
