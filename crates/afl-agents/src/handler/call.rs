@@ -3,7 +3,7 @@
 use afl_runtime::{FacetDeclaration, RunId, Service};
 use serde_json::{Value, json};
 
-use super::{Context, HandlerFailure, HandlerFailureKind, Object};
+use super::{Context, HandlerFailure, Object};
 
 #[derive(Clone, Debug)]
 pub struct Call {
@@ -31,7 +31,7 @@ impl Call {
         let Some((service, run)) = &self.run else { return Ok(None) };
         service.declaration(run, &self.facet).await.map_err(|error| {
             let message = format!("cannot read the declaration of {}: {error}", self.facet);
-            HandlerFailure::new(HandlerFailureKind::Unavailable, message)
+            HandlerFailure::unavailable(message)
         })
     }
 

@@ -1,5 +1,6 @@
 //! The context of a call: facts about its task and a channel for notes; [`CallControl`] is the agent's end of it.
 
+use std::mem;
 #[expect(
     clippy::disallowed_types,
     reason = "notes come from sync code on any thread, and are taken in one go"
@@ -38,10 +39,7 @@ pub struct Context {
 
 /// The holder's side: takes the notes, and cancels.
 #[derive(Clone, Debug)]
-pub struct CallControl {
-    notes: Arc<SharedNotes>,
-    stop: watch::Sender<Option<CallStop>>,
-}
+pub struct CallControl(Context);
 
 /// What the timeout counts from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,13 +75,13 @@ pub enum CancelReason {
 
 impl Context {
     pub fn new(facts: Facts) -> (Self, CallControl) {
-        let notes = Arc::new(SharedNotes::default());
-        let stop = watch::Sender::new(None);
-        let control = CallControl { notes: notes.clone(), stop: stop.clone() };
-        (
-            Self { facts: Arc::new(facts), notes, stop, activity: watch::Sender::new(LastActivity::Queued) },
-            control,
-        )
+        let context = Self {
+            facts: Arc::new(facts),
+            notes: Arc::default(),
+            stop: watch::Sender::new(None),
+            activity: watch::Sender::new(LastActivity::Queued),
+        };
+        (context.clone(), CallControl(context))
     }
 
     pub fn facts(&self) -> &Facts {
@@ -144,7 +142,7 @@ impl Context {
 
     /// Asks the handler to end; the first reason stands.
     pub(super) fn stop(&self, reason: CallStop) {
-        stop(&self.stop, reason);
+        self.stop.send_if_modified(|stop| stop.is_none() && stop.replace(reason).is_none());
     }
 
     fn tell(&self, note: impl FnOnce(&mut Notes)) {
@@ -155,13 +153,13 @@ impl Context {
 
 impl CallControl {
     pub fn cancel(&self, reason: CancelReason) {
-        stop(&self.stop, CallStop::Canceled(reason));
+        self.0.stop(CallStop::Canceled(reason));
     }
 
     /// The notes since the last call; dropping the future loses none.
     pub async fn notes(&self) -> Notes {
         loop {
-            let arrived = self.notes.arrived.notified();
+            let arrived = self.0.notes.arrived.notified();
             let notes = self.take_notes();
             if !notes.is_empty() {
                 return notes;
@@ -172,12 +170,8 @@ impl CallControl {
 
     /// The notes that remain after the call.
     pub fn take_notes(&self) -> Notes {
-        self.notes.notes.lock().unwrap_or_else(PoisonError::into_inner).take()
+        mem::take(&mut self.0.notes.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
-}
-
-fn stop(sender: &watch::Sender<Option<CallStop>>, reason: CallStop) {
-    sender.send_if_modified(|stop| stop.is_none() && stop.replace(reason).is_none());
 }
 
 impl CallStop {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use afl_runtime::wire_enum;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -17,26 +18,26 @@ pub struct HandlerFailure {
     pub details: Object,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HandlerFailureKind {
-    /// The handler said so: an exception, an error, an exit code, a status.
-    Error,
-    /// No sign of life for as long as the registration allows.
-    Timeout,
-    /// The handler ended without an answer: a panic, a signal, a dead interpreter.
-    Crash,
-    Canceled,
-    /// The answer is no JSON object, or too large.
-    InvalidResult,
-    /// The payload is not what the handler takes.
-    InvalidInput,
-    /// There is no such module, program, entrypoint or built-in handler.
-    NotFound,
-    /// A rule forbids it: a path outside the roots, a wrong checksum, a private address.
-    Refused,
-    /// The handler could not be started or reached.
-    Unavailable,
+wire_enum! {
+    pub enum HandlerFailureKind ("kind of failure") {
+        /// The handler said so: an exception, an error, an exit code, a status.
+        Error = "error",
+        /// No sign of life for as long as the registration allows.
+        Timeout = "timeout",
+        /// The handler ended without an answer: a panic, a signal, a dead interpreter.
+        Crash = "crash",
+        Canceled = "canceled",
+        /// The answer is no JSON object, or too large.
+        InvalidResult = "invalid_result",
+        /// The payload is not what the handler takes.
+        InvalidInput = "invalid_input",
+        /// There is no such module, program, entrypoint or built-in handler.
+        NotFound = "not_found",
+        /// A rule forbids it: a path outside the roots, a wrong checksum, a private address.
+        Refused = "refused",
+        /// The handler could not be started or reached.
+        Unavailable = "unavailable",
+    }
 }
 
 /// Where a handler's own name for its error stands in the details.
@@ -59,27 +60,25 @@ impl HandlerFailure {
     }
 }
 
-impl HandlerFailureKind {
-    /// As stored and sent.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Timeout => "timeout",
-            Self::Crash => "crash",
-            Self::Canceled => "canceled",
-            Self::InvalidResult => "invalid_result",
-            Self::InvalidInput => "invalid_input",
-            Self::NotFound => "not_found",
-            Self::Refused => "refused",
-            Self::Unavailable => "unavailable",
+/// A constructor for each kind of failure that hosts find themselves.
+macro_rules! constructors {
+    ($($name:ident => $kind:ident,)+) => {
+        impl HandlerFailure {
+            $(pub fn $name(message: impl Into<String>) -> Self {
+                Self::new(HandlerFailureKind::$kind, message)
+            })+
         }
-    }
+    };
 }
 
-impl fmt::Display for HandlerFailureKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
+constructors! {
+    error => Error,
+    crash => Crash,
+    invalid_result => InvalidResult,
+    invalid_input => InvalidInput,
+    not_found => NotFound,
+    refused => Refused,
+    unavailable => Unavailable,
 }
 
 impl fmt::Display for HandlerFailure {

@@ -24,12 +24,8 @@ pub use crate::host::function::{Blocking, Concurrent, blocking, concurrent};
 /// What a handler returns and an update carries.
 pub type Object = Map<String, Value>;
 
-/// How an attempt ended.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Outcome {
-    Completed { result: Object },
-    Failed(HandlerFailure),
-}
+/// How an attempt ended: with the handler's result, or with its failure.
+pub type Outcome = Result<Object, HandlerFailure>;
 
 /// Does the work of calls. [`perform`] runs it, so that panics, silence and cancels become outcomes.
 #[async_trait]
@@ -53,35 +49,15 @@ pub trait Handler: Send + Sync {
     }
 }
 
-impl Outcome {
-    /// A handler's return value, which must be an object.
-    pub fn of_value(value: Value) -> Self {
-        match value {
-            Value::Object(result) => Self::Completed { result },
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                let message = format!("the result is {}, and must be a JSON object", kind_of(&value));
-                Self::Failed(HandlerFailure::new(HandlerFailureKind::InvalidResult, message))
-            }
-        }
-    }
-}
-
-impl From<Result<Object, HandlerFailure>> for Outcome {
-    fn from(returned: Result<Object, HandlerFailure>) -> Self {
-        match returned {
-            Ok(result) => Self::Completed { result },
-            Err(failure) => Self::Failed(failure),
-        }
-    }
-}
-
-fn kind_of(value: &Value) -> &'static str {
-    match value {
+/// A handler's return value, which must be an object.
+pub(crate) fn object_of(value: Value) -> Outcome {
+    let kind = match value {
+        Value::Object(result) => return Ok(result),
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
         Value::String(_) => "a string",
         Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
+    };
+    Err(HandlerFailure::invalid_result(format!("the result is {kind}, and must be a JSON object")))
 }

@@ -1,7 +1,5 @@
 //! The notes of a handler at work: log lines, progress, partial results, signs of life.
 
-use std::mem;
-
 use afl_runtime::agent::LogLine;
 use serde::{Deserialize, Serialize};
 
@@ -39,10 +37,6 @@ pub struct Progress {
 }
 
 impl Notes {
-    pub(super) fn take(&mut self) -> Self {
-        mem::take(self)
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         !self.alive && self.lines.is_empty() && self.dropped_lines == 0
     }

@@ -16,7 +16,7 @@ use futures_util::FutureExt;
 use tokio::time;
 
 use super::context::LastActivity;
-use super::{Call, CallStop, Context, Handler, HandlerFailure, HandlerFailureKind, Outcome};
+use super::{Call, CallStop, Context, Handler, HandlerFailure, Outcome};
 
 /// Runs one call. `timeout` counts from the last sign of life; without one the call may take for ever.
 ///
@@ -25,14 +25,14 @@ use super::{Call, CallStop, Context, Handler, HandlerFailure, HandlerFailureKind
 pub async fn perform(handler: &dyn Handler, call: Call, timeout: Option<Duration>) -> Outcome {
     let context = call.context.clone();
     if let Some(stop) = context.stop_asked() {
-        return Outcome::Failed(stop.failure());
+        return Err(stop.failure());
     }
     context.restart_timeout();
     let mut work = AssertUnwindSafe(handler.run(call)).catch_unwind();
     let (stop, late) = tokio::select! {
         biased;
         ended = &mut work => match context.stop_asked() {
-            None => return settle(ended),
+            None => return ended.unwrap_or_else(|panic| Err(of_panic(panic.as_ref()))),
             Some(stop) => (stop, Some(ended)),
         },
         stop = context.stopped() => (stop, time::timeout(handler.grace(), work).await.ok()),
@@ -49,18 +49,14 @@ pub async fn perform(handler: &dyn Handler, call: Call, timeout: Option<Duration
             timeout.as_millis()
         );
     }
-    if let Some(Ok(Outcome::Failed(told))) = late {
+    if let Some(Ok(Err(told))) = late {
         failure.details = told.details;
     }
-    Outcome::Failed(failure)
-}
-
-fn settle(ended: Result<Outcome, Box<dyn Any + Send>>) -> Outcome {
-    ended.unwrap_or_else(|panic| Outcome::Failed(of_panic(panic.as_ref())))
+    Err(failure)
 }
 
 pub(crate) fn of_panic(panic: &(dyn Any + Send)) -> HandlerFailure {
-    HandlerFailure::new(HandlerFailureKind::Crash, format!("the handler panicked: {}", message_of(panic)))
+    HandlerFailure::crash(format!("the handler panicked: {}", message_of(panic)))
 }
 
 pub(crate) fn message_of(panic: &(dyn Any + Send)) -> &str {

@@ -10,7 +10,7 @@ use tokio::time;
 
 use super::list::HostParts;
 use super::{HandlerSpec, Host, HostedHandler};
-use crate::handler::{Call, Context, Handler, HandlerFailure, HandlerFailureKind, Object, Outcome, Progress};
+use crate::handler::{Call, Context, Handler, HandlerFailure, Object, Outcome, Progress};
 use crate::http::HttpClient;
 
 pub(super) struct BuiltinHost {
@@ -36,28 +36,14 @@ enum Builtin {
     JsonPick,
 }
 
-const ALL: &[Builtin] = &[Builtin::Echo, Builtin::Sleep, Builtin::Fail, Builtin::HttpGet, Builtin::JsonPick];
+const ALL: &[(&str, Builtin)] = &[
+    ("echo", Builtin::Echo),
+    ("sleep", Builtin::Sleep),
+    ("fail", Builtin::Fail),
+    ("http.get", Builtin::HttpGet),
+    ("json.pick", Builtin::JsonPick),
+];
 const BEAT: Duration = Duration::from_secs(1);
-
-impl Builtin {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Echo => "echo",
-            Self::Sleep => "sleep",
-            Self::Fail => "fail",
-            Self::HttpGet => "http.get",
-            Self::JsonPick => "json.pick",
-        }
-    }
-
-    fn parse(name: &str) -> Result<Self, String> {
-        let found = ALL.iter().copied().find(|builtin| builtin.name() == name);
-        found.ok_or_else(|| {
-            let names: Vec<_> = ALL.iter().map(|builtin| builtin.name()).collect();
-            format!("names no built-in handler: they are {}", names.join(", "))
-        })
-    }
-}
 
 impl BuiltinHost {
     pub(super) fn new(parts: &HostParts) -> Self {
@@ -66,17 +52,16 @@ impl BuiltinHost {
 }
 
 impl Host for BuiltinHost {
-    fn schemes(&self) -> &'static [&'static str] {
-        &["builtin"]
-    }
-
-    fn forms(&self) -> &'static [&'static str] {
-        &["`builtin:name`"]
+    fn schemes(&self) -> &'static [(&'static str, &'static str)] {
+        &[("builtin", "`builtin:name`")]
     }
 
     fn parse(self: Arc<Self>, spec: HandlerSpec<'_>) -> Result<Box<dyn HostedHandler>, String> {
-        let builtin = Builtin::parse(spec.rest_of_uri())?;
-        Ok(Box::new(BuiltinHandler { builtin, http: self.http.clone() }))
+        let Some((_, builtin)) = ALL.iter().find(|(name, _)| *name == spec.rest_of_uri()) else {
+            let names: Vec<_> = ALL.iter().map(|(name, _)| *name).collect();
+            return Err(format!("names no built-in handler: they are {}", names.join(", ")));
+        };
+        Ok(Box::new(BuiltinHandler { builtin: *builtin, http: self.http.clone() }))
     }
 }
 
@@ -84,20 +69,16 @@ impl Host for BuiltinHost {
 impl Handler for BuiltinHandler {
     async fn run(&self, call: Call) -> Outcome {
         let Call { payload, context, .. } = call;
-        let returned = match self.builtin {
+        match self.builtin {
             Builtin::Echo => Ok(payload),
             Builtin::Sleep => sleep(&payload, &context).await,
             Builtin::Fail => {
                 let message = payload.get("message").and_then(Value::as_str).unwrap_or("failed as asked");
-                Err(HandlerFailure::new(HandlerFailureKind::Error, message))
+                Err(HandlerFailure::error(message))
             }
-            Builtin::HttpGet => match text(&payload, "url") {
-                Ok(url) => self.http.get(url).await,
-                Err(failure) => Err(failure),
-            },
+            Builtin::HttpGet => self.http.get(text(&payload, "url")?).await,
             Builtin::JsonPick => pick(&payload),
-        };
-        returned.into()
+        }
     }
 }
 
@@ -138,12 +119,8 @@ fn pick(payload: &Object) -> Result<Object, HandlerFailure> {
             Value::Array(list) => key.parse().ok().and_then(|index: usize| list.get(index)),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
         };
-        value = inner.ok_or_else(|| {
-            HandlerFailure::new(
-                HandlerFailureKind::Error,
-                format!("there is no `{key}` on the path `{path}`"),
-            )
-        })?;
+        value = inner
+            .ok_or_else(|| HandlerFailure::error(format!("there is no `{key}` on the path `{path}`")))?;
     }
     Ok(Object::from_iter([("value".to_owned(), value.clone())]))
 }
@@ -153,5 +130,5 @@ fn text<'a>(payload: &'a Object, name: &str) -> Result<&'a str, HandlerFailure> 
 }
 
 fn missing(name: &str, expected: &str) -> HandlerFailure {
-    HandlerFailure::new(HandlerFailureKind::InvalidInput, format!("the payload needs `{name}`, {expected}"))
+    HandlerFailure::invalid_input(format!("the payload needs `{name}`, {expected}"))
 }

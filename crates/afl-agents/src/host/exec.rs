@@ -20,9 +20,9 @@ use tokio::sync::Mutex;
 use tokio::{task, time};
 
 use super::list::HostParts;
-use super::{HandlerSpec, Host, HostError, HostOption, HostedHandler, start_guardian};
+use super::{HandlerSpec, Host, HostOption, HostedHandler};
 use crate::handler::{
-    Call, Context, Handler, HandlerFailure, HandlerFailureKind, LogStream, Object, Outcome,
+    Call, Context, Handler, HandlerFailure, HandlerFailureKind, LogStream, Object, Outcome, object_of,
 };
 use crate::process::{self, Ending, Group, Guardian, Output};
 use crate::registration::{Checksum, Registration};
@@ -65,12 +65,8 @@ const OPTIONS: &[HostOption] = &[HostOption::of::<Vec<String>>("args", "a list o
 
 #[async_trait]
 impl Host for ExecHost {
-    fn schemes(&self) -> &'static [&'static str] {
-        &[SCHEME]
-    }
-
-    fn forms(&self) -> &'static [&'static str] {
-        &["`exec:/path/to/program`"]
+    fn schemes(&self) -> &'static [(&'static str, &'static str)] {
+        &[(SCHEME, "`exec:/path/to/program`")]
     }
 
     fn options(&self) -> &'static [HostOption] {
@@ -96,16 +92,12 @@ impl Host for ExecHost {
             registration.module_uri = format!("{SCHEME}:{}", anchored(program, folder).display());
         }
     }
-
-    fn start(&self) -> Result<(), HostError> {
-        start_guardian(&self.guardian)
-    }
 }
 
 #[async_trait]
 impl Handler for ExecHandler {
     async fn run(&self, call: Call) -> Outcome {
-        self.attempt(&call.with_system_fields(&self.metadata)).await.unwrap_or_else(Outcome::Failed)
+        self.attempt(&call.with_system_fields(&self.metadata)).await
     }
 
     fn grace(&self) -> Duration {
@@ -141,7 +133,7 @@ impl ExecHost {
         let opened = self.roots.open(path)?;
         if !opened.is_executable() {
             let message = format!("{} is not executable: try `chmod +x` on it", path.display());
-            return Err(HandlerFailure::new(HandlerFailureKind::Refused, message));
+            return Err(HandlerFailure::refused(message));
         }
         let Some(checksum) = checksum else { return Ok(opened.path) };
         let mut verified = self.verified.lock().await;
@@ -149,30 +141,26 @@ impl ExecHost {
             return Ok(program.clone());
         }
         let reading = task::spawn_blocking(move || opened.read(Some(checksum))).await;
-        let bytes = reading
-            .map_err(|error| HandlerFailure::new(HandlerFailureKind::Unavailable, error.to_string()))??;
+        let bytes = reading.map_err(|error| HandlerFailure::unavailable(error.to_string()))??;
         let copied = verified.copy(checksum, &bytes);
         copied.map_err(|error| {
             let message = format!("cannot keep a verified copy of {}: {error}", path.display());
-            HandlerFailure::new(HandlerFailureKind::Unavailable, message)
+            HandlerFailure::unavailable(message)
         })
     }
 }
 
 impl ExecHandler {
-    async fn attempt(&self, call: &Call) -> Result<Outcome, HandlerFailure> {
+    async fn attempt(&self, call: &Call) -> Outcome {
         let path = &self.path;
         let program = self.host.program(path, self.checksum).await?;
         let unavailable = |error: io::Error| {
-            HandlerFailure::new(
-                HandlerFailureKind::Unavailable,
-                format!("cannot start {}: {error}", path.display()),
-            )
+            HandlerFailure::unavailable(format!("cannot start {}: {error}", path.display()))
         };
         let mut running = self.start(&program, call).await.map_err(unavailable)?;
         let payload = serde_json::to_vec(&call.payload).map_err(io::Error::from).map_err(unavailable)?;
-        let ended = running.follow(&payload, &call.context).await;
-        ended.map_err(unavailable).map(|ended| judge(path, &ended))
+        let status = running.follow(&payload, &call.context).await.map_err(unavailable)?;
+        running.judge(path, Ending::of(status))
     }
 
     async fn start(&self, program: &Path, call: &Call) -> io::Result<ProgramRun> {
@@ -222,15 +210,9 @@ struct ProgramRun {
     result: Vec<u8>,
 }
 
-struct ProgramEnd {
-    status: ExitStatus,
-    result: Vec<u8>,
-    stderr: String,
-}
-
 impl ProgramRun {
     /// Feeds and reads the program until it ends. The caller drops the future when the end takes too long.
-    async fn follow(&mut self, payload: &[u8], context: &Context) -> io::Result<ProgramEnd> {
+    async fn follow(&mut self, payload: &[u8], context: &Context) -> io::Result<ExitStatus> {
         let mut stdin = self.stdin.take();
         let mut feeding = std::pin::pin!(async move {
             if let Some(stdin) = &mut stdin {
@@ -258,7 +240,7 @@ impl ProgramRun {
         self.group.end();
         self.stderr.finish(context);
         self.read_left()?;
-        Ok(ProgramEnd { status, result: std::mem::take(&mut self.result), stderr: self.stderr.tail() })
+        Ok(status)
     }
 
     /// What it left in the pipe; a descendant that escaped may hold that open, so its end is not waited for.
@@ -275,6 +257,32 @@ impl ProgramRun {
         }
         Ok(())
     }
+
+    /// The exit code decides; only then does the output count.
+    fn judge(&self, path: &Path, ending: Ending) -> Outcome {
+        let program = path.display();
+        let stderr = self.stderr.tail();
+        let (kind, message) = match ending {
+            _ if self.result.len() > MAX_OUTPUT_BYTES => {
+                let advice = "store them and return a reference";
+                let message = format!("{program} wrote more than {MAX_OUTPUT_BYTES} bytes: {advice}");
+                (HandlerFailureKind::InvalidResult, message)
+            }
+            Ending::Exited(0) => match serde_json::from_slice::<Value>(&self.result) {
+                Ok(value) => return object_of(value),
+                Err(error) => {
+                    let message = format!("{program} must write one JSON object to standard output: {error}");
+                    (HandlerFailureKind::InvalidResult, message)
+                }
+            },
+            Ending::Exited(_) => {
+                let said = stderr.lines().last().unwrap_or("it wrote nothing to standard error");
+                (HandlerFailureKind::Error, format!("{program} ended with {ending}: {said}"))
+            }
+            Ending::Signaled(_) => (HandlerFailureKind::Crash, format!("{program} ended with {ending}")),
+        };
+        Err(ending.describe(HandlerFailure::new(kind, message)).with("stderr", stderr))
+    }
 }
 
 async fn read_some(stdout: &mut Option<pipe::Receiver>, result: &mut Vec<u8>) -> io::Result<()> {
@@ -285,36 +293,6 @@ async fn read_some(stdout: &mut Option<pipe::Receiver>, result: &mut Vec<u8>) ->
         *stdout = None;
     }
     Ok(())
-}
-
-/// The exit code decides; only then does the output count.
-fn judge(path: &Path, ended: &ProgramEnd) -> Outcome {
-    let program = path.display();
-    let ending = Ending::of(ended.status);
-    let failed = |kind, message| {
-        let failure =
-            ending.describe(HandlerFailure::new(kind, message)).with("stderr", ended.stderr.as_str());
-        Outcome::Failed(failure)
-    };
-    if ended.result.len() > MAX_OUTPUT_BYTES {
-        let message =
-            format!("{program} wrote more than {MAX_OUTPUT_BYTES} bytes: store them and return a reference");
-        return failed(HandlerFailureKind::InvalidResult, message);
-    }
-    match ending {
-        Ending::Exited(0) => match serde_json::from_slice::<Value>(&ended.result) {
-            Ok(value) => Outcome::of_value(value),
-            Err(error) => {
-                let message = format!("{program} must write one JSON object to standard output: {error}");
-                failed(HandlerFailureKind::InvalidResult, message)
-            }
-        },
-        Ending::Exited(_) => {
-            let said = ended.stderr.lines().last().unwrap_or("it wrote nothing to standard error");
-            failed(HandlerFailureKind::Error, format!("{program} ended with {ending}: {said}"))
-        }
-        Ending::Signaled(_) => failed(HandlerFailureKind::Crash, format!("{program} ended with {ending}")),
-    }
 }
 
 impl VerifiedCopies {

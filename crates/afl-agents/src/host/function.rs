@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use tokio::task;
 
 use super::{Host, Offers};
-use crate::handler::{Call, Handler, HandlerFailure, HandlerFailureKind, Object, Outcome, of_panic};
+use crate::handler::{Call, Handler, HandlerFailure, Outcome, of_panic};
 
 /// Functions by the names of their facets, qualified or short.
 #[derive(Clone, Default)]
@@ -34,7 +34,7 @@ pub struct Concurrent<F>(F);
 
 pub fn blocking<F>(function: F) -> Blocking<F>
 where
-    F: Fn(Call) -> Result<Object, HandlerFailure> + Send + Sync + 'static,
+    F: Fn(Call) -> Outcome + Send + Sync + 'static,
 {
     Blocking(Arc::new(function))
 }
@@ -42,7 +42,7 @@ where
 pub fn concurrent<F, R>(function: F) -> Concurrent<F>
 where
     F: Fn(Call) -> R + Send + Sync,
-    R: Future<Output = Result<Object, HandlerFailure>> + Send,
+    R: Future<Output = Outcome> + Send,
 {
     Concurrent(function)
 }
@@ -50,18 +50,15 @@ where
 #[async_trait]
 impl<F> Handler for Blocking<F>
 where
-    F: Fn(Call) -> Result<Object, HandlerFailure> + Send + Sync + 'static,
+    F: Fn(Call) -> Outcome + Send + Sync + 'static,
 {
     async fn run(&self, call: Call) -> Outcome {
         let function = self.0.clone();
         match task::spawn_blocking(move || function(call)).await {
-            Ok(returned) => returned.into(),
-            Err(error) => Outcome::Failed(match error.try_into_panic() {
+            Ok(outcome) => outcome,
+            Err(error) => Err(match error.try_into_panic() {
                 Ok(panic) => of_panic(panic.as_ref()),
-                Err(error) => HandlerFailure::new(
-                    HandlerFailureKind::Crash,
-                    format!("the handler did not run: {error}"),
-                ),
+                Err(error) => HandlerFailure::crash(format!("the handler did not run: {error}")),
             }),
         }
     }
@@ -71,10 +68,10 @@ where
 impl<F, R> Handler for Concurrent<F>
 where
     F: Fn(Call) -> R + Send + Sync,
-    R: Future<Output = Result<Object, HandlerFailure>> + Send,
+    R: Future<Output = Outcome> + Send,
 {
     async fn run(&self, call: Call) -> Outcome {
-        (self.0)(call).await.into()
+        (self.0)(call).await
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::list::HostParts;
-use super::{HandlerSpec, Host, HostError, HostOption, HostedHandler};
+use super::{HandlerSpec, Host, HostOption, HostedHandler};
 use crate::handler::{Call, Handler, HandlerFailure, Object, Outcome};
 use crate::http::{HttpClient, header_text};
 
@@ -46,12 +46,8 @@ impl HttpHost {
 
 #[async_trait]
 impl Host for HttpHost {
-    fn schemes(&self) -> &'static [&'static str] {
-        &["https", "http"]
-    }
-
-    fn forms(&self) -> &'static [&'static str] {
-        &["`https://…`", "`http://…`"]
+    fn schemes(&self) -> &'static [(&'static str, &'static str)] {
+        &[("https", "`https://…`"), ("http", "`http://…`")]
     }
 
     fn options(&self) -> &'static [HostOption] {
@@ -67,10 +63,6 @@ impl Host for HttpHost {
         let headers = metadata.get("headers").and_then(headers).unwrap_or_default();
         Ok(Box::new(HttpHandler { host: self, url, headers, secret: spec.option("secret"), metadata }))
     }
-
-    fn start(&self) -> Result<(), HostError> {
-        self.client.start().map_err(|source| HostError::new("cannot set up HTTP", source))
-    }
 }
 
 fn headers(value: &Value) -> Option<HeaderMap> {
@@ -79,7 +71,7 @@ fn headers(value: &Value) -> Option<HeaderMap> {
 }
 
 impl HttpHandler {
-    async fn post(&self, call: &Call) -> Result<Outcome, HandlerFailure> {
+    async fn post(&self, call: &Call) -> Outcome {
         let body = serde_json::to_vec(&call.payload).expect("a JSON object has a text");
         let facts = call.context.facts();
         let mut headers = self.headers.clone();
@@ -94,7 +86,7 @@ impl HttpHandler {
 #[async_trait]
 impl Handler for HttpHandler {
     async fn run(&self, call: Call) -> Outcome {
-        self.post(&call.with_system_fields(&self.metadata)).await.unwrap_or_else(Outcome::Failed)
+        self.post(&call.with_system_fields(&self.metadata)).await
     }
 }
 

@@ -12,7 +12,7 @@ use super::exec::ExecHost;
 use super::http::HttpHost;
 use super::python::{PythonConfig, PythonHost, ScriptHost};
 use super::{HandlerFile, HandlerSpec, Host, HostError, HostOption, HostedHandler, Offers};
-use crate::handler::{Call, Handler, HandlerFailure, HandlerFailureKind, Outcome, perform};
+use crate::handler::{Call, Handler, HandlerFailure, Outcome, perform};
 use crate::http::{HttpClient, HttpConfig};
 use crate::process::Guardian;
 use crate::registration::{Registration, RegistrationProblem};
@@ -35,7 +35,8 @@ pub(super) struct HostParts {
 
 /// The hosts of one agent.
 pub struct Hosts {
-    hosts: Vec<Arc<dyn Host>>,
+    all: Vec<Arc<dyn Host>>,
+    guardian: Arc<Guardian>,
     http: Arc<HttpClient>,
 }
 
@@ -60,18 +61,21 @@ impl Hosts {
     pub fn unstarted(config: HostsConfig) -> Self {
         let http = Arc::new(HttpClient::new(config.http.clone()));
         let parts = HostParts { config, guardian: Arc::default(), http };
-        Self { hosts: list(&parts), http: parts.http }
+        Self { all: list(&parts), guardian: parts.guardian, http: parts.http }
     }
 
     /// One more host. Its schemes must be its own.
     #[must_use]
     pub fn with(mut self, host: Arc<dyn Host>) -> Self {
-        self.hosts.push(host);
+        self.all.push(host);
         self
     }
 
+    /// Prepares what calls share, so that an agent that lacks it fails at its start and not with each task.
     pub fn started(self) -> Result<Self, HostError> {
-        self.hosts.iter().try_for_each(|host| host.start())?;
+        let shell = "cannot start the shell that ends handlers when the agent is killed";
+        self.guardian.start().map_err(|source| HostError::new(shell, source))?;
+        self.http.start().map_err(|source| HostError::new("cannot set up HTTP", source))?;
         Ok(self)
     }
 
@@ -102,7 +106,8 @@ impl Hosts {
         let uri = &spec.registration.module_uri;
         let bad = |reason: String| RegistrationProblem::ModuleUri { uri: uri.clone(), reason };
         let scheme = uri.split_once(':').map_or("", |(scheme, _)| scheme);
-        let Some(host) = self.hosts.iter().find(|host| host.schemes().contains(&scheme)) else {
+        let Some(host) = self.all.iter().find(|host| host.schemes().iter().any(|(own, _)| *own == scheme))
+        else {
             return Err(bad(format!("has the unknown scheme `{scheme}:`: write {}", self.forms())));
         };
         let hosted = host.clone().parse(spec).map_err(|reason| match scheme {
@@ -137,7 +142,7 @@ impl Hosts {
             let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
             let message =
                 format!("the registration of {} is wrong: {}", registration.facet_name, problems.join("; "));
-            HandlerFailure::new(HandlerFailureKind::Refused, message)
+            HandlerFailure::refused(message)
         })
     }
 
@@ -162,19 +167,19 @@ impl Hosts {
 
     /// Whether a host discovers handlers in such files.
     pub fn discovers_in(&self, path: &Path) -> bool {
-        self.hosts.iter().any(|host| is_of(&**host, path))
+        self.all.iter().any(|host| is_of(&**host, path))
     }
 
     /// The files in which hosts discover handlers, for messages and help.
     pub fn discoverable(&self) -> String {
-        let forms = self.hosts.iter().filter_map(|host| host.discovery());
+        let forms = self.all.iter().filter_map(|host| host.discovery());
         enumerated(&forms.map(|discovery| discovery.form).collect::<Vec<_>>(), "or")
     }
 
     /// The handlers that files declare. Runs nothing of them.
     pub async fn discover(&self, files: &[PathBuf]) -> Result<Vec<HandlerFile>, HandlerFailure> {
         let mut found = Vec::new();
-        for host in &self.hosts {
+        for host in &self.all {
             let own: Vec<PathBuf> = files.iter().filter(|file| is_of(&**host, file)).cloned().collect();
             if !own.is_empty() {
                 found.extend(host.discover(&own).await?);
@@ -185,14 +190,15 @@ impl Hosts {
 
     /// Makes paths absolute that a person wrote relative to `folder`.
     pub fn anchor(&self, registration: &mut Registration, folder: &Path) {
-        for host in &self.hosts {
+        for host in &self.all {
             host.anchor(registration, folder);
         }
     }
 
     /// How people write a `module_uri`.
     pub fn forms(&self) -> String {
-        let forms: Vec<&str> = self.hosts.iter().flat_map(|host| host.forms()).copied().collect();
+        let forms: Vec<&str> =
+            self.all.iter().flat_map(|host| host.schemes()).map(|(_, form)| *form).collect();
         enumerated(&forms, "or")
     }
 
@@ -203,12 +209,12 @@ impl Hosts {
     }
 
     fn options(&self) -> impl Iterator<Item = &'static HostOption> {
-        self.hosts.iter().flat_map(|host| host.options())
+        self.all.iter().flat_map(|host| host.options())
     }
 
     /// Handlers that need no registration, by the names of their tasks.
     pub fn offers(&self) -> Offers<'_> {
-        Box::new(self.hosts.iter().flat_map(|host| host.offers()))
+        Box::new(self.all.iter().flat_map(|host| host.offers()))
     }
 
     /// For messages of the outbox.
@@ -218,7 +224,7 @@ impl Hosts {
 
     /// Lets idle processes clean up and end. Without it they are killed with the last owner.
     pub async fn close(&self) {
-        futures_util::future::join_all(self.hosts.iter().map(|host| host.close())).await;
+        futures_util::future::join_all(self.all.iter().map(|host| host.close())).await;
     }
 }
 
@@ -235,7 +241,7 @@ fn enumerated(words: &[&str], last: &str) -> String {
 
 impl fmt::Debug for Hosts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.hosts.iter().map(|host| host.schemes())).finish()
+        f.debug_list().entries(self.all.iter().map(|host| host.schemes())).finish()
     }
 }
 
@@ -274,7 +280,7 @@ struct UnreadableHandler {
 #[async_trait]
 impl Handler for UnreadableHandler {
     async fn run(&self, _: Call) -> Outcome {
-        Outcome::Failed(self.failure.clone())
+        Err(self.failure.clone())
     }
 
     fn version(&self) -> String {

@@ -23,7 +23,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::handler::{Handler, HandlerFailure};
-use crate::process::Guardian;
 use crate::registration::{Checksum, Registration};
 
 pub use list::{Hosts, HostsConfig, RegisteredHandler};
@@ -31,13 +30,9 @@ pub use python::{MAX_RESULT_BYTES, PythonConfig, SCRIPT_TASK};
 
 #[async_trait]
 pub trait Host: Send + Sync {
-    /// The schemes of `module_uri` that are its own. The empty one is a URI without a scheme.
-    fn schemes(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// How people write these URIs, for messages and help.
-    fn forms(&self) -> &'static [&'static str] {
+    /// The schemes of `module_uri` that are its own, each with how people write such a URI. The empty scheme is a URI
+    /// without one.
+    fn schemes(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
 
@@ -72,11 +67,6 @@ pub trait Host: Send + Sync {
     /// Handlers that need no registration, by the names of their tasks.
     fn offers(&self) -> Offers<'_> {
         Box::new(iter::empty())
-    }
-
-    /// Prepares what every call needs, so that an agent that lacks it fails at its start and not with each task.
-    fn start(&self) -> Result<(), HostError> {
-        Ok(())
     }
 
     /// Ends idle processes; each may clean up.
@@ -172,9 +162,4 @@ impl HostError {
     pub fn new(what: &'static str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self { what, source: source.into() }
     }
-}
-
-fn start_guardian(guardian: &Guardian) -> Result<(), HostError> {
-    let what = "cannot start the shell that ends handlers when the agent is killed";
-    guardian.start().map_err(|source| HostError::new(what, source))
 }

@@ -22,7 +22,7 @@ pub use address::{AllowedHosts, BadAllowedEntry, PrivateAddress};
 use address::{Resolver, SystemNames};
 pub use sign::Secret;
 
-use crate::handler::{HandlerFailure, HandlerFailureKind, Object, Outcome};
+use crate::handler::{HandlerFailure, HandlerFailureKind, Object, Outcome, object_of};
 
 /// How HTTP handlers and the receivers of messages are called.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -82,7 +82,7 @@ impl HttpClient {
 
     /// Whether a URL may be called and its calls signed, as far as that is known before the call.
     pub(crate) fn admit(&self, url: &Url, secret: Option<&str>) -> Result<Option<&Secret>, HandlerFailure> {
-        let refused = |message: String| HandlerFailure::new(HandlerFailureKind::Refused, message);
+        let refused = |message: String| HandlerFailure::refused(message);
         self.resolver.allowed.admit_url(url).map_err(|error| refused(error.to_string()))?;
         let Some(name) = secret else { return Ok(None) };
         let secret = self.secrets.get(name).ok_or_else(|| {
@@ -106,13 +106,13 @@ impl HttpClient {
         key: &str,
         mut headers: HeaderMap,
         body: Vec<u8>,
-    ) -> Result<Outcome, HandlerFailure> {
+    ) -> Outcome {
         for (name, value) in signed(key, self.admit(url, secret)?, &body) {
             headers.insert(name, value);
         }
         let request = self.request(Method::POST, url)?.headers(headers).body(body);
         let (status, body) = self.send(url, request).await?;
-        Ok(judge(url, status, &body))
+        judge(url, status, &body)
     }
 
     /// Posts a message that wants no answer. `secret` names the one to sign with.
@@ -141,10 +141,8 @@ impl HttpClient {
         if status.is_success() {
             return Ok(());
         }
-        let message = match judge(&url, status, &beginning(response).await) {
-            Outcome::Failed(failure) => failure.message,
-            Outcome::Completed { .. } => unreachable!("only a success completes"),
-        };
+        let judged = judge(&url, status, &beginning(response).await);
+        let message = judged.expect_err("only a success completes").message;
         let message = message[..message.floor_char_boundary(SHOWN_BYTES)].to_owned();
         Err(match status {
             StatusCode::GONE => DeliveryError::Gone(message),
@@ -155,10 +153,8 @@ impl HttpClient {
     }
 
     /// For the built-in handler.
-    pub(crate) async fn get(&self, url: &str) -> Result<Object, HandlerFailure> {
-        let bad = |reason: String| {
-            HandlerFailure::new(HandlerFailureKind::InvalidInput, format!("`{url}` {reason}"))
-        };
+    pub(crate) async fn get(&self, url: &str) -> Outcome {
+        let bad = |reason: String| HandlerFailure::invalid_input(format!("`{url}` {reason}"));
         let parsed = Url::parse(url).map_err(|error| bad(format!("is no URL: {error}")))?;
         if !matches!(parsed.scheme(), "http" | "https") {
             return Err(bad("is neither http nor https".to_owned()));
@@ -227,7 +223,7 @@ async fn read(url: &Url, mut response: Response) -> Result<Vec<u8>, HandlerFailu
                 "{} answered with more than {MAX_RESPONSE_BYTES} bytes: store them and return a reference",
                 shown(url)
             );
-            return Err(HandlerFailure::new(HandlerFailureKind::InvalidResult, message));
+            return Err(HandlerFailure::invalid_result(message));
         }
         body.extend_from_slice(&chunk);
     }
@@ -252,11 +248,10 @@ fn judge(url: &Url, status: StatusCode, body: &[u8]) -> Outcome {
     let url = shown(url);
     if status.is_success() {
         return match serde_json::from_slice::<Value>(body) {
-            Ok(value) => Outcome::of_value(value),
-            Err(error) => {
-                let message = format!("{url} must answer with one JSON object: {error}");
-                Outcome::Failed(HandlerFailure::new(HandlerFailureKind::InvalidResult, message))
-            }
+            Ok(value) => object_of(value),
+            Err(error) => Err(HandlerFailure::invalid_result(format!(
+                "{url} must answer with one JSON object: {error}"
+            ))),
         };
     }
     let (kind, advice) = match status {
@@ -279,7 +274,7 @@ fn judge(url: &Url, status: StatusCode, body: &[u8]) -> Outcome {
         |message| format!("{url} answered {status}: {message}"),
     );
     let text = String::from_utf8_lossy(&body[..body.len().min(SHOWN_BYTES)]).into_owned();
-    Outcome::Failed(HandlerFailure::new(kind, message).with("status", status.as_u16()).with("body", text))
+    Err(HandlerFailure::new(kind, message).with("status", status.as_u16()).with("body", text))
 }
 
 /// `message`, `error`, or `error.message`, as most servers have it.
@@ -294,12 +289,12 @@ fn unreachable(url: &Url, error: &reqwest::Error) -> HandlerFailure {
     let mut deepest = error.to_string();
     while let Some(inner) = cause {
         if let Some(private) = inner.downcast_ref::<PrivateAddress>() {
-            return HandlerFailure::new(HandlerFailureKind::Refused, private.to_string());
+            return HandlerFailure::refused(private.to_string());
         }
         deepest = inner.to_string();
         cause = inner.source();
     }
-    HandlerFailure::new(HandlerFailureKind::Unavailable, format!("cannot reach {}: {deepest}", shown(url)))
+    HandlerFailure::unavailable(format!("cannot reach {}: {deepest}", shown(url)))
 }
 
 /// Without the query, which may hold secrets.

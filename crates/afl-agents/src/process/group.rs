@@ -1,6 +1,7 @@
 //! A child process with all its descendants that stay in its group.
 
 use std::io;
+use std::mem;
 use std::process::ExitStatus;
 use std::sync::Arc;
 
@@ -15,21 +16,15 @@ pub(crate) struct Group {
     child: Child,
     id: Pid,
     guardian: Arc<Guardian>,
-    state: GroupState,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum GroupState {
-    Alive,
     /// The child is reaped and the rest killed: the number may belong to another process.
-    Ended,
+    has_ended: bool,
 }
 
 impl Group {
     pub(crate) fn spawn(command: &mut Command, guardian: &Arc<Guardian>) -> io::Result<Self> {
         let child = command.process_group(0).spawn()?;
         let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).expect("a new child has an id");
-        let group = Self { child, id, guardian: guardian.clone(), state: GroupState::Alive };
+        let group = Self { child, id, guardian: guardian.clone(), has_ended: false };
         guardian.watch_over(group.number())?;
         Ok(group)
     }
@@ -43,7 +38,7 @@ impl Group {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        if self.state == GroupState::Ended {
+        if self.has_ended {
             return;
         }
         // Refused only if all are gone already, or have become another user, which the kernel protects from us.
@@ -74,8 +69,7 @@ impl Group {
     /// Kills the processes that are left.
     pub(crate) fn end(&mut self) {
         self.signal(Signal::KILL);
-        if self.state == GroupState::Alive {
-            self.state = GroupState::Ended;
+        if !mem::replace(&mut self.has_ended, true) {
             self.guardian.forget(self.number());
         }
     }

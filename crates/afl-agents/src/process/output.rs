@@ -18,17 +18,10 @@ pub(crate) struct Output {
     pipe: Option<pipe::Receiver>,
     stream: LogStream,
     line: Vec<u8>,
-    rest: RestOfLine,
+    /// Whether the line was too long: its beginning is logged already, and its rest is dropped.
+    skips_rest: bool,
     tail: VecDeque<String>,
     chunk: Vec<u8>,
-}
-
-/// What to do with the bytes up to the next line break.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum RestOfLine {
-    Keep,
-    /// The line was too long, and its beginning is logged already.
-    Skip,
 }
 
 const CHUNK_BYTES: usize = 64 << 10;
@@ -46,7 +39,7 @@ impl Output {
     fn new(reader: PipeReader, stream: LogStream) -> io::Result<Self> {
         let pipe = Some(pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?);
         let (line, tail, chunk) = (Vec::new(), VecDeque::new(), vec![0; CHUNK_BYTES]);
-        Ok(Self { pipe, stream, line, rest: RestOfLine::Keep, tail, chunk })
+        Ok(Self { pipe, stream, line, skips_rest: false, tail, chunk })
     }
 
     /// Waits for output and logs its lines; never returns once the pipe is closed. May be dropped at any time.
@@ -64,14 +57,11 @@ impl Output {
 
     /// Logs all output so far.
     pub(crate) fn catch_up(&mut self, context: &Context) {
-        let mut left = MAX_LEFT_BYTES;
-        loop {
+        let mut taken = 0;
+        while taken < MAX_LEFT_BYTES {
             match self.read(context) {
                 0 => return,
-                read => left = left.saturating_sub(read),
-            }
-            if left == 0 {
-                return;
+                read => taken += read,
             }
         }
     }
@@ -82,7 +72,7 @@ impl Output {
         while matches!(rustix::io::read(pipe, &mut self.chunk[..]), Ok(1..)) {}
         self.line.clear();
         self.tail.clear();
-        self.rest = RestOfLine::Keep;
+        self.skips_rest = false;
     }
 
     /// Logs all output, and the last line even if it is not complete.
@@ -91,7 +81,7 @@ impl Output {
         if !self.line.is_empty() {
             self.end_line(context);
         }
-        self.rest = RestOfLine::Keep;
+        self.skips_rest = false;
     }
 
     /// The last lines, for the message about a crash.
@@ -128,15 +118,14 @@ impl Output {
                 Some(text) => (text, true),
                 None => (piece, false),
             };
-            if self.rest == RestOfLine::Keep {
+            if !self.skips_rest {
                 self.line.extend_from_slice(text);
                 if is_end || self.line.len() > MAX_LINE_BYTES {
                     self.end_line(context);
                 }
             }
             // A line that was logged before its end leaves nothing behind.
-            let is_told = self.rest == RestOfLine::Skip || self.line.is_empty();
-            self.rest = if is_told && !is_end { RestOfLine::Skip } else { RestOfLine::Keep };
+            self.skips_rest = !is_end && (self.skips_rest || self.line.is_empty());
         }
     }
 

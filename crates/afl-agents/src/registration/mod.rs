@@ -16,7 +16,7 @@ pub use lookup::{NoHandler, find};
 pub use name::DottedName;
 pub use topics::{BadTopic, Topics};
 
-use crate::handler::{HandlerFailure, HandlerFailureKind, Object};
+use crate::handler::{HandlerFailure, Object};
 
 /// The record under its documented names. [`Hosts::parse`](crate::Hosts::parse) lists the problems of one.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -131,7 +131,7 @@ impl Registration {
         }
         serde_json::from_value(fields).map_err(|error| {
             let message = format!("{} registers something that cannot be read: {error}", self.module_uri);
-            HandlerFailure::new(HandlerFailureKind::InvalidResult, message)
+            HandlerFailure::invalid_result(message)
         })
     }
 

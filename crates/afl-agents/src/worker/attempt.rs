@@ -1,6 +1,6 @@
 //! One claimed task: the worker runs its handler, extends the lease, stores the notes and settles the outcome.
 //!
-//! Problem: a worker must never settle, or go on with, a task whose lease has passed to another worker, although the
+//! Problem: a worker must never settle a task, or continue it, once another worker may have its lease, although the
 //! store may be slow or unavailable and the clocks of processes differ.
 //!
 //! Approach: the lease counts from the moment the claim or the extension was requested, by this process's monotonic
@@ -331,30 +331,27 @@ impl<'a> TaskAttempt<'a> {
 
     /// Sends the outcome until the store accepts it, or until another worker may have the task.
     async fn settle(&mut self, outcome: Outcome) -> AttemptEnd {
-        if let Outcome::Failed(failure) = &outcome {
+        if let Err(failure) = &outcome {
             self.lines.extend(detail(failure));
         }
         let mut outcome = outcome;
         let mut failures = 0;
         loop {
             let answer = match &outcome {
-                Outcome::Completed { result } => self.service.complete(&self.claim.ticket, result).await,
-                Outcome::Failed(failure) => self.service.fail(&self.claim.ticket, &self.error(failure)).await,
+                Ok(result) => self.service.complete(&self.claim.ticket, result).await,
+                Err(failure) => self.service.fail(&self.claim.ticket, &self.error(failure)).await,
             };
             let again = match &answer {
                 Err(refusal @ Refusal::TooLarge { .. }) => {
-                    outcome = Outcome::Failed(HandlerFailure::new(
-                        HandlerFailureKind::InvalidResult,
-                        refusal.to_string(),
-                    ));
+                    outcome = Err(HandlerFailure::invalid_result(refusal.to_string()));
                     continue;
                 }
                 Ok(SettleResult::Again { not_before }) => Some(*not_before),
                 Ok(SettleResult::Arrived(_) | SettleResult::Repeated) | Err(_) => None,
             };
             match (reply(&answer), &outcome) {
-                (StoreReply::Accepted, Outcome::Completed { .. }) => return AttemptEnd::Completed,
-                (StoreReply::Accepted, Outcome::Failed(failure)) => {
+                (StoreReply::Accepted, Ok(_)) => return AttemptEnd::Completed,
+                (StoreReply::Accepted, Err(failure)) => {
                     return AttemptEnd::Failed { message: failure.message.clone(), again };
                 }
                 (StoreReply::Lost, _) => return AttemptEnd::Lost,

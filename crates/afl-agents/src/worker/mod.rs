@@ -40,9 +40,7 @@ use afl_runtime::{Backoff, Millis, Program, Service};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::handler::{
-    Call, Context, Facts, Handler, HandlerFailure, HandlerFailureKind, Object, Outcome, perform,
-};
+use crate::handler::{Call, Context, Facts, Handler, HandlerFailure, Object, Outcome, perform};
 use crate::host::Hosts;
 pub use crate::host::SCRIPT_TASK;
 use crate::registration::{BadTopic, NoHandler, Registration, Topics};
@@ -197,10 +195,7 @@ impl Worker {
             Ok(handler) => handler,
             Err(NoHandler::Unknown { .. }) => return None,
             Err(ambiguous @ NoHandler::Ambiguous { .. }) => {
-                return Some(Outcome::Failed(HandlerFailure::new(
-                    HandlerFailureKind::Refused,
-                    ambiguous.to_string(),
-                )));
+                return Some(Err(HandlerFailure::refused(ambiguous.to_string())));
             }
         };
         let (context, _) = Context::new(Facts { path: event_type.to_owned(), ..Facts::default() });

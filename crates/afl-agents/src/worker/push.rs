@@ -50,11 +50,6 @@ pub(super) struct ChannelPush {
     pub(super) stopped: watch::Receiver<bool>,
 }
 
-enum SendResult {
-    Delivered,
-    Undelivered(DeliveryError),
-}
-
 impl ChannelPush {
     pub(super) async fn run(self) -> Result<PushResult, Error> {
         let (locks, key) = (self.service.locks(), format!("{LOCKS}{}", self.name));
@@ -92,19 +87,19 @@ impl ChannelPush {
                     since = Instant::now();
                 }
                 match self.send(&outbox, &row).await? {
-                    SendResult::Delivered => outbox.discard(row).await?,
-                    SendResult::Undelivered(DeliveryError::NotHere(error)) => {
+                    Ok(()) => outbox.discard(row).await?,
+                    Err(DeliveryError::NotHere(error)) => {
                         outbox.noted(row, &error).await?;
                         return Ok(PushResult::NotHere);
                     }
-                    SendResult::Undelivered(DeliveryError::Away(error)) => {
+                    Err(DeliveryError::Away(error)) => {
                         outbox.failed(row, &error, DeliveryFailure::Unreachable).await?;
                         return Ok(PushResult::Away);
                     }
-                    SendResult::Undelivered(DeliveryError::Refused(error)) => {
+                    Err(DeliveryError::Refused(error)) => {
                         outbox.failed(row, &error, DeliveryFailure::Transient).await?;
                     }
-                    SendResult::Undelivered(DeliveryError::Gone(error)) => {
+                    Err(DeliveryError::Gone(error)) => {
                         outbox.failed(row, &error, DeliveryFailure::Permanent).await?;
                     }
                 }
@@ -116,25 +111,19 @@ impl ChannelPush {
         }
     }
 
-    async fn send(&self, outbox: &Outbox, row: &OutboxRow) -> Result<SendResult, Error> {
+    async fn send(&self, outbox: &Outbox, row: &OutboxRow) -> Result<Result<(), DeliveryError>, Error> {
         let letter = match outbox.envelope(row).await {
             Ok(letter) => letter,
             // What belongs to it is gone, and does not come back.
-            Err(error) if error.is_damage() => {
-                return Ok(SendResult::Undelivered(DeliveryError::Gone(error.to_string())));
-            }
+            Err(error) if error.is_damage() => return Ok(Err(DeliveryError::Gone(error.to_string()))),
             Err(error) => return Err(error.into()),
         };
         let body = serde_json::to_vec(&letter).expect("a letter has a JSON form");
         let secret = self.channel.secret.as_deref();
         let delivery = self.hosts.http().deliver(&self.url, secret, &letter.id, body);
-        Ok(match timeout(ANSWER_TIMEOUT, delivery).await {
-            Ok(Ok(())) => SendResult::Delivered,
-            Ok(Err(undelivered)) => SendResult::Undelivered(undelivered),
-            Err(_) => {
-                let seconds = ANSWER_TIMEOUT.as_secs();
-                SendResult::Undelivered(DeliveryError::Away(format!("no answer within {seconds} s")))
-            }
-        })
+        Ok(timeout(ANSWER_TIMEOUT, delivery).await.unwrap_or_else(|_| {
+            let seconds = ANSWER_TIMEOUT.as_secs();
+            Err(DeliveryError::Away(format!("no answer within {seconds} s")))
+        }))
     }
 }

@@ -10,7 +10,7 @@ use afl_runtime::watch::Watch;
 use afl_runtime::{Backoff, Millis};
 use futures_util::FutureExt;
 use futures_util::future::select_all;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -113,7 +113,6 @@ impl Worker {
     }
 
     async fn rounds(&self, until: impl Future<Output = ()> + Send) {
-        let slots = Arc::new(Semaphore::new(self.config.max_concurrent));
         let (abort, aborted) = watch::channel(false);
         let mut attempts = JoinSet::new();
         let mut until = std::pin::pin!(until);
@@ -123,14 +122,16 @@ impl Worker {
         let mut handlers = self.directory.subscribe();
         let mut failures = 0;
         loop {
-            let free = tokio::select! {
-                () = &mut until => break,
-                free = slots.clone().acquire_owned() => free.expect("it is never closed"),
-            };
-            drop(free);
             while attempts.try_join_next().is_some() {}
+            let free = self.config.max_concurrent - attempts.len();
+            tokio::select! {
+                biased;
+                () = &mut until => break,
+                Some(_) = attempts.join_next(), if free == 0 => continue,
+                () = std::future::ready(()), if free > 0 => {}
+            }
             let granted = Instant::now();
-            let wait = match self.claim(slots.available_permits()).await {
+            let wait = match self.claim(free).await {
                 Ok(claims) if claims.is_empty() => {
                     failures = 0;
                     Duration::from_millis(self.config.poll_interval_ms)
@@ -138,8 +139,10 @@ impl Worker {
                 Ok(claims) => {
                     failures = 0;
                     for (claim, handler) in claims {
-                        let slot = slots.clone().acquire_owned().await.expect("it is never closed");
-                        attempts.spawn(self.clone().hold(slot, claim, handler, granted, aborted.clone()));
+                        let (worker, aborted) = (self.clone(), aborted.clone());
+                        attempts.spawn(async move {
+                            worker.attempt(&claim, &*handler, granted, aborted).await;
+                        });
                     }
                     continue;
                 }
@@ -169,18 +172,6 @@ impl Worker {
             abort.send_replace(true);
             while attempts.join_next().await.is_some() {}
         }
-    }
-
-    async fn hold(
-        self,
-        slot: OwnedSemaphorePermit,
-        claim: Claim,
-        handler: Arc<dyn Handler>,
-        granted: Instant,
-        aborted: watch::Receiver<bool>,
-    ) {
-        self.attempt(&claim, &*handler, granted, aborted).await;
-        drop(slot);
     }
 
     pub(super) async fn attempt(

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use tokio::time::sleep;
 
 use super::STORE_BACKOFF;
-use crate::handler::{Call, Handler, HandlerFailure, HandlerFailureKind, Outcome};
+use crate::handler::{Call, Handler, HandlerFailure, Outcome};
 use crate::host::{Host, Offers};
 
 #[derive(Clone)]
@@ -41,15 +41,15 @@ impl Handler for SystemHandler {
         let mut failures = 0;
         loop {
             let error = match self.service.do_system_task(self.task, call.payload.clone()).await {
-                Ok(result) => return Outcome::Completed { result },
+                Ok(result) => return Ok(result),
                 Err(error) => error,
             };
             if !error.is_of_store() {
-                return Outcome::Failed(HandlerFailure::new(HandlerFailureKind::Error, error.to_string()));
+                return Err(HandlerFailure::error(error.to_string()));
             }
             failures += 1;
             tokio::select! {
-                stop = call.context.stopped() => return Outcome::Failed(stop.failure()),
+                stop = call.context.stopped() => return Err(stop.failure()),
                 () = sleep(STORE_BACKOFF.after(failures).as_duration()) => {}
             }
         }

@@ -1,4 +1,3 @@
-use afl_agents::handler::Outcome;
 use afl_agents::registration::Registration;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -8,8 +7,8 @@ use crate::world::{FACET, World};
 async fn told(name: &str, payload: Value) -> String {
     let world = World::new();
     match world.run(&Registration::new(FACET, format!("builtin:{name}")), payload).await.outcome {
-        Outcome::Completed { result } => serde_json::to_string(&result).unwrap(),
-        Outcome::Failed(failure) => failure.to_string(),
+        Ok(result) => serde_json::to_string(&result).unwrap(),
+        Err(failure) => failure.to_string(),
     }
 }
 

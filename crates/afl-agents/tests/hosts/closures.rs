@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use afl_agents::handler::{
-    CancelReason, Handler, HandlerFailure, HandlerFailureKind, LogLevel, LogStream, Notes, Object, Outcome,
-    Progress, blocking, concurrent, perform,
+    CancelReason, Handler, HandlerFailure, HandlerFailureKind, LogLevel, LogStream, Notes, Object, Progress,
+    blocking, concurrent, perform,
 };
 use insta::assert_snapshot;
 use serde_json::json;
@@ -14,8 +14,8 @@ const SECOND: Duration = Duration::from_secs(1);
 async fn outcome(handler: &dyn Handler, timeout: Option<Duration>) -> String {
     let (call, _control) = call(json!({"amount": 5}));
     match perform(handler, call, timeout).await {
-        Outcome::Completed { result } => serde_json::to_string(&result).unwrap(),
-        Outcome::Failed(failure) => failure.to_string(),
+        Ok(result) => serde_json::to_string(&result).unwrap(),
+        Err(failure) => failure.to_string(),
     }
 }
 
@@ -23,7 +23,7 @@ async fn outcome(handler: &dyn Handler, timeout: Option<Duration>) -> String {
 async fn functions_of_the_process_are_handlers() {
     assert_eq!(outcome(&blocking(|call| Ok(call.payload)), None).await, r#"{"amount":5}"#);
     assert_eq!(outcome(&concurrent(async |call| Ok(call.payload)), None).await, r#"{"amount":5}"#);
-    let failing = blocking(|_| Err(HandlerFailure::new(HandlerFailureKind::Error, "no money")));
+    let failing = blocking(|_| Err(HandlerFailure::error("no money")));
     assert_eq!(outcome(&failing, None).await, "error: no money");
 }
 
@@ -80,10 +80,10 @@ async fn a_cancel_ends_the_call_whatever_it_would_answer() {
         };
         let again = call.clone();
         let (outcome, ()) = tokio::join!(perform(&handler, call, None), cancel);
-        let Outcome::Failed(failure) = outcome else { panic!("not canceled") };
+        let Err(failure) = outcome else { panic!("not canceled") };
         assert_eq!(failure.kind, HandlerFailureKind::Canceled, "{reason:?}");
         let never = concurrent(async |_| panic!("a canceled call began"));
-        assert_eq!(perform(&never, again, None).await, Outcome::Failed(failure));
+        assert_eq!(perform(&never, again, None).await, Err(failure));
     }
 }
 
@@ -99,7 +99,7 @@ async fn what_a_handler_tells_arrives() {
         context.update(Object::from_iter([("b".to_owned(), json!(2))]));
         Ok(Object::new())
     });
-    perform(&telling, call, None).await;
+    perform(&telling, call, None).await.unwrap();
     let notes = control.notes().await;
     assert_eq!(notes.lines.len(), 1);
     assert_eq!(notes.progress.unwrap().message, "nearly");
@@ -116,7 +116,7 @@ async fn f14_a_flood_of_lines_is_bounded_and_counted() {
         }
         Ok(Object::new())
     });
-    perform(&flooding, call, None).await;
+    perform(&flooding, call, None).await.unwrap();
     let notes = control.take_notes();
     let bytes: usize = notes.lines.iter().map(|line| line.text.len()).sum();
     assert!(bytes < 9 << 20, "{bytes} bytes kept");

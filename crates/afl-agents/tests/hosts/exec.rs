@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use afl_agents::handler::{HandlerFailureKind, LogStream, Outcome};
+use afl_agents::handler::{HandlerFailureKind, LogStream};
 use afl_agents::registration::Registration;
 use insta::assert_snapshot;
 use serde_json::json;
@@ -55,8 +55,8 @@ async fn a_program_is_judged_by_its_exit_code_then_by_its_output() {
     ] {
         let ran = world.exec(&format!("#!/bin/sh\n{body}\n"), json!({"large": "x".repeat(1 << 20)})).await;
         let text = match &ran.outcome {
-            Outcome::Completed { result } => serde_json::to_string(result).unwrap(),
-            Outcome::Failed(failure) => {
+            Ok(result) => serde_json::to_string(result).unwrap(),
+            Err(failure) => {
                 failure.to_string().replace(&world.path("program").display().to_string(), "program")
             }
         };
@@ -102,7 +102,7 @@ async fn log_lines_arrive_while_the_program_runs() {
         tokio::task::spawn_blocking(move || std::fs::write(fifo, "live\n")).await.unwrap().unwrap();
     };
     let (outcome, ()) = tokio::join!(world.hosts.run(&registration, call), answer);
-    let Outcome::Completed { result } = outcome else { panic!("{outcome:?}") };
+    let Ok(result) = outcome else { panic!("{outcome:?}") };
     assert_eq!(result["answer"], "live");
 }
 

@@ -132,11 +132,11 @@ async fn f18_a_link_that_is_swapped_during_the_call_never_leads_outside() {
         calls += 1;
         let ran = world.run(&Registration::new(FACET, "link"), json!({})).await;
         match &ran.outcome {
-            afl_agents::handler::Outcome::Completed { result } => {
+            Ok(result) => {
                 assert_eq!(result["from"], "inside");
                 inside += 1;
             }
-            afl_agents::handler::Outcome::Failed(failure) => {
+            Err(failure) => {
                 assert_eq!(failure.kind, HandlerFailureKind::Refused, "{failure}");
             }
         }

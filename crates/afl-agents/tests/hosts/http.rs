@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use afl_agents::handler::{CancelReason, HandlerFailureKind, Outcome};
+use afl_agents::handler::{CancelReason, HandlerFailureKind};
 use afl_agents::http::{AllowedHosts, Secret};
 use afl_agents::registration::Registration;
 use base64::Engine as _;
@@ -178,7 +178,7 @@ async fn a_server_that_is_silent_times_out_and_one_that_is_gone_is_unavailable()
         listener.accept().await.unwrap();
         control.cancel(CancelReason::Requested);
     });
-    let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
+    let Err(failure) = outcome else { panic!("{outcome:?}") };
     assert!(
         matches!(failure.kind, HandlerFailureKind::Canceled | HandlerFailureKind::Unavailable),
         "{failure}"

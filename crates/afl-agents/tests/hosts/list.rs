@@ -28,12 +28,8 @@ struct WordHandler {
 
 #[async_trait]
 impl Host for WordHost {
-    fn schemes(&self) -> &'static [&'static str] {
-        &["word"]
-    }
-
-    fn forms(&self) -> &'static [&'static str] {
-        &["`word:text`"]
+    fn schemes(&self) -> &'static [(&'static str, &'static str)] {
+        &[("word", "`word:text`")]
     }
 
     fn options(&self) -> &'static [HostOption] {
@@ -66,7 +62,7 @@ impl Host for WordHost {
 impl Handler for WordHandler {
     async fn run(&self, _: Call) -> Outcome {
         let word = self.word.repeat(self.times);
-        Outcome::Completed { result: Object::from_iter([("word".to_owned(), word.into())]) }
+        Ok(Object::from_iter([("word".to_owned(), word.into())]))
     }
 }
 
@@ -93,10 +89,7 @@ async fn a_host_parses_checks_and_runs_what_registrations_name() {
     let (call, _control) = call(json!({}));
     hosts().check(&registration).await.unwrap();
     let outcome = hosts().run(&registration, call).await;
-    assert_eq!(
-        outcome,
-        Outcome::Completed { result: Object::from_iter([("word".to_owned(), json!("hoho"))]) }
-    );
+    assert_eq!(outcome, Ok(Object::from_iter([("word".to_owned(), json!("hoho"))])));
     registration.metadata.insert("times".to_owned(), json!("two"));
     assert_snapshot!(problems(&registration), @"metadata.times must be a whole number");
     assert_snapshot!(problems(&Registration::new(FACET, "word:")), @"module_uri `word:` has no text");

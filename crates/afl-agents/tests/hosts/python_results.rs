@@ -32,8 +32,8 @@ async fn a_result_is_a_json_object_or_a_clear_failure() {
         let registration = afl_agents::registration::Registration::new(crate::world::FACET, "handlers");
         let ran = world.run(&registration, json!({"expression": expression})).await;
         let text = match &ran.outcome {
-            afl_agents::handler::Outcome::Completed { result } => serde_json::to_string(result).unwrap(),
-            afl_agents::handler::Outcome::Failed(failure) => {
+            Ok(result) => serde_json::to_string(result).unwrap(),
+            Err(failure) => {
                 assert_eq!(failure.kind, HandlerFailureKind::InvalidResult, "{expression}: {failure}");
                 failure.message.chars().take(150).collect()
             }

@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use afl_agents::handler::{CancelReason, HandlerFailureKind, LogStream, Outcome};
+use afl_agents::handler::{CancelReason, HandlerFailureKind, LogStream};
 use afl_agents::registration::Registration;
 use insta::assert_snapshot;
 use serde_json::json;
@@ -132,7 +132,7 @@ async fn cancel(world: &World, text: &str) -> (Duration, HandlerFailureKind) {
         canceled = cancel => canceled,
         outcome = &mut running => panic!("ended before it was canceled: {outcome:?}"),
     };
-    let Outcome::Failed(failure) = running.await else { panic!("not canceled") };
+    let Err(failure) = running.await else { panic!("not canceled") };
     (canceled.elapsed(), failure.kind)
 }
 

@@ -97,15 +97,15 @@ pub(crate) fn call(payload: Value) -> (Call, CallControl) {
 impl Ran {
     pub(crate) fn result(self) -> Object {
         match self.outcome {
-            Outcome::Completed { result } => result,
-            Outcome::Failed(failure) => panic!("{failure}: {:?}", failure.details),
+            Ok(result) => result,
+            Err(failure) => panic!("{failure}: {:?}", failure.details),
         }
     }
 
     pub(crate) fn failure(&self) -> &HandlerFailure {
         match &self.outcome {
-            Outcome::Completed { result } => panic!("completed: {result:?}"),
-            Outcome::Failed(failure) => failure,
+            Ok(result) => panic!("completed: {result:?}"),
+            Err(failure) => failure,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use afl_agents::handler::{Call, HandlerFailure, HandlerFailureKind, blocking, concurrent};
+use afl_agents::handler::{Call, HandlerFailure, blocking, concurrent};
 use afl_agents::registration::Registration;
 use afl_agents::worker::{Config, Profile, Worker, WorkerError, WorkerEvent, WorkerPhase};
 use afl_agents::{Hosts, HostsConfig, Registry};
@@ -199,10 +199,7 @@ async fn every_profile_knows_short_names_and_fails_the_step_of_a_handler_that_fa
     for row in &MATRIX {
         let world = World::new();
         let worker = row.worker(&world);
-        worker.register(
-            "ProcessPayment",
-            blocking(|_| Err(HandlerFailure::new(HandlerFailureKind::Error, "declined"))),
-        );
+        worker.register("ProcessPayment", blocking(|_| Err(HandlerFailure::error("declined"))));
         let run = world.checkout().await;
         assert_eq!(worker.poll_once().await.unwrap(), 1, "{}", row.service_name);
         assert_eq!(world.error(&run).await, "Checkout.payment: declined", "{}", row.service_name);

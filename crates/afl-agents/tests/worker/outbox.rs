@@ -5,7 +5,7 @@ use std::future::{pending, ready};
 use std::sync::Arc;
 use std::time::Duration;
 
-use afl_agents::handler::{Outcome, concurrent};
+use afl_agents::handler::concurrent;
 use afl_agents::http::{AllowedHosts, HttpConfig, Secret};
 use afl_agents::worker::{Profile, Worker, WorkerPhase};
 use afl_agents::{Hosts, HostsConfig};
@@ -375,6 +375,6 @@ async fn an_event_is_handled_by_the_function_of_its_type_or_by_nobody() {
     worker.register("billing.Charge", concurrent(|call| async move { Ok(call.payload) }));
     let payload = json!({"amount": 5}).as_object().unwrap().clone();
     let handled = worker.handle("billing.Charge", payload.clone()).await;
-    assert_eq!(handled, Some(Outcome::Completed { result: payload.clone() }));
+    assert_eq!(handled, Some(Ok(payload.clone())));
     assert_eq!(worker.handle("billing.Refund", payload).await, None);
 }

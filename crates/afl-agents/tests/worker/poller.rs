@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use afl_agents::handler::{Call, HandlerFailure, HandlerFailureKind, blocking, concurrent};
+use afl_agents::handler::{Call, HandlerFailure, blocking, concurrent};
 use afl_agents::registration::Registration;
 use afl_agents::worker::Profile;
 use afl_agents::{Hosts, HostsConfig};
@@ -143,7 +143,7 @@ async fn what_a_handler_does_wrong_fails_its_step_and_never_the_worker() {
     worker.register(
         "ProcessPayment",
         blocking(move |_| match counted.fetch_add(1, Ordering::SeqCst) {
-            0 => Err(HandlerFailure::new(HandlerFailureKind::Error, "the card was declined")),
+            0 => Err(HandlerFailure::error("the card was declined")),
             1 => panic!("a bug"),
             _ => Ok(paid()),
         }),

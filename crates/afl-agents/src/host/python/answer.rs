@@ -3,10 +3,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::frame::PythonFrame;
-use crate::handler::{
-    Context, HandlerFailure, HandlerFailureKind, LogLevel, LogStream, Object, Outcome, Progress,
-};
+use super::frame::{LinkError, PythonFrame, READY};
+use crate::handler::{Context, HandlerFailure, LogLevel, LogStream, Object, Outcome, Progress, object_of};
 
 #[derive(Deserialize)]
 struct LogFrame {
@@ -22,47 +20,43 @@ pub(super) enum PythonAnswer {
 }
 
 /// Passes a frame on, or gives the answer that it is.
-pub(super) fn take(frame: PythonFrame, context: &Context) -> Option<PythonAnswer> {
-    match frame {
-        PythonFrame::Ready => {}
-        PythonFrame::Heartbeat => context.heartbeat(),
-        PythonFrame::Log(body) => {
-            if let Ok(logged) = serde_json::from_slice::<LogFrame>(&body) {
+pub(super) fn take(frame: &PythonFrame, context: &Context) -> Result<Option<PythonAnswer>, LinkError> {
+    let body = &frame.body;
+    match frame.kind {
+        READY => {}
+        b'H' => context.heartbeat(),
+        b'L' => {
+            if let Ok(logged) = serde_json::from_slice::<LogFrame>(body) {
                 context.log(LogStream::System, logged.level, logged.text);
             }
         }
-        PythonFrame::Progress(body) => {
-            if let Ok(progress) = serde_json::from_slice::<Progress>(&body) {
+        b'P' => {
+            if let Ok(progress) = serde_json::from_slice::<Progress>(body) {
                 context.progress(progress);
             }
         }
-        PythonFrame::Update(body) => {
-            if let Ok(partial) = serde_json::from_slice::<Object>(&body) {
+        b'U' => {
+            if let Ok(partial) = serde_json::from_slice::<Object>(body) {
                 context.update(partial);
             }
         }
-        PythonFrame::Result(body) => return Some(PythonAnswer::Of(result(&body))),
-        PythonFrame::Failure(body) => return Some(PythonAnswer::Of(Outcome::Failed(failure(&body)))),
-        PythonFrame::NotLoaded(body) => return Some(PythonAnswer::NotLoaded(failure(&body))),
+        b'R' => return Ok(Some(PythonAnswer::Of(result(body)))),
+        b'F' => return Ok(Some(PythonAnswer::Of(Err(failure(body))))),
+        b'X' => return Ok(Some(PythonAnswer::NotLoaded(failure(body)))),
+        _ => return Err(LinkError::Broken("a frame of no known kind")),
     }
-    None
+    Ok(None)
 }
 
 fn result(body: &[u8]) -> Outcome {
-    match serde_json::from_slice::<Value>(body) {
-        Ok(value) => Outcome::of_value(value),
-        Err(error) => Outcome::Failed(HandlerFailure::new(
-            HandlerFailureKind::InvalidResult,
-            format!("the result is no JSON that can be stored: {error}"),
-        )),
-    }
+    let value = serde_json::from_slice::<Value>(body).map_err(|error| {
+        HandlerFailure::invalid_result(format!("the result is no JSON that can be stored: {error}"))
+    })?;
+    object_of(value)
 }
 
 fn failure(body: &[u8]) -> HandlerFailure {
     serde_json::from_slice(body).unwrap_or_else(|error| {
-        HandlerFailure::new(
-            HandlerFailureKind::Crash,
-            format!("the handler failed, and its error cannot be read: {error}"),
-        )
+        HandlerFailure::crash(format!("the handler failed, and its error cannot be read: {error}"))
     })
 }

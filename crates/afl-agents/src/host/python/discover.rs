@@ -10,7 +10,7 @@ use tokio::time;
 use super::interpreter::Interpreter;
 use super::module::file_uri;
 use super::process::START_TIMEOUT;
-use crate::handler::{HandlerFailure, HandlerFailureKind};
+use crate::handler::HandlerFailure;
 use crate::host::HandlerFile;
 use crate::process;
 use crate::registration::Registration;
@@ -37,7 +37,7 @@ const TEXT: &str = include_str!("discover.py");
 
 /// The marked functions of files, in their order. The names of the facets must be written out there: nothing is run.
 pub(super) async fn discover(python: &Path, files: &[PathBuf]) -> Result<Vec<HandlerFile>, HandlerFailure> {
-    let failed = |message: String| HandlerFailure::new(HandlerFailureKind::Unavailable, message);
+    let failed = |message: String| HandlerFailure::unavailable(message);
     let interpreter = Interpreter::probe(python, &[]).await?;
     let mut command = Command::new(&interpreter.program);
     command.args(["-I", "-c", TEXT]).args(files).env_clear().envs(process::pass(&[])).stdin(Stdio::null());

@@ -15,19 +15,15 @@ pub(super) struct PythonLink {
     buffer: Vec<u8>,
 }
 
-/// A message from the process.
+/// A message from the process: its kind and its JSON.
 #[derive(Debug)]
-pub(super) enum PythonFrame {
-    Ready,
-    Result(Vec<u8>),
-    Failure(Vec<u8>),
-    /// A failure before the handler was found.
-    NotLoaded(Vec<u8>),
-    Log(Vec<u8>),
-    Progress(Vec<u8>),
-    Heartbeat,
-    Update(Vec<u8>),
+pub(super) struct PythonFrame {
+    pub(super) kind: u8,
+    pub(super) body: Vec<u8>,
 }
+
+/// The kind of the first message.
+pub(super) const READY: u8 = b'E';
 
 /// A message to the process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,7 +56,7 @@ impl PythonLink {
     pub(super) async fn read(&mut self) -> Result<PythonFrame, LinkError> {
         loop {
             let wanted = match self.buffered_length()? {
-                Some(length) if self.buffer.len() >= LENGTH_BYTES + length => return self.take(length),
+                Some(length) if self.buffer.len() >= LENGTH_BYTES + length => return Ok(self.take(length)),
                 Some(length) => LENGTH_BYTES + length - self.buffer.len(),
                 None => LENGTH_BYTES,
             };
@@ -102,20 +98,10 @@ impl PythonLink {
         }
     }
 
-    fn take(&mut self, length: usize) -> Result<PythonFrame, LinkError> {
+    fn take(&mut self, length: usize) -> PythonFrame {
         let rest = self.buffer.split_off(LENGTH_BYTES + length);
         let mut frame = std::mem::replace(&mut self.buffer, rest);
         let body = frame.split_off(LENGTH_BYTES + 1);
-        match frame[LENGTH_BYTES] {
-            b'E' => Ok(PythonFrame::Ready),
-            b'R' => Ok(PythonFrame::Result(body)),
-            b'F' => Ok(PythonFrame::Failure(body)),
-            b'X' => Ok(PythonFrame::NotLoaded(body)),
-            b'L' => Ok(PythonFrame::Log(body)),
-            b'P' => Ok(PythonFrame::Progress(body)),
-            b'H' => Ok(PythonFrame::Heartbeat),
-            b'U' => Ok(PythonFrame::Update(body)),
-            _ => Err(LinkError::Broken("a frame of no known kind")),
-        }
+        PythonFrame { kind: frame[LENGTH_BYTES], body }
     }
 }

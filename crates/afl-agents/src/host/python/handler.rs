@@ -7,17 +7,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task;
 
-use super::module::{ModuleFile, ModuleKind, ModuleVersion, PythonModule};
+use super::module::{ModuleFile, ModuleVersion, PythonModule};
 use super::pool::PythonPool;
 use super::process::{CallEnd, PythonProcess};
 use super::{PYTHON, PythonHost};
-use crate::handler::{
-    Call, Context, Facts, Handler, HandlerFailure, HandlerFailureKind, Object, Outcome, perform,
-};
+use crate::handler::{Call, Context, Facts, Handler, HandlerFailure, Object, Outcome, concurrent, perform};
 use crate::host::{HandlerSpec, HostedHandler};
 use crate::registration::{Checksum, Registration};
 
@@ -53,18 +51,9 @@ struct ModuleSource {
 struct PythonRequest<'a> {
     module: RequestModule,
     entrypoint: &'a str,
-    facts: CallFacts<'a>,
+    facts: Value,
     payload: &'a Object,
     purpose: Purpose,
-}
-
-#[derive(Serialize)]
-struct CallFacts<'a> {
-    facet: &'a str,
-    idempotency_key: &'a str,
-    attempt: u32,
-    lease_token: u64,
-    path: &'a str,
 }
 
 /// A process that is ready for a call.
@@ -100,7 +89,7 @@ impl PythonHandler {
         }
     }
 
-    async fn attempt(&self, call: &Call, purpose: Purpose) -> Result<Outcome, HandlerFailure> {
+    async fn attempt(&self, call: &Call, purpose: Purpose) -> Outcome {
         let context = &call.context;
         let uri = self.registration.module_uri.as_str();
         let ReadyProcess { pool, mut worker, version, source, permit } =
@@ -120,10 +109,10 @@ impl PythonHandler {
                 outcome
             }
             CallEnd::Ended(outcome) => outcome,
-            CallEnd::NotTaken(failure) => Outcome::Failed(failure),
+            CallEnd::NotTaken(failure) => Err(failure),
         };
         drop(permit);
-        Ok(outcome)
+        outcome
     }
 
     /// Everything up to the call itself.
@@ -157,39 +146,37 @@ impl PythonHandler {
         pool: &Arc<PythonPool>,
         located: Option<ModuleFile>,
     ) -> Result<ModuleSource, HandlerFailure> {
-        let ModuleFile { file, kind } = match located {
+        let ModuleFile { file, is_package } = match located {
             Some(located) => located,
             None => self.locate(pool).await?,
         };
         let (path, checksum) = (file.path.clone(), self.checksum);
         let bytes = unblocked(move || Ok(file.read(checksum)?)).await?;
         let text = bytes.into_iter().map(char::from).collect();
-        Ok(ModuleSource { path, is_package: kind == ModuleKind::Package, text })
+        Ok(ModuleSource { path, is_package, text })
     }
 
     fn request<'a>(&'a self, call: &'a Call, purpose: Purpose) -> PythonRequest<'a> {
         let facts = call.context.facts();
-        let facts = CallFacts {
-            facet: &call.facet,
-            idempotency_key: &facts.idempotency_key,
-            attempt: facts.attempt,
-            lease_token: facts.lease_token,
-            path: &facts.path,
-        };
+        let facts = json!({
+            "facet": call.facet,
+            "idempotency_key": facts.idempotency_key,
+            "attempt": facts.attempt,
+            "lease_token": facts.lease_token,
+            "path": facts.path,
+        });
         let module = RequestModule { name: self.module.name(), source: None };
         let entrypoint = &self.registration.entrypoint;
         PythonRequest { module, entrypoint, facts, payload: &call.payload, purpose }
     }
 
     /// Loads the module and calls nothing.
-    async fn load(&self, purpose: Purpose) -> Result<Object, HandlerFailure> {
+    async fn load(&self, purpose: Purpose) -> Outcome {
         let facet = &self.registration.facet_name;
         let (context, _) = Context::new(Facts { path: facet.clone(), ..Facts::default() });
         let call = Call::new(facet, Object::new(), context);
-        match perform(&LoadOnly { handler: self, purpose }, call, Some(self.timeout)).await {
-            Outcome::Completed { result } => Ok(result),
-            Outcome::Failed(failure) => Err(failure),
-        }
+        let loading = concurrent(|call: Call| async move { self.attempt(&call, purpose).await });
+        perform(&loading, call, Some(self.timeout)).await
     }
 }
 
@@ -197,7 +184,7 @@ impl PythonHandler {
 impl Handler for PythonHandler {
     async fn run(&self, call: Call) -> Outcome {
         let call = call.with_system_fields(&self.registration.metadata);
-        self.attempt(&call, Purpose::Call).await.unwrap_or_else(Outcome::Failed)
+        self.attempt(&call, Purpose::Call).await
     }
 
     fn grace(&self) -> Duration {
@@ -225,21 +212,9 @@ impl fmt::Debug for PythonHandler {
     }
 }
 
-struct LoadOnly<'a> {
-    handler: &'a PythonHandler,
-    purpose: Purpose,
-}
-
-#[async_trait]
-impl Handler for LoadOnly<'_> {
-    async fn run(&self, call: Call) -> Outcome {
-        self.handler.attempt(&call, self.purpose).await.unwrap_or_else(Outcome::Failed)
-    }
-}
-
 async fn unblocked<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, HandlerFailure> + Send + 'static,
 ) -> Result<T, HandlerFailure> {
     let done = task::spawn_blocking(work).await;
-    done.map_err(|error| HandlerFailure::new(HandlerFailureKind::Unavailable, error.to_string()))?
+    done.map_err(|error| HandlerFailure::unavailable(error.to_string()))?
 }

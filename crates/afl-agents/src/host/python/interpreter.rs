@@ -8,7 +8,7 @@ use tokio::process::Command;
 use tokio::time;
 
 use super::process::START_TIMEOUT;
-use crate::handler::{HandlerFailure, HandlerFailureKind};
+use crate::handler::HandlerFailure;
 use crate::process;
 use crate::roots::Roots;
 
@@ -31,7 +31,7 @@ impl Interpreter {
                 "cannot use {} as Python: {reason}: install Python 3, or name another",
                 python.display()
             );
-            HandlerFailure::new(HandlerFailureKind::Unavailable, message)
+            HandlerFailure::unavailable(message)
         };
         let mut command = Command::new(python);
         command.args(["-I", "-c", PROBE]).env_clear().envs(process::pass(passed)).stdin(Stdio::null());
@@ -76,7 +76,7 @@ impl Interpreter {
             folder.display(),
             folder.display()
         );
-        Err(HandlerFailure::new(HandlerFailureKind::NotFound, message))
+        Err(HandlerFailure::not_found(message))
     }
 
     /// Where packages of the virtual environment are.

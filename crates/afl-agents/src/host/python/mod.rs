@@ -24,14 +24,12 @@ use tokio::sync::Mutex;
 use handler::PythonHandler;
 use interpreter::Interpreter;
 use module::PythonModule;
-use pool::{PoolSettings, PythonPool};
+use pool::PythonPool;
 pub use script::SCRIPT_TASK;
 pub(super) use script::ScriptHost;
 
 use super::list::HostParts;
-use super::{
-    Discovery, HandlerFile, HandlerSpec, Host, HostError, HostOption, HostedHandler, start_guardian,
-};
+use super::{Discovery, HandlerFile, HandlerSpec, Host, HostOption, HostedHandler};
 use crate::handler::HandlerFailure;
 use crate::process::Guardian;
 use crate::registration::Registration;
@@ -82,12 +80,8 @@ const OPTIONS: &[HostOption] = &[HostOption::of::<String>(PYTHON, "a path as tex
 
 #[async_trait]
 impl Host for PythonHost {
-    fn schemes(&self) -> &'static [&'static str] {
-        &["", "file"]
-    }
-
-    fn forms(&self) -> &'static [&'static str] {
-        &["a Python module (`my.handlers`)", "`file:///path/to/module.py`"]
+    fn schemes(&self) -> &'static [(&'static str, &'static str)] {
+        &[("", "a Python module (`my.handlers`)"), ("file", "`file:///path/to/module.py`")]
     }
 
     fn options(&self) -> &'static [HostOption] {
@@ -123,10 +117,6 @@ impl Host for PythonHost {
         discover::discover(&self.config.python, files).await
     }
 
-    fn start(&self) -> Result<(), HostError> {
-        start_guardian(&self.guardian)
-    }
-
     async fn close(&self) {
         let pools: Vec<_> = self.pools.lock().await.values().cloned().collect();
         join_all(pools.iter().map(|pool| pool.close())).await;
@@ -148,16 +138,11 @@ impl PythonHost {
         if let Some(pool) = pools.get(&named.map(Path::to_owned)) {
             return Ok(pool.clone());
         }
-        let passed = self.config.pass_variables.clone();
         let interpreter = match named {
-            None => Interpreter::probe(&self.config.python, &passed).await?,
+            None => Interpreter::probe(&self.config.python, &self.config.pass_variables).await?,
             Some(path) => Interpreter::named(path, &self.roots)?,
         };
-        let folders =
-            self.roots.folders().iter().map(|folder| folder.to_string_lossy().into_owned()).collect();
-        let settings =
-            PoolSettings { workers: self.config.workers, idle_for: self.config.idle_for, passed, folders };
-        let pool = PythonPool::new(interpreter, settings, self.guardian.clone());
+        let pool = PythonPool::new(interpreter, self.config.clone(), &self.roots, self.guardian.clone());
         pools.insert(named.map(Path::to_owned), pool.clone());
         Ok(pool)
     }

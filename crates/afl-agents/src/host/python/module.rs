@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use url::Url;
 
-use crate::handler::{HandlerFailure, HandlerFailureKind};
+use crate::handler::HandlerFailure;
 use crate::registration::{Checksum, DottedName};
 use crate::roots::{FileError, FileStamp, RootedFile, Roots, absolute};
 
@@ -24,14 +24,8 @@ const FILE_SCHEME: &str = "file:";
 #[derive(Debug)]
 pub(super) struct ModuleFile {
     pub(super) file: RootedFile,
-    pub(super) kind: ModuleKind,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum ModuleKind {
-    File,
-    /// An `__init__.py`.
-    Package,
+    /// Whether it is an `__init__.py`.
+    pub(super) is_package: bool,
 }
 
 /// Two calls may share a loaded module if these are the same.
@@ -66,7 +60,7 @@ impl PythonModule {
     /// Looks under the allowed folders, and in `packages` if those are allowed.
     pub(super) fn locate(&self, packages: Vec<PathBuf>, roots: &Roots) -> Result<ModuleFile, HandlerFailure> {
         match self {
-            Self::File(path) => Ok(ModuleFile { file: roots.open(path)?, kind: ModuleKind::File }),
+            Self::File(path) => Ok(ModuleFile { file: roots.open(path)?, is_package: false }),
             Self::Dotted(name) => {
                 let folders: Vec<_> = roots.folders().iter().cloned().chain(packages).collect();
                 find_module(name, &folders, roots)
@@ -105,9 +99,9 @@ fn find_module(name: &DottedName, folders: &[PathBuf], roots: &Roots) -> Result<
     for folder in folders {
         let package = folder.join(&relative).join("__init__.py");
         let plain = folder.join(&relative).with_added_extension("py");
-        for (path, kind) in [(package, ModuleKind::Package), (plain, ModuleKind::File)] {
+        for (path, is_package) in [(package, true), (plain, false)] {
             match roots.open(&path) {
-                Ok(file) => return Ok(ModuleFile { file, kind }),
+                Ok(file) => return Ok(ModuleFile { file, is_package }),
                 Err(FileError::Missing { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -117,5 +111,5 @@ fn find_module(name: &DottedName, folders: &[PathBuf], roots: &Roots) -> Result<
         "there is no Python module `{name}` in the folders of handlers ({roots}): put it at {}.py in one of them",
         relative.display()
     );
-    Err(HandlerFailure::new(HandlerFailureKind::NotFound, message))
+    Err(HandlerFailure::not_found(message))
 }

@@ -15,20 +15,21 @@ use tokio::process::Command;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{self, Instant};
 
+use super::PythonConfig;
 use super::interpreter::Interpreter;
 use super::module::ModuleVersion;
 use super::process::PythonProcess;
 use super::texts::PythonProgram;
 use crate::handler::{Context, HandlerFailure, Object};
 use crate::process::Guardian;
+use crate::roots::Roots;
 
 #[derive(Debug)]
 pub(super) struct PythonPool {
     pub(super) interpreter: Interpreter,
     hello: Value,
-    passed: Vec<String>,
+    config: PythonConfig,
     guardian: Arc<Guardian>,
-    idle_for: Duration,
     busy: Arc<Semaphore>,
     #[expect(clippy::disallowed_types, reason = "protects the list alone; no await while it is held")]
     idle: Mutex<IdleProcesses>,
@@ -38,23 +39,7 @@ pub(super) struct PythonPool {
 struct IdleProcesses {
     /// The one used last is at the end, and goes first: the others may cool down.
     workers: Vec<PythonProcess>,
-    sweeper: Sweeper,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-enum Sweeper {
-    #[default]
-    Absent,
-    AtWork,
-}
-
-/// What the pool is asked for.
-pub(super) struct PoolSettings {
-    pub(super) workers: usize,
-    pub(super) idle_for: Duration,
-    pub(super) passed: Vec<String>,
-    /// Where `import` looks first.
-    pub(super) folders: Vec<String>,
+    has_sweeper: bool,
 }
 
 /// Handlers leak; after so many calls a process has earned a fresh start.
@@ -63,19 +48,21 @@ const MAX_CALLS: u32 = 10_000;
 impl PythonPool {
     pub(super) fn new(
         interpreter: Interpreter,
-        settings: PoolSettings,
+        config: PythonConfig,
+        roots: &Roots,
         guardian: Arc<Guardian>,
     ) -> Arc<Self> {
-        let folders = Object::from_iter([("folders".to_owned(), json!(settings.folders))]);
+        // Where `import` looks first.
+        let folders: Vec<_> = roots.folders().iter().map(|folder| folder.to_string_lossy()).collect();
+        let folders = Object::from_iter([("folders".to_owned(), json!(folders))]);
         #[expect(clippy::disallowed_types, reason = "as at the field")]
         let idle = Mutex::new(IdleProcesses::default());
         Arc::new(Self {
             interpreter,
             hello: PythonProgram::Handlers.hello(folders),
-            passed: settings.passed,
             guardian,
-            idle_for: settings.idle_for,
-            busy: Arc::new(Semaphore::new(settings.workers)),
+            busy: Arc::new(Semaphore::new(config.workers)),
+            config,
             idle,
         })
     }
@@ -100,7 +87,7 @@ impl PythonPool {
 
     pub(super) async fn start(&self, context: &Context) -> Result<PythonProcess, HandlerFailure> {
         let mut command = Command::new(&self.interpreter.program);
-        command.env_clear().envs(self.interpreter.variables(&self.passed));
+        command.env_clear().envs(self.interpreter.variables(&self.config.pass_variables));
         PythonProcess::start(&mut command, &self.hello, &self.guardian, context).await
     }
 
@@ -112,9 +99,8 @@ impl PythonPool {
         worker.idle_since = Instant::now();
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.workers.push(worker);
-        if idle.sweeper == Sweeper::Absent {
-            idle.sweeper = Sweeper::AtWork;
-            tokio::spawn(sweep(Arc::downgrade(self), self.idle_for));
+        if !mem::replace(&mut idle.has_sweeper, true) {
+            tokio::spawn(sweep(Arc::downgrade(self), self.config.idle_for));
         }
     }
 
@@ -144,12 +130,10 @@ impl PythonPool {
         let now = Instant::now();
         let (expired, kept): (Vec<_>, Vec<_>) = mem::take(&mut idle.workers)
             .into_iter()
-            .partition(|worker| worker.idle_since + self.idle_for <= now);
+            .partition(|worker| worker.idle_since + self.config.idle_for <= now);
         idle.workers = kept;
-        let next = idle.workers.iter().map(|worker| worker.idle_since + self.idle_for).min();
-        if next.is_none() {
-            idle.sweeper = Sweeper::Absent;
-        }
+        let next = idle.workers.iter().map(|worker| worker.idle_since + self.config.idle_for).min();
+        idle.has_sweeper = next.is_some();
         (expired, next)
     }
 }

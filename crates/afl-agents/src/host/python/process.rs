@@ -16,10 +16,10 @@ use tokio::process::Command;
 use tokio::time::{self, Instant};
 
 use super::answer::{self, PythonAnswer};
-use super::frame::{LinkCommand, LinkError, PythonFrame, PythonLink};
+use super::frame::{LinkCommand, LinkError, PythonFrame, PythonLink, READY};
 use super::module::ModuleVersion;
 use super::texts::BOOT;
-use crate::handler::{CallStop, Context, HandlerFailure, HandlerFailureKind, LogStream, Outcome};
+use crate::handler::{CallStop, Context, HandlerFailure, LogStream, Outcome};
 use crate::process::{Ending, Group, Guardian, Output};
 
 #[derive(Debug)]
@@ -65,11 +65,11 @@ impl PythonProcess {
         let program = command.as_std().get_program().to_owned();
         let failed = |reason: &dyn std::fmt::Display| {
             let message = format!("cannot start {}: {reason}", program.display());
-            HandlerFailure::new(HandlerFailureKind::Unavailable, message)
+            HandlerFailure::unavailable(message)
         };
         let mut worker = Self::spawn(command, guardian).map_err(|error| failed(&error))?;
         match time::timeout(START_TIMEOUT, worker.greet(hello)).await {
-            Ok(Ok(PythonFrame::Ready)) => Ok(worker),
+            Ok(Ok(PythonFrame { kind: READY, .. })) => Ok(worker),
             Ok(Ok(_)) => Err(failed(&"it does not keep to the protocol")),
             Ok(Err(_)) => {
                 let ending = worker.bury(context).await;
@@ -146,10 +146,9 @@ impl PythonProcess {
                 frame = self.link.read() => {
                     self.stdout.catch_up(context);
                     self.stderr.catch_up(context);
-                    match frame {
-                        Ok(frame) => if let Some(answer) = answer::take(frame, context) {
-                            return self.answered(answer, context);
-                        },
+                    match frame.and_then(|frame| answer::take(&frame, context)) {
+                        Ok(None) => {}
+                        Ok(Some(answer)) => return self.answered(answer, context),
                         Err(error) => return self.lost(&error, context).await,
                     }
                 }
@@ -164,14 +163,12 @@ impl PythonProcess {
     /// Reads what it said last.
     async fn after_exit(&mut self, context: &Context) -> CallEnd {
         loop {
-            match time::timeout(LAST_WORDS_TIMEOUT, self.link.read()).await {
-                Ok(Ok(frame)) => {
-                    if let Some(answer) = answer::take(frame, context) {
-                        return self.answered(answer, context);
-                    }
-                }
-                Ok(Err(error)) => return self.lost(&error, context).await,
-                Err(_) => return self.lost(&LinkError::Closed, context).await,
+            let read = time::timeout(LAST_WORDS_TIMEOUT, self.link.read()).await;
+            let read = read.unwrap_or(Err(LinkError::Closed));
+            match read.and_then(|frame| answer::take(&frame, context)) {
+                Ok(None) => {}
+                Ok(Some(answer)) => return self.answered(answer, context),
+                Err(error) => return self.lost(&error, context).await,
             }
         }
     }
@@ -183,7 +180,7 @@ impl PythonProcess {
             PythonAnswer::Of(outcome) => CallEnd::Answered(outcome),
             PythonAnswer::NotLoaded(failure) => {
                 self.group.signal(Signal::KILL);
-                CallEnd::Ended(Outcome::Failed(failure))
+                CallEnd::Ended(Err(failure))
             }
         }
     }
@@ -207,7 +204,7 @@ impl PythonProcess {
     async fn put_down(&mut self, stop: CallStop, context: &Context) -> CallEnd {
         self.group.signal(Signal::KILL);
         self.bury(context).await;
-        CallEnd::Ended(Outcome::Failed(stop.failure()))
+        CallEnd::Ended(Err(stop.failure()))
     }
 
     async fn lost(&mut self, error: &LinkError, context: &Context) -> CallEnd {
@@ -217,7 +214,7 @@ impl PythonProcess {
             failure.message =
                 format!("the Python process was ended because it broke the link to its agent: {reason}");
         }
-        CallEnd::Ended(Outcome::Failed(failure))
+        CallEnd::Ended(Err(failure))
     }
 
     /// Waits for the end, or kills the process, and logs the last output.
@@ -233,8 +230,6 @@ impl PythonProcess {
 
     fn crash(&self, ending: Ending) -> HandlerFailure {
         let message = format!("the Python interpreter ended with {ending} in the middle of the call");
-        ending
-            .describe(HandlerFailure::new(HandlerFailureKind::Crash, message))
-            .with("stderr", self.stderr.tail())
+        ending.describe(HandlerFailure::crash(message)).with("stderr", self.stderr.tail())
     }
 }

@@ -15,9 +15,9 @@ use super::PythonConfig;
 use super::interpreter::Interpreter;
 use super::process::{CallEnd, PythonProcess};
 use super::texts::PythonProgram;
-use crate::handler::{Call, Context, Handler, HandlerFailure, HandlerFailureKind, Object, Outcome};
+use crate::handler::{Call, Context, Handler, HandlerFailure, Object, Outcome};
 use crate::host::list::HostParts;
-use crate::host::{Host, HostError, Offers, start_guardian};
+use crate::host::{Host, Offers};
 use crate::process::Guardian;
 
 const LANGUAGE: &str = "python";
@@ -30,10 +30,7 @@ const LIMITS: &[(&str, u64)] =
 pub const SCRIPT_TASK: &str = "afl:script";
 
 /// Needs no registration: the code is in the task.
-pub(in crate::host) struct ScriptHost {
-    guardian: Arc<Guardian>,
-    handler: Arc<dyn Handler>,
-}
+pub(in crate::host) struct ScriptHost(Arc<dyn Handler>);
 
 /// Does tasks whose payload is `language`, `code` and `params`; the result is what the code leaves in `result`.
 struct ScriptHandler {
@@ -60,35 +57,30 @@ impl ScriptHost {
     pub(in crate::host) fn new(parts: &HostParts) -> Self {
         let (config, guardian) = (parts.config.python.clone(), parts.guardian.clone());
         let busy = Semaphore::new(config.workers);
-        let handler = ScriptHandler { config, guardian, interpreter: OnceCell::new(), busy };
-        Self { guardian: parts.guardian.clone(), handler: Arc::new(handler) }
+        Self(Arc::new(ScriptHandler { config, guardian, interpreter: OnceCell::new(), busy }))
     }
 }
 
 impl Host for ScriptHost {
     fn offers(&self) -> Offers<'_> {
-        Box::new(iter::once((SCRIPT_TASK, &self.handler)))
-    }
-
-    fn start(&self) -> Result<(), HostError> {
-        start_guardian(&self.guardian)
+        Box::new(iter::once((SCRIPT_TASK, &self.0)))
     }
 }
 
 impl ScriptHandler {
-    async fn attempt(&self, call: &Call) -> Result<Outcome, HandlerFailure> {
+    async fn attempt(&self, call: &Call) -> Outcome {
         let script = read(&call.payload)?;
         let cage = call.context.while_queued(self.cage(&call.context)).await?;
         let Cage { mut worker, folder, permit } = cage;
         let outcome = match worker.call(&script, &call.context).await {
             CallEnd::Answered(outcome) | CallEnd::Ended(outcome) => outcome,
-            CallEnd::NotTaken(failure) => Outcome::Failed(failure),
+            CallEnd::NotTaken(failure) => Err(failure),
         };
         // Nothing may run in the folder when it is removed.
         worker.end().await;
         drop(folder);
         drop(permit);
-        Ok(outcome)
+        outcome
     }
 
     async fn cage(&self, context: &Context) -> Result<Cage<'_>, HandlerFailure> {
@@ -97,10 +89,7 @@ impl ScriptHandler {
         let interpreter = self.interpreter.get_or_try_init(probe).await?;
         let folder = tempfile::Builder::new().prefix("afl-script-").tempdir();
         let folder = folder.map_err(|error| {
-            HandlerFailure::new(
-                HandlerFailureKind::Unavailable,
-                format!("cannot make a folder for a script: {error}"),
-            )
+            HandlerFailure::unavailable(format!("cannot make a folder for a script: {error}"))
         })?;
         let mut command = Command::new(&interpreter.program);
         command.args(["-I", "-S", "-B"]).env_clear().current_dir(folder.path());
@@ -115,7 +104,7 @@ impl ScriptHandler {
 #[async_trait]
 impl Handler for ScriptHandler {
     async fn run(&self, call: Call) -> Outcome {
-        self.attempt(&call).await.unwrap_or_else(Outcome::Failed)
+        self.attempt(&call).await
     }
 
     /// A step cannot allow a script more, or less.
@@ -133,11 +122,11 @@ fn read(payload: &Object) -> Result<ScriptPayload<'_>, HandlerFailure> {
                 "no host runs scripts in `{}`: write them in `{LANGUAGE}`",
                 other.unwrap_or("no language")
             );
-            return Err(HandlerFailure::new(HandlerFailureKind::NotFound, message));
+            return Err(HandlerFailure::not_found(message));
         }
     }
     match (text("code"), payload.get("params")) {
         (Some(code), Some(Value::Object(params))) => Ok(ScriptPayload { code, params }),
-        _ => Err(HandlerFailure::new(HandlerFailureKind::InvalidInput, "a script needs `code` and `params`")),
+        _ => Err(HandlerFailure::invalid_input("a script needs `code` and `params`")),
     }
 }
