@@ -3,6 +3,7 @@
 mod call;
 mod context;
 mod failure;
+mod function;
 mod notes;
 mod perform;
 
@@ -15,11 +16,10 @@ pub use afl_runtime::agent::{LogLevel, LogLine, LogStream};
 pub use call::Call;
 pub use context::{CallControl, CallStop, CancelReason, Context, Facts};
 pub use failure::{HandlerFailure, HandlerFailureKind};
+pub use function::{Blocking, Concurrent, blocking, concurrent};
 pub use notes::{MAX_LINE_BYTES, Notes, Progress};
 pub use perform::perform;
 pub(crate) use perform::{message_of, of_panic};
-
-pub use crate::host::function::{Blocking, Concurrent, blocking, concurrent};
 
 /// What a handler returns and an update carries.
 pub type Object = Map<String, Value>;

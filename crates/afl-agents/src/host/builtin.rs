@@ -8,14 +8,11 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::time;
 
-use super::list::HostParts;
 use super::{HandlerSpec, Host, HostedHandler};
 use crate::handler::{Call, Context, Handler, HandlerFailure, Object, Outcome, Progress};
 use crate::http::HttpClient;
 
-pub(super) struct BuiltinHost {
-    http: Arc<HttpClient>,
-}
+pub(super) struct BuiltinHost(pub(super) Arc<HttpClient>);
 
 struct BuiltinHandler {
     builtin: Builtin,
@@ -45,12 +42,6 @@ const ALL: &[(&str, Builtin)] = &[
 ];
 const BEAT: Duration = Duration::from_secs(1);
 
-impl BuiltinHost {
-    pub(super) fn new(parts: &HostParts) -> Self {
-        Self { http: parts.http.clone() }
-    }
-}
-
 impl Host for BuiltinHost {
     fn schemes(&self) -> &'static [(&'static str, &'static str)] {
         &[("builtin", "`builtin:name`")]
@@ -61,7 +52,7 @@ impl Host for BuiltinHost {
             let names: Vec<_> = ALL.iter().map(|(name, _)| *name).collect();
             return Err(format!("names no built-in handler: they are {}", names.join(", ")));
         };
-        Ok(Box::new(BuiltinHandler { builtin: *builtin, http: self.http.clone() }))
+        Ok(Box::new(BuiltinHandler { builtin: *builtin, http: self.0.clone() }))
     }
 }
 

@@ -10,17 +10,14 @@ use reqwest::header::{HeaderMap, HeaderName};
 use serde_json::Value;
 use url::Url;
 
-use super::list::HostParts;
 use super::{HandlerSpec, Host, HostOption, HostedHandler};
 use crate::handler::{Call, Handler, HandlerFailure, Object, Outcome};
 use crate::http::{HttpClient, header_text};
 
-pub(super) struct HttpHost {
-    client: Arc<HttpClient>,
-}
+pub(super) struct HttpHost(pub(super) Arc<HttpClient>);
 
 struct HttpHandler {
-    host: Arc<HttpHost>,
+    client: Arc<HttpClient>,
     url: Url,
     /// What the handler gets in addition.
     headers: HeaderMap,
@@ -37,12 +34,6 @@ const OPTIONS: &[HostOption] = &[
     },
     HostOption::of::<String>("secret", "the name of a secret of the agent"),
 ];
-
-impl HttpHost {
-    pub(super) fn new(parts: &HostParts) -> Self {
-        Self { client: parts.http.clone() }
-    }
-}
 
 #[async_trait]
 impl Host for HttpHost {
@@ -61,7 +52,13 @@ impl Host for HttpHost {
         })?;
         let metadata = spec.registration.metadata.clone();
         let headers = metadata.get("headers").and_then(headers).unwrap_or_default();
-        Ok(Box::new(HttpHandler { host: self, url, headers, secret: spec.option("secret"), metadata }))
+        Ok(Box::new(HttpHandler {
+            client: self.0.clone(),
+            url,
+            headers,
+            secret: spec.option("secret"),
+            metadata,
+        }))
     }
 }
 
@@ -78,8 +75,7 @@ impl HttpHandler {
         headers.insert(HeaderName::from_static("afl-facet"), header_text(&call.facet));
         headers.insert(HeaderName::from_static("afl-attempt"), facts.attempt.into());
         headers.insert(HeaderName::from_static("afl-lease-token"), facts.lease_token.into());
-        let (client, secret) = (&self.host.client, self.secret.as_deref());
-        client.post(&self.url, secret, &facts.idempotency_key, headers, body).await
+        self.client.post(&self.url, self.secret.as_deref(), &facts.idempotency_key, headers, body).await
     }
 }
 
@@ -93,7 +89,7 @@ impl Handler for HttpHandler {
 #[async_trait]
 impl HostedHandler for HttpHandler {
     async fn check(&self) -> Result<(), HandlerFailure> {
-        self.host.client.admit(&self.url, self.secret.as_deref()).map(drop)
+        self.client.admit(&self.url, self.secret.as_deref()).map(drop)
     }
 }
 

@@ -45,8 +45,8 @@ fn list(parts: &HostParts) -> Vec<Arc<dyn Host>> {
     vec![
         Arc::new(PythonHost::new(parts)),
         Arc::new(ExecHost::new(parts)),
-        Arc::new(HttpHost::new(parts)),
-        Arc::new(BuiltinHost::new(parts)),
+        Arc::new(HttpHost(parts.http.clone())),
+        Arc::new(BuiltinHost(parts.http.clone())),
         Arc::new(ScriptHost::new(parts)),
     ]
 }
@@ -73,9 +73,8 @@ impl Hosts {
 
     /// Prepares what calls share, so that an agent that lacks it fails at its start and not with each task.
     pub fn started(self) -> Result<Self, HostError> {
-        let shell = "cannot start the shell that ends handlers when the agent is killed";
-        self.guardian.start().map_err(|source| HostError::new(shell, source))?;
-        self.http.start().map_err(|source| HostError::new("cannot set up HTTP", source))?;
+        self.guardian.start().map_err(HostError::Guardian)?;
+        self.http.start().map_err(HostError::Http)?;
         Ok(self)
     }
 
@@ -228,8 +227,10 @@ impl Hosts {
     }
 }
 
+/// Whether a host discovers handlers in a file.
 fn is_of(host: &dyn Host, file: &Path) -> bool {
-    host.discovery().is_some_and(|discovery| discovery.applies_to(file))
+    let extension = file.extension();
+    host.discovery().is_some_and(|discovery| extension.is_some_and(|own| own == discovery.extension))
 }
 
 fn enumerated(words: &[&str], last: &str) -> String {

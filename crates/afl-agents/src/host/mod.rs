@@ -1,4 +1,4 @@
-//! A host runs the handlers of one kind: Python modules, programs, HTTP services, functions of this process.
+//! A host runs the handlers of one kind: Python modules, programs, HTTP services, built-in ones.
 //!
 //! The rest of the program knows hosts only through [`Host`]. A new host is one file or folder here and one line of the
 //! list in `list.rs`; registrations, `handlers.toml`, the command line and the worker find it there.
@@ -8,7 +8,6 @@
 
 mod builtin;
 mod exec;
-pub(crate) mod function;
 mod http;
 mod list;
 mod python;
@@ -16,7 +15,7 @@ mod python;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fmt, iter};
+use std::{fmt, io, iter};
 
 use async_trait::async_trait;
 use serde::de::DeserializeOwned;
@@ -136,12 +135,6 @@ pub struct Discovery {
     pub form: &'static str,
 }
 
-impl Discovery {
-    fn applies_to(self, file: &Path) -> bool {
-        file.extension().is_some_and(|extension| extension == self.extension)
-    }
-}
-
 /// The handlers that one file declares.
 #[derive(Clone, PartialEq, Debug)]
 pub struct HandlerFile {
@@ -150,16 +143,11 @@ pub struct HandlerFile {
     pub registrations: Result<Vec<Registration>, String>,
 }
 
-/// Why a host cannot work on this machine.
+/// Why handlers cannot run on this machine.
 #[derive(Debug, thiserror::Error)]
-#[error("{what}")]
-pub struct HostError {
-    pub what: &'static str,
-    pub source: Box<dyn std::error::Error + Send + Sync>,
-}
-
-impl HostError {
-    pub fn new(what: &'static str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Self { what, source: source.into() }
-    }
+pub enum HostError {
+    #[error("cannot start the shell that ends handlers when the agent is killed")]
+    Guardian(#[source] io::Error),
+    #[error("cannot set up HTTP")]
+    Http(#[source] reqwest::Error),
 }

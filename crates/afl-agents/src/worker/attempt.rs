@@ -102,8 +102,8 @@ pub(super) struct TaskAttempt<'a> {
 /// Whether a store that does not answer makes us wait.
 enum StoreReply {
     Accepted,
-    Lost,
-    Canceled,
+    /// The task is no longer to be done.
+    Stop(CancelReason),
     /// The store is away; the call may be repeated.
     Later,
 }
@@ -157,7 +157,7 @@ impl<'a> TaskAttempt<'a> {
             Ok(outcome) => {
                 let begun = Instant::now();
                 let ended = self.settle(outcome).await;
-                latencies.settled(begun.elapsed());
+                latencies.settle.observe(begun.elapsed().as_secs_f64());
                 ended
             }
             Err(ended) => ended,
@@ -239,8 +239,7 @@ impl<'a> TaskAttempt<'a> {
                 self.ours_until = asked + margin(self.lease);
                 None
             }
-            StoreReply::Lost => Some(CancelReason::LeaseLost),
-            StoreReply::Canceled => Some(CancelReason::Requested),
+            StoreReply::Stop(reason) => Some(reason),
             // There are more tries before the lease ends.
             StoreReply::Later => None,
         }
@@ -269,8 +268,7 @@ impl<'a> TaskAttempt<'a> {
         let partial = notes.update?;
         match reply(&self.service.update(&self.claim.ticket, &partial).await) {
             StoreReply::Accepted => None,
-            StoreReply::Lost => Some(CancelReason::LeaseLost),
-            StoreReply::Canceled => Some(CancelReason::Requested),
+            StoreReply::Stop(reason) => Some(reason),
             StoreReply::Later => {
                 let text = "a part of the result could not be stored: the store is away".to_owned();
                 self.push(system(LogLevel::Warn, text));
@@ -305,7 +303,7 @@ impl<'a> TaskAttempt<'a> {
         match taken {
             StoreReply::Accepted => self.page += 1,
             // Lines of a lost attempt have no place in the task's log.
-            StoreReply::Lost | StoreReply::Canceled => {}
+            StoreReply::Stop(_) => {}
             StoreReply::Later => {
                 self.lines = lines;
                 self.since = Some(Instant::now());
@@ -354,8 +352,10 @@ impl<'a> TaskAttempt<'a> {
                 (StoreReply::Accepted, Err(failure)) => {
                     return AttemptEnd::Failed { message: failure.message.clone(), again };
                 }
-                (StoreReply::Lost, _) => return AttemptEnd::Lost,
-                (StoreReply::Canceled, _) => return AttemptEnd::Canceled,
+                (StoreReply::Stop(CancelReason::Requested), _) => return AttemptEnd::Canceled,
+                (StoreReply::Stop(CancelReason::LeaseLost | CancelReason::Shutdown), _) => {
+                    return AttemptEnd::Lost;
+                }
                 (StoreReply::Later, _) => {
                     failures += 1;
                     let next = Instant::now() + STORE_BACKOFF.after(failures).as_duration();
@@ -378,8 +378,8 @@ fn reply<T>(answer: &Result<T, Refusal>) -> StoreReply {
             | Refusal::Unknown { .. }
             | Refusal::TooEarly { .. }
             | Refusal::NotOpen { .. },
-        ) => StoreReply::Lost,
-        Err(Refusal::Canceled { .. }) => StoreReply::Canceled,
+        ) => StoreReply::Stop(CancelReason::LeaseLost),
+        Err(Refusal::Canceled { .. }) => StoreReply::Stop(CancelReason::Requested),
         Err(Refusal::Store(_)) => StoreReply::Later,
     }
 }

@@ -1,7 +1,6 @@
 //! What a worker did and does.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use afl_runtime::agent::Claim;
 use afl_runtime::server::HandlerCounts;
@@ -79,13 +78,5 @@ impl Latencies {
             work: Histogram::new(exponential_buckets(0.004, 3.0, 13)),
             settle: Histogram::new(exponential_buckets(0.000_5, 2.0, 16)),
         }
-    }
-
-    pub(super) fn worked(&self, span: Duration) {
-        self.work.observe(span.as_secs_f64());
-    }
-
-    pub(super) fn settled(&self, span: Duration) {
-        self.settle.observe(span.as_secs_f64());
     }
 }

@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 use afl_runtime::agent::{HandlerMatch, match_handler};
 
-use super::system::SystemHost;
 use crate::handler::Handler;
-use crate::host::function::FunctionHost;
-use crate::host::{Host, Hosts};
+use crate::host::Hosts;
 use crate::registration::{NoHandler, Registration, Topics};
 
 /// The name of every task that is no facet's begins so.
@@ -19,7 +17,8 @@ const SYSTEM: &str = "afl:";
 pub(super) struct Directory {
     /// By whole names. They go before all other handlers.
     pub(super) stand_ins: BTreeMap<String, Arc<dyn Handler>>,
-    pub(super) functions: FunctionHost,
+    /// Functions of this process, by the names of their facets, qualified or short.
+    pub(super) functions: BTreeMap<String, Arc<dyn Handler>>,
     /// Does what nothing else does.
     pub(super) default: Option<Arc<dyn Handler>>,
     /// Registrations of this process alone.
@@ -31,11 +30,11 @@ pub(super) struct Directory {
     pub(super) hosts: Option<Arc<Hosts>>,
     topics: Option<Topics>,
     /// For system tasks, in the profile that does them.
-    system: Option<SystemHost>,
+    system: BTreeMap<String, Arc<dyn Handler>>,
 }
 
 impl Directory {
-    pub(super) fn new(topics: Option<Topics>, system: Option<SystemHost>) -> Self {
+    pub(super) fn new(topics: Option<Topics>, system: BTreeMap<String, Arc<dyn Handler>>) -> Self {
         Self { topics, system, ..Self::default() }
     }
 
@@ -63,7 +62,7 @@ impl Directory {
     /// All names that it has handlers for and may do, as they were registered.
     pub(super) fn names(&self) -> Vec<String> {
         let registered = self.registrations.iter().map(|registration| registration.facet_name.as_str());
-        let all = self.functions.offers().map(|(name, _)| name).chain(registered);
+        let all = self.functions.keys().map(String::as_str).chain(registered);
         let mut names: Vec<String> = all.filter(|name| self.admits(name)).map(str::to_owned).collect();
         names.sort();
         names.dedup();
@@ -72,8 +71,7 @@ impl Directory {
 
     /// And the system tasks it does, as others need to know.
     pub(super) fn all_names(&self) -> Vec<String> {
-        let system = self.system.iter().flat_map(|host| host.offers()).map(|(name, _)| name.to_owned());
-        system.chain(self.names()).collect()
+        self.system.keys().cloned().chain(self.names()).collect()
     }
 
     /// The handler for tasks of this name: the exact name first, then its last part.
@@ -83,17 +81,17 @@ impl Directory {
             return Ok(handler.clone());
         }
         if name.starts_with(SYSTEM) {
-            let system = self.system.iter().flat_map(|host| host.offers());
-            let mut offers = system.chain(self.hosts.iter().flat_map(|hosts| hosts.offers()));
-            let offer = offers.find(|(offered, _)| *offered == name);
-            return offer.map(|(_, handler)| handler.clone()).ok_or_else(unknown);
+            let mut offers = self.hosts.iter().flat_map(|hosts| hosts.offers());
+            let offer = || offers.find(|(offered, _)| *offered == name).map(|(_, handler)| handler);
+            return self.system.get(name).or_else(offer).cloned().ok_or_else(unknown);
         }
         if !self.admits(name) {
             return Err(unknown());
         }
         // A function goes before a registration of the same name.
         let registered = self.registrations.iter().map(|it| it.facet_name.as_str()).zip(&self.registered);
-        match match_handler(self.functions.offers().chain(registered), name) {
+        let functions = self.functions.iter().map(|(name, handler)| (name.as_str(), handler));
+        match match_handler(functions.chain(registered), name) {
             HandlerMatch::Exact(handler) | HandlerMatch::Short(handler) => Ok(handler.clone()),
             HandlerMatch::Ambiguous { short, other } => Err(NoHandler::ambiguous(name, short, other)),
             HandlerMatch::Missing => self.default.clone().ok_or_else(unknown),

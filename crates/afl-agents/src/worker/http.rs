@@ -146,15 +146,8 @@ pub fn reachable(address: SocketAddr) -> String {
 
 async fn health(State(worker): State<Worker>) -> impl IntoResponse {
     let phase = worker.phase();
-    let code = match phase {
-        WorkerPhase::Running => StatusCode::OK,
-        WorkerPhase::Idle
-        | WorkerPhase::Startup
-        | WorkerPhase::Draining
-        | WorkerPhase::Stopping
-        | WorkerPhase::Ended
-        | WorkerPhase::Broken => StatusCode::SERVICE_UNAVAILABLE,
-    };
+    let is_up = phase == WorkerPhase::Running;
+    let code = if is_up { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (code, [(header::CONTENT_TYPE, JSON)], json!({"state": phase.state(), "phase": phase}).to_string())
 }
 

@@ -1,5 +1,6 @@
 //! The numbers of a worker for Prometheus, gathered when they are asked for.
 
+use std::fs;
 use std::time::Duration;
 
 use afl_runtime::Backlog;
@@ -8,10 +9,10 @@ use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::{Registry, Unit};
+use rustix::time::{ClockId, clock_gettime};
 use tokio::time::timeout;
 
 use super::Worker;
-use super::usage;
 
 /// What the crate writes: `OpenMetrics`, which Prometheus reads.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -87,11 +88,25 @@ fn register_backlog(registry: &mut Registry, backlog: &Backlog) {
 }
 
 fn register_process(registry: &mut Registry) {
-    let cpu = ConstCounter::new(usage::cpu().as_secs_f64());
+    let cpu = ConstCounter::new(cpu().as_secs_f64());
     registry.register_with_unit("cpu", "Time of all threads", Unit::Seconds, cpu);
-    if let Some(bytes) = usage::resident_bytes() {
+    if let Some(bytes) = resident_bytes() {
         registry.register_with_unit("resident_memory", "In main memory", Unit::Bytes, ConstGauge::new(bytes));
     }
+}
+
+/// CPU time of all threads.
+fn cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// Resident memory, on Linux.
+fn resident_bytes() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let value = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = value.split_whitespace().next()?.parse().ok()?;
+    Some(kibibytes * 1024)
 }
 
 #[cfg(test)]

@@ -28,8 +28,8 @@ mod push;
 mod relay;
 mod rounds;
 mod system;
-mod usage;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub use events::{AttemptInfo, WorkerEvent};
 pub use http::{StatusServerError, reachable};
 pub use one_run::StopReason;
 pub use phase::WorkerPhase;
-use system::SystemHost;
+use system::system_handlers;
 
 /// Between the tries of a call, while the store is unavailable.
 const STORE_BACKOFF: Backoff = Backoff::doubling(Millis(100), Millis(5_000));
@@ -115,8 +115,8 @@ impl Worker {
             }
         };
         let system = match config.profile {
-            Profile::Service => Some(SystemHost::new(&service)),
-            Profile::Registry | Profile::Poller => None,
+            Profile::Service => system_handlers(&service),
+            Profile::Registry | Profile::Poller => BTreeMap::new(),
         };
         Ok(Self {
             registry: Registry::new(&service),
@@ -137,7 +137,7 @@ impl Worker {
     /// Registers a function of this process under a qualified or a short name.
     pub fn register(&self, facet: &str, handler: impl Handler + 'static) {
         self.directory.send_modify(|directory| {
-            directory.functions.register(facet, Arc::new(handler));
+            directory.functions.insert(facet.to_owned(), Arc::new(handler));
         });
     }
 

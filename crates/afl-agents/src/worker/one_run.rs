@@ -65,7 +65,9 @@ impl Worker {
             stopped = one.work() => stopped,
             asked = until => Ok(StopReason::Asked(asked)),
         };
-        one.give_back().await;
+        // The tasks in work are given back.
+        one.abort.send_replace(true);
+        while one.attempts.join_next().await.is_some() {}
         stopped
     }
 }
@@ -104,11 +106,8 @@ enum Doer {
     Handler,
 }
 
-struct AttemptResult {
-    task: Arc<Task>,
-    /// Nothing when the task was not handed out.
-    ended: Result<Option<AttemptEnd>, WorkerError>,
-}
+/// How a task ended; nothing when it was not handed out.
+type AttemptResult = (Arc<Task>, Result<Option<AttemptEnd>, WorkerError>);
 
 impl<'a> OneRun<'a> {
     fn new(worker: &'a Worker, run: &RunId) -> Self {
@@ -179,7 +178,7 @@ impl<'a> OneRun<'a> {
             let aborted = self.abort.subscribe();
             self.attempts.spawn(async move {
                 let ended = worker.do_task(&task, directory, aborted).await;
-                AttemptResult { task, ended }
+                (task, ended)
             });
         }
     }
@@ -262,7 +261,7 @@ impl<'a> OneRun<'a> {
         Ok(())
     }
 
-    async fn take_in(&mut self, AttemptResult { task, ended }: AttemptResult) -> Result<(), WorkerError> {
+    async fn take_in(&mut self, (task, ended): AttemptResult) -> Result<(), WorkerError> {
         let step = task.step_id.clone();
         self.in_work.remove(&step);
         let facet = self.facets.get_mut(&key(&task)).expect("its task was noted");
@@ -345,11 +344,6 @@ impl<'a> OneRun<'a> {
         let can_do = self.directory.find(&task.name).is_ok() && task.policy.needs.iter().all(has);
         can_do.then_some(Doer::Handler)
     }
-
-    async fn give_back(mut self) {
-        self.abort.send_replace(true);
-        while self.attempts.join_next().await.is_some() {}
-    }
 }
 
 impl FacetQueue {
@@ -387,8 +381,8 @@ impl Worker {
             request.capabilities.clone_from(&task.policy.needs);
             request.server = task.desired_server.as_deref().map(str::to_owned);
         }
-        let Some(claim) = self.service.claim(&request).await?.pop() else { return Ok(None) };
-        let Some(handler) = self.handler_for(&claim, &directory).await else { return Ok(None) };
+        let claimed = self.claim_as(&directory, &request).await?.pop();
+        let Some((claim, handler)) = claimed else { return Ok(None) };
         Ok(Some(self.attempt(&claim, &*handler, granted, aborted).await))
     }
 }

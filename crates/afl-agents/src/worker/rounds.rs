@@ -38,14 +38,8 @@ impl Worker {
         let worked =
             worked.unwrap_or_else(|panic| Err(WorkerError::Panicked(message_of(&*panic).to_owned())));
         self.http.send_replace(None);
-        match self.phase() {
-            WorkerPhase::Idle => {}
-            WorkerPhase::Startup
-            | WorkerPhase::Running
-            | WorkerPhase::Draining
-            | WorkerPhase::Stopping
-            | WorkerPhase::Ended
-            | WorkerPhase::Broken => self.disappear(&worked).await,
+        if self.phase() != WorkerPhase::Idle {
+            self.disappear(&worked).await;
         }
         self.running.store(false, Ordering::SeqCst);
         worked
@@ -204,7 +198,7 @@ impl Worker {
         lock.let_go().await;
         self.counts.send_modify(|counts| counts.ended(claim, &ended));
         let took = began.elapsed();
-        self.latencies.worked(took);
+        self.latencies.work.observe(took.as_secs_f64());
         self.publish(|| WorkerEvent::Ended { work: AttemptInfo::of(claim), ended: ended.clone(), took });
         ended
     }
@@ -212,10 +206,20 @@ impl Worker {
     /// Claims only what there is a handler for; a task whose handler went meanwhile is given back.
     async fn claim(&self, max: usize) -> Result<Vec<(Claim, Arc<dyn Handler>)>, WorkerError> {
         let directory = Arc::new(self.directory.borrow().clone());
+        self.claim_as(&directory, &self.request(directory.clone(), max)).await
+    }
+
+    pub(super) async fn claim_as(
+        &self,
+        directory: &Directory,
+        request: &ClaimRequest,
+    ) -> Result<Vec<(Claim, Arc<dyn Handler>)>, WorkerError> {
         let mut held = Vec::new();
-        for claim in self.service.claim(&self.request(directory.clone(), max)).await? {
-            if let Some(handler) = self.handler_for(&claim, &directory).await {
-                held.push((claim, handler));
+        for claim in self.service.claim(request).await? {
+            match directory.find(&claim.task.name) {
+                Ok(handler) => held.push((claim, handler)),
+                // A task that is not given back comes back with the end of its lease.
+                Err(_) => drop(self.service.release(&claim.ticket).await),
             }
         }
         Ok(held)
@@ -233,15 +237,6 @@ impl Worker {
                 &self.owner(),
             )
         }
-    }
-
-    pub(super) async fn handler_for(&self, claim: &Claim, directory: &Directory) -> Option<Arc<dyn Handler>> {
-        let found = directory.find(&claim.task.name);
-        if found.is_err() {
-            // A task that is not given back comes back with the end of its lease.
-            drop(self.service.release(&claim.ticket).await);
-        }
-        found.ok()
     }
 
     /// As people see who holds a task.

@@ -1,5 +1,6 @@
-//! The host of system tasks: `afl:execute` and `afl:resume`.
+//! Does system tasks: `afl:execute` and `afl:resume`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,29 +10,18 @@ use tokio::time::sleep;
 
 use super::STORE_BACKOFF;
 use crate::handler::{Call, Handler, HandlerFailure, Outcome};
-use crate::host::{Host, Offers};
-
-#[derive(Clone)]
-pub(super) struct SystemHost(Vec<(&'static str, Arc<dyn Handler>)>);
 
 struct SystemHandler {
     service: Service,
     task: SystemTask,
 }
 
-impl SystemHost {
-    pub(super) fn new(service: &Service) -> Self {
-        let handler = |task: &SystemTask| -> (&'static str, Arc<dyn Handler>) {
-            (task.name(), Arc::new(SystemHandler { service: service.clone(), task: *task }))
-        };
-        Self(SystemTask::ALL.iter().map(handler).collect())
-    }
-}
-
-impl Host for SystemHost {
-    fn offers(&self) -> Offers<'_> {
-        Box::new(self.0.iter().map(|(name, handler)| (*name, handler)))
-    }
+/// The handlers of system tasks, by the names of their tasks.
+pub(super) fn system_handlers(service: &Service) -> BTreeMap<String, Arc<dyn Handler>> {
+    let handler = |task: &SystemTask| -> (String, Arc<dyn Handler>) {
+        (task.name().to_owned(), Arc::new(SystemHandler { service: service.clone(), task: *task }))
+    };
+    SystemTask::ALL.iter().map(handler).collect()
 }
 
 #[async_trait]

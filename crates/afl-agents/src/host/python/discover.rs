@@ -1,18 +1,13 @@
 //! Finds the functions of Python files that are marked as handlers.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use serde::Deserialize;
-use tokio::process::Command;
-use tokio::time;
 
-use super::interpreter::Interpreter;
+use super::interpreter::{Interpreter, ask};
 use super::module::file_uri;
-use super::process::START_TIMEOUT;
 use crate::handler::HandlerFailure;
 use crate::host::HandlerFile;
-use crate::process;
 use crate::registration::Registration;
 
 /// One line of what the script prints.
@@ -39,12 +34,8 @@ const TEXT: &str = include_str!("discover.py");
 pub(super) async fn discover(python: &Path, files: &[PathBuf]) -> Result<Vec<HandlerFile>, HandlerFailure> {
     let failed = |message: String| HandlerFailure::unavailable(message);
     let interpreter = Interpreter::probe(python, &[]).await?;
-    let mut command = Command::new(&interpreter.program);
-    command.args(["-I", "-c", TEXT]).args(files).env_clear().envs(process::pass(&[])).stdin(Stdio::null());
-    let output = time::timeout(START_TIMEOUT, command.kill_on_drop(true).output()).await;
-    let output = output
-        .map_err(|_| failed("Python does not answer".to_owned()))?
-        .map_err(|error| failed(format!("cannot run Python: {error}")))?;
+    let asked = ask(&interpreter.program, TEXT, files, &[]).await;
+    let output = asked.map_err(|reason| failed(format!("cannot run Python: {reason}")))?;
     let lines = output.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let found: Result<Vec<FileLine>, _> = lines.map(serde_json::from_slice).collect();
     match found {

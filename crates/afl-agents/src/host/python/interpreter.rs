@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 
 use tokio::process::Command;
 use tokio::time;
@@ -11,6 +11,19 @@ use super::process::START_TIMEOUT;
 use crate::handler::HandlerFailure;
 use crate::process;
 use crate::roots::Roots;
+
+/// What a short Python text prints, with arguments.
+pub(super) async fn ask(
+    python: &Path,
+    text: &str,
+    args: &[PathBuf],
+    passed: &[String],
+) -> Result<Output, String> {
+    let mut command = Command::new(python);
+    command.args(["-I", "-c", text]).args(args).env_clear().envs(process::pass(passed)).stdin(Stdio::null());
+    let output = time::timeout(START_TIMEOUT, command.kill_on_drop(true).output()).await;
+    output.map_err(|_| "it does not answer".to_owned())?.map_err(|error| error.to_string())
+}
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Interpreter {
@@ -33,12 +46,7 @@ impl Interpreter {
             );
             HandlerFailure::unavailable(message)
         };
-        let mut command = Command::new(python);
-        command.args(["-I", "-c", PROBE]).env_clear().envs(process::pass(passed)).stdin(Stdio::null());
-        let output = time::timeout(START_TIMEOUT, command.kill_on_drop(true).output()).await;
-        let output = output
-            .map_err(|_| unusable("it does not answer".to_owned()))?
-            .map_err(|error| unusable(error.to_string()))?;
+        let output = ask(python, PROBE, &[], passed).await.map_err(unusable)?;
         let text = String::from_utf8_lossy(&output.stdout);
         // An answer of one line has no version, and is refused below.
         let (program, version) = text.trim_end().split_once('\n').unwrap_or_default();

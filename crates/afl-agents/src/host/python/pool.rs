@@ -15,11 +15,10 @@ use tokio::process::Command;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{self, Instant};
 
-use super::PythonConfig;
 use super::interpreter::Interpreter;
 use super::module::ModuleVersion;
 use super::process::PythonProcess;
-use super::texts::PythonProgram;
+use super::{PythonConfig, texts};
 use crate::handler::{Context, HandlerFailure, Object};
 use crate::process::Guardian;
 use crate::roots::Roots;
@@ -59,7 +58,7 @@ impl PythonPool {
         let idle = Mutex::new(IdleProcesses::default());
         Arc::new(Self {
             interpreter,
-            hello: PythonProgram::Handlers.hello(folders),
+            hello: texts::hello(texts::HOST, folders),
             guardian,
             busy: Arc::new(Semaphore::new(config.workers)),
             config,

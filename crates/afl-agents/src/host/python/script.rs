@@ -11,10 +11,9 @@ use tempfile::TempDir;
 use tokio::process::Command;
 use tokio::sync::{OnceCell, Semaphore, SemaphorePermit};
 
-use super::PythonConfig;
 use super::interpreter::Interpreter;
 use super::process::{CallEnd, PythonProcess};
-use super::texts::PythonProgram;
+use super::{PythonConfig, texts};
 use crate::handler::{Call, Context, Handler, HandlerFailure, Object, Outcome};
 use crate::host::list::HostParts;
 use crate::host::{Host, Offers};
@@ -95,7 +94,7 @@ impl ScriptHandler {
         command.args(["-I", "-S", "-B"]).env_clear().current_dir(folder.path());
         let limits = LIMITS.iter().map(|(name, limit)| ((*name).to_owned(), json!(limit))).collect();
         let hello =
-            PythonProgram::Script.hello(Object::from_iter([("limits".to_owned(), Value::Object(limits))]));
+            texts::hello(texts::SCRIPT, Object::from_iter([("limits".to_owned(), Value::Object(limits))]));
         let worker = PythonProcess::start(&mut command, &hello, &self.guardian, context).await?;
         Ok(Cage { worker, folder, permit })
     }

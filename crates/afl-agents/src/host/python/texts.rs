@@ -8,8 +8,10 @@ use crate::handler::Object;
 /// What the interpreter is started with; everything else comes over the link.
 pub(super) const BOOT: &str = include_str!("boot.py");
 const CHANNEL: &str = include_str!("channel.py");
-const HOST: &str = include_str!("host.py");
-const SCRIPT: &str = concat!(include_str!("cage.py"), include_str!("script.py"));
+/// The program that runs handlers.
+pub(super) const HOST: &str = include_str!("host.py");
+/// The program that runs one `script` block.
+pub(super) const SCRIPT: &str = concat!(include_str!("cage.py"), include_str!("script.py"));
 
 macro_rules! package {
     ($($name:literal => $file:literal,)+) => {
@@ -28,29 +30,16 @@ const PACKAGE: &[(&str, &str)] = package! {
     "agentflow.testing" => "testing.py",
 };
 
-/// What a worker does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum PythonProgram {
-    Handlers,
-    Script,
-}
-
-impl PythonProgram {
-    /// The first frame, with what the program itself asks for.
-    pub(super) fn hello(self, settings: Object) -> Value {
-        let program = match self {
-            Self::Handlers => HOST,
-            Self::Script => SCRIPT,
-        };
-        let package: Object =
-            PACKAGE.iter().map(|(name, text)| ((*name).to_owned(), Value::from(*text))).collect();
-        let mut hello = settings;
-        hello.extend([
-            ("channel".to_owned(), json!(CHANNEL)),
-            ("program".to_owned(), json!(program)),
-            ("package".to_owned(), Value::Object(package)),
-            ("max_bytes".to_owned(), json!(MAX_RESULT_BYTES)),
-        ]);
-        Value::Object(hello)
-    }
+/// The first frame: what a process runs, with the settings of that program.
+pub(super) fn hello(program: &str, settings: Object) -> Value {
+    let package: Object =
+        PACKAGE.iter().map(|(name, text)| ((*name).to_owned(), Value::from(*text))).collect();
+    let mut hello = settings;
+    hello.extend([
+        ("channel".to_owned(), json!(CHANNEL)),
+        ("program".to_owned(), json!(program)),
+        ("package".to_owned(), Value::Object(package)),
+        ("max_bytes".to_owned(), json!(MAX_RESULT_BYTES)),
+    ]);
+    Value::Object(hello)
 }

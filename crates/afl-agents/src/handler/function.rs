@@ -1,30 +1,12 @@
-//! The host of functions of this process (`ToolRegistry` of document 000).
+//! Functions of this process as handlers (`ToolRegistry` of document 000).
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio::task;
 
-use super::{Host, Offers};
-use crate::handler::{Call, Handler, HandlerFailure, Outcome, of_panic};
-
-/// Functions by the names of their facets, qualified or short.
-#[derive(Clone, Default)]
-pub(crate) struct FunctionHost(BTreeMap<String, Arc<dyn Handler>>);
-
-impl FunctionHost {
-    pub(crate) fn register(&mut self, facet: &str, handler: Arc<dyn Handler>) {
-        self.0.insert(facet.to_owned(), handler);
-    }
-}
-
-impl Host for FunctionHost {
-    fn offers(&self) -> Offers<'_> {
-        Box::new(self.0.iter().map(|(name, handler)| (name.as_str(), handler)))
-    }
-}
+use super::{Call, Handler, HandlerFailure, Outcome, of_panic};
 
 /// A function that may block its thread. It cannot be ended from outside.
 pub struct Blocking<F>(Arc<F>);
