@@ -43,7 +43,7 @@ async fn f11_tables_of_postgresql_without_space_are_told_and_runs_go_on_alone_wh
         }
     };
     assert!(matches!(full, Error::Unavailable(StoreError::Full)), "{full}");
-    assert!(full.to_string().contains("free space, then go on"), "{full}");
+    assert!(full.to_string().contains("free space, then repeat the command"), "{full}");
     small.free();
     accepted.push(process.service.start(asked).await.unwrap().run);
     for run in &accepted {
