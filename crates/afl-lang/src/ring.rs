@@ -7,15 +7,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// `edges[n]` are the nodes that `n` leads to. Tarjan's algorithm with a stack of its own: a chain may
 /// be as long as a block.
 pub(crate) fn rings(edges: &[Vec<u32>]) -> Vec<Vec<u32>> {
-    let mut search = Search {
-        edges,
-        order: vec![UNSEEN; edges.len()],
-        low: vec![0; edges.len()],
-        open: Vec::new(),
-        is_open: vec![false; edges.len()],
-        next: 0,
-        rings: Vec::new(),
-    };
+    let count = edges.len();
+    let (order, low, is_open) = (vec![UNSEEN; count], vec![0; count], vec![false; count]);
+    let mut search = Search { edges, order, low, is_open, ..Search::default() };
     for node in 0..edges.len() as u32 {
         if search.order[node as usize] == UNSEEN {
             search.visit(node);
@@ -27,6 +21,7 @@ pub(crate) fn rings(edges: &[Vec<u32>]) -> Vec<Vec<u32>> {
 
 const UNSEEN: u32 = u32::MAX;
 
+#[derive(Default)]
 struct Search<'e> {
     edges: &'e [Vec<u32>],
     order: Vec<u32>,

@@ -146,27 +146,20 @@ async fn stopped(stop: StopSignals) {
 
 impl Options {
     fn config(&self) -> Config {
-        let mut config = Config::of(self.profile);
-        config.topics.clone_from(&self.topics);
-        config.capabilities.clone_from(&self.capabilities);
-        if !self.task_lists.is_empty() {
-            config.task_lists.clone_from(&self.task_lists);
+        let defaults = Config::of(self.profile);
+        let lists = Some(self.task_lists.clone()).filter(|lists| !lists.is_empty());
+        Config {
+            topics: self.topics.clone(),
+            capabilities: self.capabilities.clone(),
+            task_lists: lists.unwrap_or(defaults.task_lists),
+            max_concurrent: self.max_concurrent.map_or(defaults.max_concurrent, usize::from),
+            server_name: self.name.clone().unwrap_or(defaults.server_name),
+            lock_duration_ms: self.lease_ms.unwrap_or(defaults.lock_duration_ms),
+            shutdown_timeout_ms: self.shutdown_timeout_ms.unwrap_or(defaults.shutdown_timeout_ms),
+            http_host: self.http_host,
+            http_port: self.http_port.or(defaults.http_port),
+            ..defaults
         }
-        if let Some(count) = self.max_concurrent {
-            config.max_concurrent = count.into();
-        }
-        if let Some(name) = &self.name {
-            config.server_name.clone_from(name);
-        }
-        if let Some(lease) = self.lease_ms {
-            config.lock_duration_ms = lease;
-        }
-        if let Some(span) = self.shutdown_timeout_ms {
-            config.shutdown_timeout_ms = span;
-        }
-        config.http_host = self.http_host;
-        config.http_port = self.http_port.or(config.http_port);
-        config
     }
 }
 

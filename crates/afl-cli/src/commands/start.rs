@@ -62,19 +62,18 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
     };
     if options.json {
         output::json(&json!({"run": started.run, "status": started.status, "new": is_new}))?;
-    } else if (options.enqueue && is_new) || is_waiting(&service, &started).await? {
+        return Ok(Exit::Fine);
+    }
+    let (did, now) = if (options.enqueue && is_new) || is_waiting(&service, &started).await? {
         let served =
             service.online_servers().await?.can_do(SystemTask::Execute.name(), DEFAULT_TASK_LIST, &[]);
-        let before = if is_new { "handed over" } else { "was handed over before with this key" };
-        let who = if served {
+        let now = if served {
             "a runner starts it".to_owned()
         } else {
             format!("no runner is online: start {}", options.store.command("agent --profile service"))
         };
-        output::say(&format!("{before}; {who}\n"));
-        output::data(&format!("{}\n", started.run))?;
+        (if is_new { "handed over" } else { "was handed over before with this key" }, now)
     } else {
-        let before = if is_new { "started" } else { "was started before with this key" };
         let command = |verb: &str| options.store.command(&format!("{verb} {}", started.run));
         let now = match started.status {
             RunStatus::Paused => format!("it waits, and {} shows for what", command("why")),
@@ -83,9 +82,10 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
             RunStatus::Completed => "it is complete".into(),
             RunStatus::Canceled => "it was canceled".into(),
         };
-        output::say(&format!("{before}; {now}\n"));
-        output::data(&format!("{}\n", started.run))?;
-    }
+        (if is_new { "started" } else { "was started before with this key" }, now)
+    };
+    output::say(&format!("{did}; {now}\n"));
+    output::data(&format!("{}\n", started.run))?;
     Ok(Exit::Fine)
 }
 

@@ -22,7 +22,7 @@ impl<'a> Checker<'a> {
             self.enter_file(FileId(file as u32));
             declarations.extend(self.items(&tree.items, &mut next_scope));
         }
-        let sources = self.sources.0.iter().map(|source| source.name.clone()).collect();
+        let sources = self.sources.iter().map(|source| source.name.clone()).collect();
         Program { declarations, sources }
     }
 

@@ -33,7 +33,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::program::{Location, NamedArg, Program};
-use crate::source::{FileId, FileSpan, LineIndex, Sources, Span};
+use crate::source::{FileId, FileSpan, LineIndex, Source, Sources, Span};
 use crate::syntax::ast::SyntaxTree;
 use crate::syntax::parse;
 use cycle::CallGraph;
@@ -56,8 +56,9 @@ pub fn check<'a>(sources: &'a Sources, trees: &'a [SyntaxTree<'a>]) -> (Program,
     (program, checker.finish())
 }
 
+#[derive(Default)]
 struct Checker<'a> {
-    sources: &'a Sources,
+    sources: &'a [Source],
     table: Table<'a>,
     diagnostics: Vec<Diagnostic>,
     /// Words of text that was skipped; what they would have declared is not reported as unknown.
@@ -89,39 +90,26 @@ impl<'a> Checker<'a> {
     fn new(sources: &'a Sources, trees: &'a [SyntaxTree<'a>]) -> Self {
         let texts = sources.0.iter().map(|source| source.text.as_str());
         Self {
-            sources,
+            sources: &sources.0,
             table: Table::new(),
-            diagnostics: Vec::new(),
             lost: trees.iter().flat_map(|tree| tree.lost.iter().copied()).collect(),
-            implicit_args: Vec::new(),
-            implicit_scopes: Vec::new(),
-            implicits_for: FxHashMap::default(),
-            next_implicit: 0,
-            unset_reported: FxHashSet::default(),
-            calls: CallGraph::default(),
-            compared: Cell::new(0),
-            file: FileId(0),
             lines: texts.chain([PRELUDE]).map(LineIndex::new).collect(),
-            near_line: 0,
-            scopes: Vec::new(),
-            scope_index: 0,
-            scope: NameScope::default(),
-            frames: Vec::new(),
+            ..Self::default()
         }
     }
 
     fn declare(&mut self, trees: &'a [SyntaxTree<'a>], prelude: &'a SyntaxTree<'a>) {
         // The prelude comes first, so that a program that declares its namespace gets the error.
         self.table.declare_prelude(FileId(trees.len() as u32), prelude);
-        for ((file, _), tree) in self.sources.iter().zip(trees) {
-            let taken = self.table.declare(file, tree);
+        for (file, tree) in trees.iter().enumerate() {
+            let taken = self.table.declare(FileId(file as u32), tree);
             self.diagnostics.extend(taken);
         }
     }
 
     fn finish(mut self) -> Vec<Diagnostic> {
         // The prelude is no text of the program, so no label can point into it.
-        let files = self.sources.0.len();
+        let files = self.sources.len();
         for diagnostic in &mut self.diagnostics {
             diagnostic.related.retain(|label| (label.place.file.0 as usize) < files);
         }
@@ -134,7 +122,7 @@ impl<'a> Checker<'a> {
     }
 
     fn source_text(&self) -> &'a str {
-        self.sources.0.get(self.file.0 as usize).map_or(PRELUDE, |source| source.text.as_str())
+        self.sources.get(self.file.0 as usize).map_or(PRELUDE, |source| source.text.as_str())
     }
 
     fn place(&self, span: Span) -> FileSpan {

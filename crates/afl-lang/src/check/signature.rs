@@ -45,7 +45,7 @@ impl<'a> Checker<'a> {
     }
 
     fn check_namespace_name(&mut self, namespace: &NamespaceSyntax<'a>) {
-        let in_prelude = self.file.0 as usize == self.sources.0.len();
+        let in_prelude = self.file.0 as usize == self.sources.len();
         let reserved = namespace.name.text.split('.').next() == Some(RESERVED_NAMESPACE);
         if reserved && !in_prelude {
             let message = format!("namespaces of `{RESERVED_NAMESPACE}` belong to AgentFlow");

@@ -110,7 +110,7 @@ impl ImplicitDef<'_> {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Table<'a> {
     namespaces: Vec<&'a str>,
     namespace_ids: FxHashMap<&'a str, NamespaceId>,
@@ -137,15 +137,7 @@ impl IndexMut<DefId> for Table<'_> {
 
 impl<'a> Table<'a> {
     pub(super) fn new() -> Self {
-        let mut table = Self {
-            namespaces: Vec::new(),
-            namespace_ids: FxHashMap::default(),
-            defs: Vec::new(),
-            members: FxHashMap::default(),
-            anywhere: FxHashMap::default(),
-            implicits: Vec::new(),
-            implicit_names: FxHashMap::default(),
-        };
+        let mut table = Self::default();
         table.intern("");
         table
     }

@@ -62,14 +62,15 @@ pub(super) struct LayoutMark {
 }
 
 /// What a comment asks for before the next text.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum PendingBreak {
+    #[default]
     Nothing,
     Blank,
     LineEnd,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct FormatLayout<'t> {
     ops: Vec<Op<'t>>,
     width: u32,
@@ -81,14 +82,7 @@ pub(super) struct FormatLayout<'t> {
 
 impl<'t> FormatLayout<'t> {
     pub(super) fn new(capacity: usize) -> Self {
-        Self {
-            ops: Vec::new(),
-            width: 0,
-            line_ends: 0,
-            indent: 0,
-            owed: PendingBreak::Nothing,
-            renderer: Renderer::new(capacity),
-        }
+        Self { renderer: Renderer::new(capacity), ..Self::default() }
     }
 
     /// Breaks the lines of everything written so far. No group may be open.
@@ -120,7 +114,7 @@ impl<'t> FormatLayout<'t> {
 
     /// Writes the pending break before a text; behind a line end the text loses its leading blanks.
     fn settle(&mut self, text: &'t str) -> &'t str {
-        match std::mem::replace(&mut self.owed, PendingBreak::Nothing) {
+        match std::mem::take(&mut self.owed) {
             PendingBreak::Nothing => text,
             PendingBreak::Blank if text.starts_with([' ', ')', ']', '}', ',', '.', ':', '?']) => text,
             PendingBreak::Blank => {
@@ -160,7 +154,7 @@ impl<'t> FormatLayout<'t> {
     }
 
     pub(super) fn break_line(&mut self, kind: Break) {
-        let owed = std::mem::replace(&mut self.owed, PendingBreak::Nothing);
+        let owed = std::mem::take(&mut self.owed);
         let kind = match kind {
             Break::Soft | Break::Space if owed == PendingBreak::LineEnd => Break::Hard,
             Break::Soft | Break::Space | Break::Hard | Break::Blank | Break::Raw => kind,

@@ -2,7 +2,7 @@
 
 use super::layout::{Break, GroupExtent, INDENT, Op, UNFIT, WIDTH, columns};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Renderer {
     out: String,
     indent: u32,
@@ -20,7 +20,7 @@ enum GroupMode {
 
 impl Renderer {
     pub(super) fn new(capacity: usize) -> Self {
-        Self { out: String::with_capacity(capacity), indent: 0, column: 0, fresh: true, modes: Vec::new() }
+        Self { out: String::with_capacity(capacity), fresh: true, ..Self::default() }
     }
 
     /// Appends the ops, in which every group that opens closes.

@@ -62,22 +62,13 @@ impl FromStr for ProgramHash {
     type Err = NotAHash;
 
     fn from_str(text: &str) -> Result<Self, NotAHash> {
-        let digits = text.strip_prefix(PREFIX).ok_or(NotAHash)?.as_bytes();
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        let digits = text.strip_prefix(PREFIX).filter(|digits| digits.bytes().all(is_digit));
+        let digits = digits.filter(|digits| digits.len() == 64).ok_or(NotAHash)?;
         let mut bytes = [0; 32];
-        if digits.len() != 2 * bytes.len() {
-            return Err(NotAHash);
-        }
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).map_err(|_| NotAHash)?;
         }
         Ok(Self(bytes))
-    }
-}
-
-fn nibble(digit: u8) -> Result<u8, NotAHash> {
-    match digit {
-        b'0'..=b'9' => Ok(digit - b'0'),
-        b'a'..=b'f' => Ok(digit - b'a' + 10),
-        _ => Err(NotAHash),
     }
 }

@@ -173,7 +173,10 @@ impl<'p> DeclaredNames<'p> {
             let scope =
                 ReadScope { at, block: Some(ReadableBlock { steps: &steps, awaited: &awaited }), ..around };
             match statement {
-                Statement::Step(step) => self.check_step(step, scope)?,
+                Statement::Step(step) => {
+                    self.check_call(&step.call, scope)?;
+                    self.check_body(&step.body, step.catch.as_ref())?;
+                }
                 Statement::Log(log) => self.check_args(&log.args, scope)?,
                 Statement::Assert(assert) => check_expr(&assert.condition, scope)?,
             }
@@ -188,11 +191,6 @@ impl<'p> DeclaredNames<'p> {
             None => Ok(()),
             Some(step) => Err(inconsistent(at, &format!("its step `{step}` waits for itself"))),
         }
-    }
-
-    fn check_step(&self, step: &'p StepStmt, scope: ReadScope<'_, 'p>) -> Checked {
-        self.check_call(&step.call, scope)?;
-        self.check_body(&step.body, step.catch.as_ref())
     }
 
     fn check_call(&self, call: &'p CallExpr, scope: ReadScope<'_, 'p>) -> Checked {

@@ -7,7 +7,7 @@ use crate::source::Span;
 /// What word processors make of quotes; all begin with the same byte.
 const CURLY_QUOTES: &[char] = &['“', '”', '„', '‘', '’', '‚'];
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Lexer<'s> {
     text: &'s str,
     bytes: &'s [u8],
@@ -27,7 +27,7 @@ const MAX_OPEN_ENDS: u32 = 16;
 impl<'s> Lexer<'s> {
     pub fn new(text: &'s str, open_string: Option<u32>) -> Self {
         let at = if text.starts_with('\u{feff}') { 3 } else { 0 };
-        Self { text, bytes: text.as_bytes(), at, open_string, multi_line: None, open_ends: 0 }
+        Self { text, bytes: text.as_bytes(), at, open_string, ..Self::default() }
     }
 
     pub fn offset(&self) -> u32 {

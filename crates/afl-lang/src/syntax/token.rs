@@ -3,7 +3,7 @@
 use crate::operator::{BinaryOp, OperatorSymbol, UnaryOp};
 use crate::source::Span;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TokenKind {
     Ident,
     Int,
@@ -38,6 +38,7 @@ pub enum TokenKind {
     /// An operator in symbols; those in words are an `Ident` until the parser expects one.
     Operator(OperatorSymbol),
     Unknown,
+    #[default]
     Eof,
 }
 
@@ -68,10 +69,11 @@ impl TokenKind {
 macro_rules! words {
     ($($name:ident = $text:literal,)*) => {
         /// The words that the grammar knows. Each is an ordinary name wherever the grammar expects one.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
         pub enum Word {
             $($name,)*
             /// Any other name, or no name at all.
+            #[default]
             Other,
         }
 
@@ -123,7 +125,7 @@ words! {
     For = "for",
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Token {
     pub kind: TokenKind,
     pub word: Word,

@@ -202,35 +202,26 @@ impl<'s> Parser<'s> {
             let value = self.expr();
             return Some(Arg { name, value: self.no_assignment(value) });
         }
-        if self.at(TokenKind::Ident) && self.ahead[1].kind == TokenKind::Colon {
-            let name = self.ident("a name")?;
-            let help = format!("write `{} = …`", name.text);
-            self.expected_here("`=`", |d| d.help(help));
-            self.bump();
-            self.eat(TokenKind::Assign);
-            return Some(Arg { name, value: self.expr() });
-        }
         if self.at(TokenKind::Assign) {
             self.expected_here("the name of a parameter", |d| d);
             self.bump();
             self.expr();
             return None;
         }
-        if self.lacks_assign() {
+        if self.at_argument() || self.lacks_assign() {
             let name = self.ident("a name")?;
             let help = format!("write `{} = …`", name.text);
             self.expected_here("`=`", |d| d.help(help));
+            if self.eat(TokenKind::Colon).is_some() {
+                self.eat(TokenKind::Assign);
+            }
             return Some(Arg { name, value: self.expr() });
         }
         let start = self.span();
         let known = self.diagnostics.len();
-        let reported = self.after_bad_token()
-            || self
-                .diagnostics
-                .iter()
-                .rev()
-                .take(1)
-                .any(|d| d.code == Code::PositionalArgument && d.place.span.start > open.start);
+        let is_another =
+            |d: &Diagnostic| d.code == Code::PositionalArgument && d.place.span.start > open.start;
+        let reported = self.after_bad_token() || self.diagnostics.last().is_some_and(is_another);
         let value = self.expr();
         if !reported && !self.diagnostics[known..].iter().any(Diagnostic::is_error) {
             let written = self.slice(value.span);

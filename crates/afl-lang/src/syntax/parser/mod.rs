@@ -56,6 +56,7 @@ fn too_large(file: FileId, text: &str) -> ParseResult<'_> {
     ParseResult { tree: SyntaxTree::default(), diagnostics: vec![diagnostic] }
 }
 
+#[derive(Default)]
 struct Parser<'s> {
     file: FileId,
     text: &'s str,
@@ -85,25 +86,8 @@ struct Parser<'s> {
 
 impl<'s> Parser<'s> {
     fn new(file: FileId, text: &'s str, open_string: Option<u32>) -> Self {
-        let nothing = Token { kind: TokenKind::Eof, word: Word::Other, span: Span::new(0, 0) };
-        let mut parser = Self {
-            file,
-            text,
-            lexer: Lexer::new(text, open_string),
-            ahead: [nothing; 3],
-            previous_end: 0,
-            comments: Vec::new(),
-            diagnostics: Vec::new(),
-            bad_tokens: Vec::new(),
-            open_string: None,
-            items: Vec::new(),
-            lost: Vec::new(),
-            open_scripts: 0,
-            patience: text.len().saturating_mul(MAX_VAIN_READS),
-            nesting: 0,
-            whens: 0,
-            height: 0,
-        };
+        let (lexer, patience) = (Lexer::new(text, open_string), text.len().saturating_mul(MAX_VAIN_READS));
+        let mut parser = Self { file, text, lexer, patience, ..Self::default() };
         parser.refill();
         parser
     }
