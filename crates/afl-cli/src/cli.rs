@@ -5,7 +5,7 @@ use clap::{ColorChoice, Parser, Subcommand};
 
 use crate::commands::{
     agent, check, compile, completions, control, doctor, explain, fmt, graph, handlers, notifications,
-    outbox, resume, retry, run, runs, schema, servers, show, start, store, task, tasks, why,
+    outbox, resume, run, runs, schema, servers, show, start, store, task, tasks, why,
 };
 
 const EXIT_CODES: &str = "\
@@ -44,8 +44,8 @@ pub(crate) enum Command {
     Runs(runs::Options),
     Show(show::Options),
     Why(why::Options),
-    Resume(resume::Options),
-    Retry(retry::Options),
+    Resume(resume::ResumeRun),
+    Retry(resume::RetryRun),
     /// Hold a run: nothing of it is evaluated or handed out until `afl resume`
     ///
     /// Work that agents have already may be finished; its results wait.

@@ -105,16 +105,11 @@ fn write_through(file: File, content: impl FnOnce(&mut dyn Write) -> io::Result<
 }
 
 /// A file that others may read, which a temporary one is not unless one says so.
-#[cfg(unix)]
 fn new_file(folder: &Path) -> io::Result<NamedTempFile> {
-    use std::os::unix::fs::PermissionsExt;
-    let permissions = fs::Permissions::from_mode(0o666);
-    tempfile::Builder::new().prefix(PREFIX).permissions(permissions).tempfile_in(folder)
-}
-
-#[cfg(not(unix))]
-fn new_file(folder: &Path) -> io::Result<NamedTempFile> {
-    tempfile::Builder::new().prefix(PREFIX).tempfile_in(folder)
+    let mut file = tempfile::Builder::new();
+    #[cfg(unix)]
+    file.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    file.prefix(PREFIX).tempfile_in(folder)
 }
 
 const PREFIX: &str = ".afl-";

@@ -13,7 +13,6 @@ pub(crate) mod handlers;
 pub(crate) mod notifications;
 pub(crate) mod outbox;
 pub(crate) mod resume;
-pub(crate) mod retry;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schema;
@@ -41,8 +40,8 @@ pub(crate) fn run(command: Command, color: Color) -> Result<Exit, Failure> {
         Command::Runs(options) => wait(runs::run(&options)),
         Command::Show(options) => wait(show::run(&options, color)),
         Command::Why(options) => wait(why::run(&options, color)),
-        Command::Resume(options) => wait(resume::run(&options, color)),
-        Command::Retry(options) => wait(retry::run(&options, color)),
+        Command::Resume(options) => wait(resume::resume(&options, color)),
+        Command::Retry(options) => wait(resume::retry(&options, color)),
         Command::Pause(options) => wait(control::pause(&options)),
         Command::Cancel(options) => wait(control::cancel(&options)),
         Command::Tasks(options) => wait(tasks::run(&options)),

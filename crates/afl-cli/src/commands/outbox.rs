@@ -163,10 +163,8 @@ async fn list(options: &ListOptions) -> Result<Exit, Failure> {
         let add = options.store.command("outbox add");
         output::say(&format!("there are no channels; {add} adds one\n"));
     } else {
-        output::data(&shown::table(
-            &["CHANNEL", "TO", "TOPICS", "FACETS", "WAITING", "DEAD"],
-            all.iter().map(row),
-        ))?;
+        let rows = all.iter().map(|one| row(one).into());
+        output::data(&shown::table(&["CHANNEL", "TO", "TOPICS", "FACETS", "WAITING", "DEAD"], rows))?;
     }
     Ok(Exit::Fine)
 }
@@ -183,9 +181,9 @@ fn entry((name, channel, status): &Listed) -> Value {
     object
 }
 
-fn row((name, channel, status): &Listed) -> Vec<String> {
+fn row((name, channel, status): &Listed) -> [String; 6] {
     let to = if channel.enabled { channel.to.to_string() } else { format!("{} (disabled)", channel.to) };
-    vec![
+    [
         name.clone(),
         shown::inert(&to),
         channel.topics.join(" "),
@@ -216,20 +214,18 @@ async fn show(options: &ShowChannel) -> Result<Exit, Failure> {
         output::json(&entry(&shown))?;
         return Ok(Exit::Fine);
     }
-    let [name, to, topics, facets, waiting, dead] = &row(&shown)[..] else {
-        unreachable!("a row has a cell for each heading")
-    };
+    let [name, to, topics, facets, waiting, dead] = row(&shown);
     let (_, channel, status) = &shown;
     let oldest = status.oldest.map_or_else(String::new, |at| Moment(at).local());
     let fields = [
-        ("name", name.clone()),
-        ("to", to.clone()),
-        ("topics", topics.clone()),
-        ("facets", facets.clone()),
+        ("name", name),
+        ("to", to),
+        ("topics", topics),
+        ("facets", facets),
         ("secret", channel.secret.clone().unwrap_or_default()),
         ("created", Moment(channel.created).local()),
-        ("waiting", waiting.clone()),
-        ("dead", dead.clone()),
+        ("waiting", waiting),
+        ("dead", dead),
         ("oldest", oldest),
         ("last error", shown::inert(status.last_error.as_deref().unwrap_or_default())),
     ];

@@ -17,13 +17,11 @@ use crate::syntax::ast::{self, BlockSyntax, StepSyntax};
 impl<'a> Checker<'a> {
     pub(super) fn statements(&mut self, block: &'a BlockSyntax<'a>, id: &str) -> Statements {
         self.enter_steps(block);
-        let is_yield =
-            |statement: &&ast::StatementSyntax<'a>| matches!(statement, ast::StatementSyntax::Yield(_));
-        let yields = block.statements.iter().filter(is_yield).count();
-        let mut statements = Statements {
-            steps: Vec::with_capacity(block.statements.len() - yields),
-            yields: Vec::with_capacity(yields),
-        };
+        // Yields come last.
+        let is_yield = |it: &ast::StatementSyntax<'a>| matches!(it, ast::StatementSyntax::Yield(_));
+        let yields = block.statements.iter().rev().take_while(|it| is_yield(it)).count();
+        let steps = Vec::with_capacity(block.statements.len() - yields);
+        let mut statements = Statements { steps, yields: Vec::with_capacity(yields) };
         let mut reads: Vec<Vec<u32>> = Vec::new();
         for (at, statement) in block.statements.iter().enumerate() {
             self.frame().block.begin_statement();

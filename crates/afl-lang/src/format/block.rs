@@ -38,16 +38,16 @@ impl<'t> Printer<'t> {
             }
             self.layout.dedent();
             let next = parts.next();
-            if let Some(next) = next {
-                self.line_end_before(next.start());
+            if let Some((start, _)) = next {
+                self.line_end_before(start);
             }
             self.layout.close(group);
-            if let Some(next) = next {
-                self.part(next, spread);
+            if let Some((_, part)) = next {
+                self.part(part, spread);
             }
         }
-        for part in parts {
-            self.token(part.start(), " ");
+        for (start, part) in parts {
+            self.token(start, " ");
             self.part(part, spread);
         }
     }
@@ -225,22 +225,13 @@ enum Spread {
     OverLines,
 }
 
-impl BodyPart<'_> {
-    fn start(&self) -> u32 {
-        match self {
-            Self::Script(script) => script.span.start,
-            Self::Prompt(prompt) => prompt.span.start,
-            Self::Clause(clause) => clause.span.start,
-            Self::Catch(catch) => catch.span.start,
-        }
-    }
-}
-
-fn parts<'t>(body: &'t BodySyntax<'t>) -> impl Iterator<Item = BodyPart<'t>> {
-    let script = body.script.iter().map(BodyPart::Script);
-    let prompt = body.prompt.iter().map(BodyPart::Prompt);
-    let clauses = body.clauses.iter().map(BodyPart::Clause);
-    script.chain(prompt).chain(clauses).chain(body.catch.iter().map(BodyPart::Catch))
+/// The parts of a body, each with its start.
+fn parts<'t>(body: &'t BodySyntax<'t>) -> impl Iterator<Item = (u32, BodyPart<'t>)> {
+    let script = body.script.iter().map(|script| (script.span.start, BodyPart::Script(script)));
+    let prompt = body.prompt.iter().map(|prompt| (prompt.span.start, BodyPart::Prompt(prompt)));
+    let clauses = body.clauses.iter().map(|clause| (clause.span.start, BodyPart::Clause(clause)));
+    let catch = body.catch.iter().map(|catch| (catch.span.start, BodyPart::Catch(catch)));
+    script.chain(prompt).chain(clauses).chain(catch)
 }
 
 /// The body of a script, with its quotes or braces.

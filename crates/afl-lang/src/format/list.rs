@@ -15,7 +15,9 @@ pub(super) trait Element<'t> {
     fn print(&'t self, printer: &mut Printer<'t>);
 
     /// The value at its end, which may share its brackets' lines with the list's.
-    fn value(&self) -> Option<&ExprSyntax<'t>>;
+    fn value(&self) -> Option<&ExprSyntax<'t>> {
+        None
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -155,10 +157,6 @@ impl<'t> Element<'t> for Param<'t> {
 
     fn print(&'t self, printer: &mut Printer<'t>) {
         printer.param(self);
-    }
-
-    fn value(&self) -> Option<&ExprSyntax<'t>> {
-        None
     }
 }
 

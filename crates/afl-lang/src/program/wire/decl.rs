@@ -4,8 +4,7 @@ use serde_json::{Value, json};
 
 use super::write::Purpose;
 use super::{
-    Definitions, Field, Json, JsonWriter, ObjectReader, ObjectShape, WireError, WireNode, WireValue, codec,
-    nodes,
+    Definitions, Field, Json, JsonWriter, ObjectReader, ObjectShape, WireError, WireValue, codec, nodes,
 };
 use crate::program::{Decl, FacetDecl, FacetKind, ImplicitDecl, MixinCall, Namespace, Qualified, SchemaDecl};
 

@@ -82,40 +82,16 @@ impl<T: WireValue> Field for T {
     }
 }
 
-/// An object whose keys a table describes. Its `type` may depend on where it stands.
-pub(crate) trait WireNode: Sized {
-    /// `None` where the object has no `type`, or a field gives it.
-    const TAG: Option<&'static str>;
-
-    fn write_as(&self, tag: Option<&'static str>, out: &mut JsonWriter<'_>);
-
-    fn read_as(tag: Option<&'static str>, json: Json<'_>) -> Result<Self, WireError>;
-
-    fn describe(types: &mut Definitions) -> Value;
-}
-
-impl<T: WireNode> WireValue for T {
-    fn write(&self, out: &mut JsonWriter<'_>) {
-        self.write_as(Self::TAG, out);
-    }
-
-    fn read(json: Json<'_>) -> Result<Self, WireError> {
-        Self::read_as(Self::TAG, json)
-    }
-
-    fn schema(types: &mut Definitions) -> Value {
-        Self::describe(types)
-    }
-}
-
 /// Describes nodes: the fields in the order they are written, each with its key where that is not its
 /// name (`[given, default][0]` is the given one, if there is one). `as` names the node's `type`, `via` a type that writes and reads the field in place of its own.
 macro_rules! nodes {
     ($($node:ident $(as $tag:literal)? { $($field:ident $(: $key:literal)? $(via $codec:ident)?),* })*) => {$(
-        impl WireNode for $node {
+        impl $node {
+            /// `None` where the object has no `type`, or a field gives it.
             const TAG: Option<&'static str> = [$(Some($tag),)? None][0];
 
-            fn write_as(&self, tag: Option<&'static str>, out: &mut JsonWriter<'_>) {
+            /// The `type` of a node may depend on where it stands.
+            pub(super) fn write_as(&self, tag: Option<&'static str>, out: &mut JsonWriter<'_>) {
                 out.object(|out| {
                     if let Some(tag) = tag {
                         out.tag(tag);
@@ -124,7 +100,7 @@ macro_rules! nodes {
                 });
             }
 
-            fn read_as(tag: Option<&'static str>, json: Json<'_>) -> Result<Self, WireError> {
+            pub(super) fn read_as(tag: Option<&'static str>, json: Json<'_>) -> Result<Self, WireError> {
                 let mut fields = json.object()?;
                 tag.map_or(Ok(()), |tag| fields.tag(tag))?;
                 let node = Self {
@@ -133,8 +109,18 @@ macro_rules! nodes {
                 fields.finish()?;
                 Ok(node)
             }
+        }
 
-            fn describe(types: &mut Definitions) -> Value {
+        impl WireValue for $node {
+            fn write(&self, out: &mut JsonWriter<'_>) {
+                self.write_as(Self::TAG, out);
+            }
+
+            fn read(json: Json<'_>) -> Result<Self, WireError> {
+                Self::read_as(Self::TAG, json)
+            }
+
+            fn schema(types: &mut Definitions) -> Value {
                 types.object(stringify!($node), |shape| {
                     if let Some(tag) = Self::TAG {
                         shape.tag(tag);

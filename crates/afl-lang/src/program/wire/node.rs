@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Definitions, Field, Json, JsonWriter, ObjectReader, ObjectShape, WireError, WireNode, WireValue, codec,
-    nodes,
+    Definitions, Field, Json, JsonWriter, ObjectReader, ObjectShape, WireError, WireValue, codec, nodes,
 };
 use crate::program::{
     AndThenBlock, AssertStmt, BlockContent, CallExpr, CatchClause, CatchContent, ForeachClause, Location,

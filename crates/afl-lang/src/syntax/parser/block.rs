@@ -102,7 +102,8 @@ impl<'s> Parser<'s> {
             self.skip_statement();
             return Some(StepSyntax { name, call, body: BodySyntax::default(), span: self.since(name.span) });
         }
-        let body = self.step_body();
+        let mut body = BodySyntax::default();
+        self.clauses(&mut body);
         if !self.ends_statement() {
             let help = if self.at(TokenKind::Comma) {
                 "remove the comma: steps stand on lines of their own, or are separated by `;`"

@@ -35,14 +35,8 @@ impl<'s> Parser<'s> {
         body
     }
 
-    pub(super) fn step_body(&mut self) -> BodySyntax<'s> {
-        let mut body = BodySyntax::default();
-        self.clauses(&mut body);
-        body
-    }
-
     /// The clauses and the `catch` behind them.
-    fn clauses(&mut self, body: &mut BodySyntax<'s>) {
+    pub(super) fn clauses(&mut self, body: &mut BodySyntax<'s>) {
         while self.at_and_then() {
             body.clauses.extend(self.clause());
         }
