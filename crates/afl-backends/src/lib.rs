@@ -21,3 +21,10 @@ pub const KINDS: &[&StoreKind] = &[
     &postgres::KIND,
     &kind::MEMORY,
 ];
+
+/// Names one opened store of one process. Processes in different containers may have the same number, so it is random.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+fn random_id() -> String {
+    use std::hash::{BuildHasher, RandomState};
+    format!("{:016x}", RandomState::new().hash_one(()))
+}

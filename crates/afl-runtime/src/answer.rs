@@ -10,6 +10,7 @@ use afl_engine::task::Task;
 use afl_engine::value::{Map, Value, check_size};
 use afl_store::backend::Durability;
 use afl_store::queue::{ContinueResult, Refusal, WorkOfStep};
+use afl_store::store::Terms;
 
 use crate::drive::{Arrival, RunWork, guarded};
 use crate::error::{Contention, Error, InvalidRequest, StateRefusal};
@@ -175,7 +176,7 @@ impl Service {
         if is_held {
             // The outcome waits until the run goes on.
             let changes = evaluator.take_changes().expect("an answer changes a step");
-            self.store.commit(&changes, Durability::Durable).await?;
+            self.store.commit(&changes, Terms::default(), Durability::Durable).await?;
         } else {
             self.evaluate(&mut evaluator, now, Durability::Durable).await?;
             self.wake(Wake::Evaluated(Box::new(evaluator)));

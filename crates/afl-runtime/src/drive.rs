@@ -37,7 +37,7 @@ use afl_engine::task::Task;
 use afl_engine::time::Millis;
 use afl_engine::version::Epoch;
 use afl_store::backend::Durability;
-use afl_store::store::{self, ByStep, Defect, blob_record, run_record, step_record};
+use afl_store::store::{self, ByStep, Defect, Terms, blob_record, run_record, step_record};
 
 use crate::error::{Contention, Error};
 use crate::service::Service;
@@ -232,7 +232,7 @@ impl Service {
                 Advance::Commit | Advance::Rest => {}
             }
             if let Some(changes) = evaluator.take_changes() {
-                self.store.commit(&changes, durability).await?;
+                self.store.commit(&changes, Terms::default(), durability).await?;
                 evaluator.committed();
                 self.hand_on(changes.tasks());
                 durability = Durability::Relaxed;

@@ -169,7 +169,7 @@ impl Service {
             }
         };
         let changes = evaluator.take_changes().expect("a new run is a change");
-        self.store.commit_start(&changes, terms).await?;
+        self.store.commit(&changes, terms, Durability::Durable).await?;
         evaluator.committed();
         self.tell(&mut evaluator);
         if advance == Advance::Commit && self.is_gone_on_with() {

@@ -15,7 +15,6 @@ pub mod notification;
 pub mod outbox;
 pub mod paging;
 pub mod queue;
-pub mod range;
 pub mod record;
 #[cfg(any(test, feature = "testing"))]
 pub mod seed;

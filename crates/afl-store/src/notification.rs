@@ -134,11 +134,11 @@ impl Notification {
         Self::of(task, NotificationType::QueueStuck, title, &message, now)
     }
 
-    /// Of a record that stands in nobody's way but its own.
-    pub fn of_damage(told_as: NotificationType, problem: &str, now: Millis) -> Self {
+    /// Of a record that cannot be read and blocks no other; reported as the notification that it hides.
+    pub fn of_damage(reported_as: NotificationType, problem: &str, now: Millis) -> Self {
         Self {
             severity: NotificationSeverity::Error,
-            ..Self::new(told_as, "a record cannot be read".to_owned(), problem, now)
+            ..Self::new(reported_as, "a record cannot be read".to_owned(), problem, now)
         }
     }
 

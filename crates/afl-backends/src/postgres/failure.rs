@@ -78,10 +78,7 @@ impl PostgresFailure {
                 server,
                 "all connections of this process stay busy: the server is slow, or allow more of them",
             ),
-            PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle)
-            | PoolError::Closed
-            | PoolError::NoRuntimeSpecified
-            | PoolError::PostCreateHook(_) => Self::unavailable(server, error.to_string()),
+            _ => Self::unavailable(server, error.to_string()),
         }
     }
 
@@ -154,18 +151,7 @@ impl PostgresFailure {
 
 /// Whether the server ended more than the statement.
 fn has_stopped(fault: &DbError) -> bool {
-    match fault.parsed_severity() {
-        Some(Severity::Panic | Severity::Fatal) => true,
-        Some(
-            Severity::Error
-            | Severity::Warning
-            | Severity::Notice
-            | Severity::Debug
-            | Severity::Info
-            | Severity::Log,
-        )
-        | None => false,
-    }
+    matches!(fault.parsed_severity(), Some(Severity::Panic | Severity::Fatal))
 }
 
 /// Connections, resources, interventions of an operator, faults of the system, transactions to repeat.

@@ -13,10 +13,8 @@
 //! Rejected: `NOTIFY` inside the transaction. It holds a lock of the whole server until the disk has answered.
 
 use std::future::poll_fn;
-use std::process;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use afl_store::record::{QueuePosition, Tenant};
 use afl_store::watch::Watchers;
@@ -26,6 +24,7 @@ use tokio_postgres::{AsyncMessage, Client, Connection, Error, Notification, Sock
 use super::epochs::Epochs;
 use super::server::{CONNECT_TIMEOUT, PAUSES, ServerAddress};
 use super::tls::TlsStream;
+use crate::random_id;
 
 const CHANNEL: &str = "afl";
 
@@ -40,14 +39,9 @@ const NOTICE_BYTES: usize = 7_000;
 pub(super) struct NoticeOrigin(String);
 
 impl NoticeOrigin {
-    /// Different from all others, near enough: to mistake another's notice for one's own costs a delay, until the watchers
-    /// read again by themselves.
+    /// To mistake another's notice for one's own costs a delay, until the watchers read again by themselves.
     pub(super) fn new() -> Self {
-        static HANDLES: AtomicU64 = AtomicU64::new(0);
-        let handle = HANDLES.fetch_add(1, Ordering::Relaxed);
-        let started =
-            SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |span| span.as_nanos());
-        Self(format!("{:x}-{handle:x}-{started:x}", process::id()))
+        Self(random_id())
     }
 }
 

@@ -67,10 +67,7 @@ impl From<Error> for TakeError {
 }
 
 /// The records of a take as they will be, and where it gave up.
-struct ChosenRecords {
-    moves: Vec<Record>,
-    gave_up_at: Option<BucketCursor>,
-}
+type ChosenRecords = (Vec<Record>, Option<BucketCursor>);
 
 impl Taker<'_> {
     pub(super) async fn take(self, take: &Take) -> Result<TakeResult, StoreError> {
@@ -95,7 +92,7 @@ impl Taker<'_> {
 
     async fn attempt(self, session: Session, take: &Take) -> Result<TakeResult, TakeError> {
         let client = session.client();
-        let ChosenRecords { moves, gave_up_at } = if take.max_in_bucket.is_some() {
+        let (moves, gave_up_at) = if take.max_in_bucket.is_some() {
             client.batch_execute(BEGIN).await?;
             let room = room(client, take).await?;
             self.choose(client, take, room).await?
@@ -149,7 +146,7 @@ impl Taker<'_> {
         let mut looked = 0;
         while moves.len() < room {
             if looked == TAKE_LOOKS {
-                return Ok(ChosenRecords { moves, gave_up_at: after });
+                return Ok((moves, after));
             }
             let lacking = room - moves.len();
             let page = if looked == 0 { lacking } else { lacking.max(NEXT_PAGE) };
@@ -163,7 +160,7 @@ impl Taker<'_> {
                 break;
             }
         }
-        Ok(ChosenRecords { moves, gave_up_at: None })
+        Ok((moves, None))
     }
 
     /// Chooses among the records of a page. Returns whether the take may read another page.

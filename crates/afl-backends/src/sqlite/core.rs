@@ -49,12 +49,6 @@ impl JobResults {
     }
 }
 
-pub(super) enum DirectAttempt {
-    Done(JobResults),
-    /// Another process is writing.
-    Busy(Job),
-}
-
 impl Core {
     pub(super) fn new(
         mut connection: Connection,
@@ -82,16 +76,17 @@ impl Core {
         })
     }
 
-    pub(super) fn serve_at_once(&mut self, job: Job) -> DirectAttempt {
+    /// Returns the job while another process is writing.
+    pub(super) fn serve_at_once(&mut self, job: Job) -> Result<JobResults, Job> {
         if BusyWait::disable(&mut self.connection).is_err() {
-            return DirectAttempt::Busy(job);
+            return Err(job);
         }
         let outcomes = self.transact(slice::from_ref(&job));
         let waits_again = self.wait.enable(&mut self.connection);
         match (outcomes, waits_again) {
-            (Ok(outcomes), _) => DirectAttempt::Done(self.finish(vec![job], outcomes)),
-            (Err(error), Ok(())) if is_busy(&error) => DirectAttempt::Busy(job),
-            (Err(error), _) => DirectAttempt::Done(self.fail(vec![job], &error)),
+            (Ok(outcomes), _) => Ok(self.finish(vec![job], outcomes)),
+            (Err(error), Ok(())) if is_busy(&error) => Err(job),
+            (Err(error), _) => Ok(self.fail(vec![job], &error)),
         }
     }
 

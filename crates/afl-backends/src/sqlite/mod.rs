@@ -125,10 +125,6 @@ impl Sqlite {
         Ok(Self { path: path.to_owned(), clock, wait, watchers, readers, wake_listener, writer })
     }
 
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// The work of this process on the file since it opened it.
     pub fn stats(&self) -> SqliteStats {
         self.writer.counters.read()

@@ -39,13 +39,13 @@ const MIGRATIONS: &[&str] = &[
 
 /// Makes the file ours and new, or says why not.
 pub(super) fn prepare(connection: &mut Connection, path: &Path, wait: &BusyWait) -> Result<(), StoreError> {
+    let name = path.display();
     let failed = |error: rusqlite::Error| explain(path, &error);
     match owner(connection).map_err(failed)? {
         FileOwner::None | FileOwner::AgentFlow => {}
         FileOwner::Another => {
             return Err(StoreError::Refused(format!(
-                "{} belongs to another program: name another file for the store",
-                path.display()
+                "{name} belongs to another program: name another file for the store"
             )));
         }
     }
@@ -54,17 +54,15 @@ pub(super) fn prepare(connection: &mut Connection, path: &Path, wait: &BusyWait)
     let mode: String = wait.retry(switch).map_err(failed)?;
     if !mode.eq_ignore_ascii_case("wal") {
         return Err(StoreError::Refused(format!(
-            "the file system of {} has no shared memory, which the store needs: name a file on a local disk",
-            path.display()
+            "the file system of {name} has no shared memory, which the store needs: name a file on a local disk"
         )));
     }
     let newest = MIGRATIONS.len();
     let format = migrate(connection).map_err(failed)?;
     if format > newest {
         return Err(StoreError::Refused(format!(
-            "the store {} was made by a newer AgentFlow (format {format}, this one knows {newest}): use that \
-             version, or name another file",
-            path.display()
+            "the store {name} was made by a newer AgentFlow (format {format}, this one knows {newest}): use that \
+             version, or name another file"
         )));
     }
     Ok(())

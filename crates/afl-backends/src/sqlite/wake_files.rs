@@ -14,11 +14,12 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
-use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+
+use crate::random_id;
 
 /// The times of a folder are as coarse as a tick of the system. A list that was made this long after the last change
 /// has seen it.
@@ -37,9 +38,7 @@ impl WakeFolder {
     pub(super) fn new(store: &Path) -> Self {
         let mut folder = store.as_os_str().to_owned();
         folder.push("-wake");
-        // Processes in different containers may have the same number.
-        let id = format!("{:016x}", RandomState::new().hash_one(()));
-        Self { folder: folder.into(), id }
+        Self { folder: folder.into(), id: random_id() }
     }
 
     /// Makes the file of a family, which other processes signal while it is kept.

@@ -23,7 +23,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::SqliteCounters;
-use super::core::{Core, DirectAttempt};
+use super::core::{Core, JobResults};
 use super::group::{Job, Work};
 
 /// How many calls may wait for the writer; more wait to be let in.
@@ -120,13 +120,7 @@ impl SqliteWriter {
             // The thread sleeps until a request comes; one that has ended makes no checkpoints.
             self.requests.send(WriterRequest::Checkpoint).unwrap_or_default();
         }
-        match served {
-            DirectAttempt::Done(served) => {
-                served.answer();
-                None
-            }
-            DirectAttempt::Busy(job) => Some(job),
-        }
+        served.map(JobResults::answer).err()
     }
 
     /// Whether the caller's thread may wait for the disk: no other job would share the sync, and the runtime has other

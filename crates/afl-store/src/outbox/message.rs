@@ -151,14 +151,20 @@ impl Message {
     }
 
     fn of_task(topic: Topic, task: &Task, at: Millis) -> Self {
+        let (step, path, token) = (Some(task.step_id.clone()), task.path.clone(), task.token);
+        Self { step, path, token, ..Self::new(topic, task.workflow_id.clone(), task.name.clone(), at) }
+    }
+
+    /// `facet` is that of the task, or the workflow of the run.
+    fn new(topic: Topic, run: RunId, facet: Arc<str>, at: Millis) -> Self {
         Self {
             topic,
-            run: task.workflow_id.clone(),
-            step: Some(task.step_id.clone()),
+            run,
+            step: None,
             workflow: None,
-            path: task.path.clone(),
-            facet: task.name.clone(),
-            token: task.token,
+            path: facet.to_string(),
+            facet,
+            token: 0,
             at,
             opened: Millis(0),
             data: None,
@@ -171,18 +177,9 @@ impl Message {
     pub(super) fn of_run(run: &Run, at: Millis) -> Option<Self> {
         let error = run.error.as_ref();
         Some(Self {
-            topic: Topic::of_run(run.status)?,
-            run: run.id.clone(),
-            step: None,
             workflow: Some(run.workflow.clone()),
-            path: run.workflow.to_string(),
-            facet: run.workflow.clone(),
-            token: 0,
-            at,
-            opened: Millis(0),
-            data: None,
             error: error.map(|it| EventError { kind: it.kind.clone(), message: it.to_string() }),
-            delivery: Delivery::default(),
+            ..Self::new(Topic::of_run(run.status)?, run.id.clone(), run.workflow.clone(), at)
         })
     }
 

@@ -67,17 +67,13 @@ impl Store {
     ) -> Result<OutboxWrites, Error> {
         let ends = changes.run().item.status.is_terminal()
             || changes.tasks().iter().any(|put| put.item.state.is_terminal());
+        let mut outbox = OutboxWrites::default();
         if !ends {
-            return Ok(OutboxWrites::default());
+            return Ok(outbox);
         }
         let filters = self.channel_cache().filters(self, now).await?;
-        Ok(self.tell_all(changes, &filters, now))
-    }
-
-    fn tell_all(&self, changes: &Changes, filters: &[ChannelFilter], now: Millis) -> OutboxWrites {
-        let mut outbox = OutboxWrites::default();
         if filters.is_empty() {
-            return outbox;
+            return Ok(outbox);
         }
         let run = changes.run();
         let events: BTreeMap<&StepId, &Event> =
@@ -87,13 +83,13 @@ impl Store {
             if let Some(message) = Message::of_end(&task.item, event, now) {
                 let message = Message { workflow: Some(run.item.workflow.clone()), ..message };
                 let result = event.and_then(|event| event.result.as_ref());
-                self.tell(&mut outbox, filters, &message, result, number(task.version));
+                self.tell(&mut outbox, &filters, &message, result, number(task.version));
             }
         }
         if let Some(message) = Message::of_run(&run.item, now) {
-            self.tell(&mut outbox, filters, &message, outputs(changes).as_ref(), number(run.version));
+            self.tell(&mut outbox, &filters, &message, outputs(changes).as_ref(), number(run.version));
         }
-        outbox
+        Ok(outbox)
     }
 
     fn tell(

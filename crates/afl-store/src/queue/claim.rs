@@ -275,12 +275,13 @@ impl Queue {
         let going: BTreeSet<&str> = going.map(|run| &*run.key.scope).collect();
         for (task, event) in tasks.into_iter().zip(events) {
             let goes_on = task.item.kind() == TaskKind::System || going.contains(&*task.item.workflow_id.0);
-            let event = event.as_ref().filter(|_| goes_on);
+            let Some(event) = event.as_ref().filter(|_| goes_on) else {
+                self.put_aside(task).await?;
+                continue;
+            };
             match self.payload(&task.item, event).await {
-                Ok(Some(payload)) => claims.push(Claim::new(task.item, payload)),
-                Ok(None) | Err(Error::Unreadable { .. } | Error::Shared { .. }) => {
-                    self.put_aside(task).await?;
-                }
+                Ok(payload) => claims.push(Claim::new(task.item, payload)),
+                Err(error) if error.is_damage() => self.put_aside(task).await?,
                 // The others come back with the end of their leases.
                 Err(error) => return Err(error),
             }
@@ -289,13 +290,9 @@ impl Queue {
     }
 
     /// The payload of a task, by its event.
-    async fn payload(
-        &self,
-        task: &Task,
-        event: Option<&Record>,
-    ) -> Result<Option<Map<String, Value>>, Error> {
-        let Some(event) = event.map(decode::<Event>).transpose()? else { return Ok(None) };
-        self.whole_payload(&task.workflow_id, &event.item.payload, &task.path).await.map(Some)
+    async fn payload(&self, task: &Task, event: &Record) -> Result<Map<String, Value>, Error> {
+        let event = decode::<Event>(event)?.item;
+        self.whole_payload(&task.workflow_id, &event.payload, &task.path).await
     }
 
     /// The values of a payload, the large ones included.

@@ -119,7 +119,7 @@ pub(super) fn silent(mut task: Task, event: Event, now: Millis) -> Result<Option
     Ok(Some(TaskOutcome::failed(task, event, lost)))
 }
 
-/// An outcome waits for the evaluator of its run; nobody waits for that of a system task.
+/// An outcome waits for the evaluator of its run; that of a system task has no reader.
 fn received(task: &Task) -> Reception {
     match task.kind() {
         TaskKind::Event => Reception::Arrived,

@@ -11,7 +11,7 @@ use crate::store::Error;
 pub enum Refusal {
     /// Nothing was written.
     #[error(
-        "the lease of `{path}` is lost: its time ran out or somebody else has it, so stop and drop the result"
+        "the lease of `{path}` is lost: its time ran out or another holder has it, so stop and drop the result"
     )]
     LeaseLost { path: String },
     #[error("`{path}` of run {run} was canceled: stop and drop the result")]

@@ -33,16 +33,6 @@ pub struct Terms<'a> {
 }
 
 impl Store {
-    /// Commits an evaluation. A conflict means that it was made on old data: read again and evaluate anew.
-    pub async fn commit(&self, changes: &Changes, durability: Durability) -> Result<(), Error> {
-        self.commit_writes(changes, Terms::default(), durability).await
-    }
-
-    /// Commits the first evaluation of a run; a conflict means that its terms do not hold.
-    pub async fn commit_start(&self, changes: &Changes, terms: Terms<'_>) -> Result<(), Error> {
-        self.commit_writes(changes, terms, Durability::Durable).await
-    }
-
     /// Writes a run back over the version that was read, for what an operator asks of it. An evaluation that began before
     /// loses.
     pub async fn save_run(&self, run: &Stored<Run>, durability: Durability) -> Result<(), Error> {
@@ -64,7 +54,9 @@ impl Store {
         Ok(self.write(vec![Write::delete_of(&record)], Durability::Durable).await?)
     }
 
-    async fn commit_writes(
+    /// Commits an evaluation. A conflict means that it was made on old data: read again and evaluate anew. That of a
+    /// first evaluation means that its terms do not hold.
+    pub async fn commit(
         &self,
         changes: &Changes,
         terms: Terms<'_>,

@@ -26,9 +26,9 @@ async fn the_task_of_one_step_is_claimed_within_the_limit_too() {
         [world.ask(0, "a.F", limited.clone()).await, world.ask(1, "a.F", limited.clone()).await];
     let claim =
         async |step: &StepId| world.claim_named(step, &ClaimRequest::new(FacetFilter::All, "agent")).await;
-    let held = claim(&first).await.expect("nobody runs");
+    let held = claim(&first).await.expect("no task runs");
     assert_eq!(claim(&second).await, None, "the limit is reached");
-    assert_eq!(claim(&first).await, None, "somebody has it");
+    assert_eq!(claim(&first).await, None, "the other holder has it");
     assert_eq!(world.task(&second).await.deliveries, 0);
     world.queue.complete(&held.ticket, &result()).await.unwrap();
     assert!(claim(&second).await.is_some());

@@ -22,7 +22,7 @@ async fn xr9_a_failure_and_what_is_told_of_it_are_one_durable_commit() {
     let task = world.task(&step).await;
     assert_eq!((task.state, world.event(&step).await.state), (TaskState::Failed, EventState::Error));
     assert_eq!(task.events().last().unwrap().event_type.name(), "ERROR");
-    let [told] = &world.told().await[..] else { panic!("one thing is told") };
+    let [told] = &world.told().await[..] else { panic!("there is one notification") };
     assert_eq!(
         (told.notification_type, told.severity),
         (NotificationType::TaskError, NotificationSeverity::Error)
@@ -55,7 +55,7 @@ async fn uncertain_work_asks_a_person_and_good_work_says_nothing_unless_asked() 
     world.one().await;
     world.clock.advance(Millis(LEASE.0 + 1));
     world.queue.sweep_once().await.unwrap();
-    let [told] = &world.told().await[..] else { panic!("one thing is told") };
+    let [told] = &world.told().await[..] else { panic!("there is one notification") };
     assert_eq!(told.notification_type, NotificationType::TaskAwaitingResponse);
     assert_eq!((told.severity, &*told.title), (NotificationSeverity::Warning, "W.s1: did it happen?"));
 
