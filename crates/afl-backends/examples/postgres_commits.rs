@@ -8,9 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use afl_backends::postgres::{CONNECTIONS, Postgres};
-use afl_store::backend::{
-    AlsoRead, Backend, Batch, Change, Decision, Durability, Expect, Ranks, Take, Write,
-};
+use afl_store::backend::{Backend, Batch, Change, Decision, Durability, Expect, Ranks, Take, Write};
 use afl_store::conformance::unread;
 use afl_store::record::{Content, Key, QueuePosition, Seal, Tenant};
 use afl_testbed::postgres::{PostgresServer, URL_VARIABLE};
@@ -136,7 +134,7 @@ async fn takes(store: &Arc<Postgres>) -> Outcome<(usize, Duration)> {
                     max_in_bucket: None,
                     durability: Durability::Relaxed,
                     decide: Arc::new(|_, _| Decision::Move(content(Some("running")))),
-                    also_read: AlsoRead::Nothing,
+                    also_read: None,
                 };
                 taken += store.take(take).await?.moved.len();
             }

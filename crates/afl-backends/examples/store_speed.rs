@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use afl_backends::sqlite::{Options, Sqlite};
 use afl_store::backend::{
-    AlsoRead, Backend, Batch, Change, Decision, Durability, Expect, Ranks, StoreError, Take, Write,
+    Backend, Batch, Change, Decision, Durability, Expect, Ranks, StoreError, Take, Write,
 };
 use afl_store::record::{Content, Key, QueuePosition, Seal, Tenant};
 
@@ -148,7 +148,7 @@ fn take(bucket: &str) -> Take {
                 ..record.content.clone()
             })
         }),
-        also_read: AlsoRead::Nothing,
+        also_read: None,
     }
 }
 

@@ -80,12 +80,12 @@ impl Service {
 
     /// Gives a task back undone.
     pub async fn release(&self, ticket: &Ticket) -> Result<SettleResult, Refusal> {
-        self.queue.release(ticket).await
+        self.queue.release(ticket, None).await
     }
 
     /// Gives a task back undone; no agent can claim it before this time.
     pub async fn put_off(&self, ticket: &Ticket, until: Millis) -> Result<SettleResult, Refusal> {
-        self.queue.put_off(ticket, until).await
+        self.queue.release(ticket, Some(until)).await
     }
 
     /// Continues a step without a claim (document 000 §6.3): a no-op past its event, refused before it.

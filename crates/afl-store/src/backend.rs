@@ -279,7 +279,7 @@ pub struct Take {
     /// Decides about each record, by the store's clock.
     pub decide: Decide,
     /// What to read in the same go.
-    pub also_read: AlsoRead,
+    pub also_read: Option<KeysToRead>,
 }
 
 pub type Decide = Arc<dyn Fn(&Record, Millis) -> Decision + Send + Sync>;
@@ -300,30 +300,15 @@ impl From<Option<Content>> for Decision {
     }
 }
 
-/// Which records are wanted together with those that were moved.
-#[derive(Clone)]
-pub enum AlsoRead {
-    Nothing,
-    Keys(KeysToRead),
-}
-
+/// The keys of records that are wanted together with those that were moved.
 pub type KeysToRead = Arc<dyn Fn(&[Record]) -> Vec<Key> + Send + Sync>;
 
-impl fmt::Debug for AlsoRead {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Nothing => "Nothing",
-            Self::Keys(_) => "Keys",
-        })
-    }
-}
-
-impl AlsoRead {
-    /// For the records that a take moved.
-    pub fn keys(&self, moved: &[Record]) -> Vec<Key> {
-        match self {
-            Self::Keys(keys) if !moved.is_empty() => keys(moved),
-            Self::Keys(_) | Self::Nothing => Vec::new(),
+impl Take {
+    /// For the records that it moved.
+    pub fn keys_to_read(&self, moved: &[Record]) -> Vec<Key> {
+        match &self.also_read {
+            Some(keys) if !moved.is_empty() => keys(moved),
+            Some(_) | None => Vec::new(),
         }
     }
 }

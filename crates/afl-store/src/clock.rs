@@ -6,9 +6,10 @@ use std::time::SystemTime;
 
 use afl_engine::time::Millis;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub enum Clock {
     /// The clock of this machine.
+    #[default]
     System,
     Simulated(SimClock),
 }

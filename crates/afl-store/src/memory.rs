@@ -167,7 +167,7 @@ impl Backend for Memory {
             (key, Some(MemoryRecord { version: version.number, content }))
         });
         self.write(&mut state, writes.collect(), take.durability);
-        let also_read = take.also_read.keys(&moved).iter().map(|key| state.record(key)).collect();
+        let also_read = take.keys_to_read(&moved).iter().map(|key| state.record(key)).collect();
         Ok(TakeResult { moved, also_read, gave_up_at })
     }
 

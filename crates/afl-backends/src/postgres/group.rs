@@ -81,8 +81,8 @@ impl GroupWriter {
     /// Writes and answers.
     pub(super) async fn serve(&mut self, group: Vec<CommitRequest>) {
         let batches: Vec<&Batch> = group.iter().map(|request| &request.batch).collect();
-        let results: Vec<Result<(), StoreError>> = match self.commit(&batches).await {
-            Ok(verdicts) => verdicts.into_iter().map(|verdict| verdict.map_err(StoreError::from)).collect(),
+        let results: Verdicts = match self.commit(&batches).await {
+            Ok(verdicts) => verdicts,
             // The other batches must not suffer for it.
             Err(failure) if failure.is_of_a_batch() && batches.len() > 1 => {
                 let mut results = Vec::with_capacity(batches.len());
@@ -101,7 +101,7 @@ impl GroupWriter {
 
     async fn commit_alone(&mut self, batch: &Batch) -> Result<(), StoreError> {
         let mut verdicts = self.commit(&[batch]).await?;
-        Ok(verdicts.pop().expect("one verdict for one batch")?)
+        verdicts.pop().expect("one verdict for one batch")
     }
 
     async fn commit(&mut self, batches: &[&Batch]) -> Result<Verdicts, PostgresFailure> {

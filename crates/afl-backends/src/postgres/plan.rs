@@ -24,24 +24,7 @@ pub(super) struct GroupPlan<'a> {
 }
 
 /// The result of each batch.
-pub(super) type Verdicts = Vec<Result<(), Refused>>;
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Refused {
-    /// This key is not as expected.
-    Unexpected(Key),
-    /// The commits that it relies on may be lost.
-    Outdated,
-}
-
-impl From<Refused> for StoreError {
-    fn from(refused: Refused) -> Self {
-        match refused {
-            Refused::Unexpected(key) => Self::Conflict { key },
-            Refused::Outdated => Self::Restarted,
-        }
-    }
-}
+pub(super) type Verdicts = Vec<Result<(), StoreError>>;
 
 /// One key before and after the group.
 #[derive(Clone, Copy, Debug)]
@@ -75,9 +58,9 @@ impl<'a> GroupPlan<'a> {
         plan
     }
 
-    fn check(&self, batch: &Batch, epoch: Epoch, known: KnownVersions<'_>) -> Result<(), Refused> {
+    fn check(&self, batch: &Batch, epoch: Epoch, known: KnownVersions<'_>) -> Result<(), StoreError> {
         if batch.is_outdated(epoch) {
-            return Err(Refused::Outdated);
+            return Err(StoreError::Restarted);
         }
         for write in &batch.writes {
             let found = match (self.slots.get(&write.key), known) {
@@ -86,7 +69,7 @@ impl<'a> GroupPlan<'a> {
                 (None, KnownVersions::Versions(versions)) => versions.get(&write.key).copied(),
             };
             if found != write.expect.number() {
-                return Err(Refused::Unexpected(write.key.clone()));
+                return Err(StoreError::Conflict { key: write.key.clone() });
             }
         }
         Ok(())

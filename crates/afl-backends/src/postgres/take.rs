@@ -115,7 +115,7 @@ impl Taker<'_> {
             let after = SlotAfter::Put { version: moved.version.number, content: &moved.content };
             rows.push(&moved.key, KeySlot { found: Some(moved.version.number - 1), after });
         }
-        let keys = take.also_read.keys(&moves);
+        let keys = take.keys_to_read(&moves);
         prepare(client).await?;
         let wanted = client.prepare_cached(&read::by_key()).await?;
         let write = join3(

@@ -79,8 +79,7 @@ pub(super) fn take(connection: &Connection, take: &Take, now: Millis) -> Result<
     for record in &moved {
         LIMITS.check_body(&record.content).map_err(ApplyError::Refused)?;
     }
-    let keys =
-        catch_unwind(AssertUnwindSafe(|| take.also_read.keys(&moved))).map_err(ApplyError::Panicked)?;
+    let keys = catch_unwind(AssertUnwindSafe(|| take.keys_to_read(&moved))).map_err(ApplyError::Panicked)?;
     for record in &moved {
         put(connection, UPDATE, &record.key, record.version.number, &record.content)?;
     }

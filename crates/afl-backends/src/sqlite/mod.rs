@@ -83,19 +83,13 @@ impl SqliteStats {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     pub clock: Clock,
     /// Beyond this size of the file the disk counts as full.
     pub max_bytes: Option<u64>,
     /// Called when a write waits long for another process.
     pub on_wait: WaitObserver,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { clock: Clock::System, max_bytes: None, on_wait: WaitObserver::default() }
-    }
 }
 
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use afl_backends::postgres::Postgres;
-use afl_store::backend::{Backend, Change, Expect, StoreError, Write};
+use afl_store::backend::{Backend, Change, Expect, KeysToRead, StoreError, Write};
 use afl_store::conformance::unread;
 use afl_store::record::{Key, Record};
 use afl_testbed::postgres::PostgresServer;
@@ -260,7 +260,7 @@ async fn rows_read(client: &tokio_postgres::Client) -> i64 {
 /// One of each kind.
 async fn calls(store: &Postgres, id: &str) {
     use crate::database::{placed, tenant};
-    use afl_store::backend::{AlsoRead, BucketCursor, Decision, MaxInBucket, Ranks, Scan, ScanOrder, Take};
+    use afl_store::backend::{BucketCursor, Decision, MaxInBucket, Ranks, Scan, ScanOrder, Take};
     use afl_store::record::Record;
 
     store.commit(relaxed([put(id, Expect::Absent, placed("q1"))])).await.unwrap();
@@ -282,7 +282,7 @@ async fn calls(store: &Postgres, id: &str) {
     for max_in_bucket in [None, Some(MaxInBucket { bucket: "q2".to_owned(), max: 10 })] {
         let (tenant, bucket) = (tenant(), "q1".to_owned());
         let durability = afl_store::backend::Durability::Relaxed;
-        let also_read = AlsoRead::Keys(Arc::new(|moved: &[Record]| vec![moved[0].key.clone()]));
+        let also_read: Option<KeysToRead> = Some(Arc::new(|moved: &[Record]| vec![moved[0].key.clone()]));
         let decide = Arc::new(|_: &_, _| Decision::Move(placed("taken")));
         let after = Some(BucketCursor::before(0));
         let ranks = Ranks::All;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use afl_backends::sqlite::{Options, Sqlite};
 use afl_store::backend::{
-    AlsoRead, Backend, Batch, Change, Decision, Durability, Expect, Ranks, Scan, StoreError, Take, Write,
+    Backend, Batch, Change, Decision, Durability, Expect, Ranks, Scan, StoreError, Take, Write,
 };
 use afl_store::conformance::Fixture;
 use afl_store::record::{Content, Key, QueuePosition, Record, Seal, Tenant};
@@ -75,7 +75,7 @@ fn take(limit: usize) -> Take {
         max_in_bucket: None,
         durability: Durability::Relaxed,
         decide: Arc::new(|record, _| Decision::Move(Content { place: None, ..record.content.clone() })),
-        also_read: AlsoRead::Nothing,
+        also_read: None,
     }
 }
 

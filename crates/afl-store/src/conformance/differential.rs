@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::Fixture;
 use super::given::{ALL, moved, tenant, unread, without_epochs};
 use crate::backend::{
-    AlsoRead, Backend, Batch, BucketCursor, Change, Decision, Durability, Expect, MaxInBucket, Ranks, Scan,
-    ScanOrder, StoreError, Take, TakeResult, Write,
+    Backend, Batch, BucketCursor, Change, Decision, Durability, Expect, MaxInBucket, Ranks, Scan, ScanOrder,
+    StoreError, Take, TakeResult, Write,
 };
 use crate::clock::Clock;
 use crate::memory::Memory;
@@ -220,7 +220,7 @@ impl WriteHistory {
             max_in_bucket,
             durability: self.durability(),
             decide: Arc::new(decide),
-            also_read: AlsoRead::Keys(Arc::new(move |_| wanted.clone())),
+            also_read: Some(Arc::new(move |_| wanted.clone())),
         }
     }
 

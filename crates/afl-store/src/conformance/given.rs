@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use crate::backend::{
-    AlsoRead, Backend, Batch, Change, Decision, Durability, Expect, Ranks, Scan, ScanOrder, StoreError, Take,
-    Write,
+    Backend, Batch, Change, Decision, Durability, Expect, Ranks, Scan, ScanOrder, StoreError, Take, Write,
 };
 use crate::record::{Content, Key, QueuePosition, Record, Seal, Tenant};
 use crate::{Epoch, Version};
@@ -106,7 +105,7 @@ pub(super) fn take(from: &str, into: &str, limit: usize) -> Take {
             let into = into.to_owned();
             Arc::new(move |record, _| Decision::Move(moved(record, &into)))
         },
-        also_read: AlsoRead::Nothing,
+        also_read: None,
     }
 }
 

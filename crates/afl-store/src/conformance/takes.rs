@@ -8,7 +8,7 @@ use super::given::{
     take, taken, too_large, update, write,
 };
 use crate::backend::{
-    AlsoRead, Backend, BucketCursor, Decision, Durability, MaxInBucket, Ranks, TAKE_LOOKS, Take, TakeResult,
+    Backend, BucketCursor, Decision, Durability, KeysToRead, MaxInBucket, Ranks, TAKE_LOOKS, Take, TakeResult,
 };
 use crate::record::Content;
 
@@ -78,7 +78,7 @@ pub async fn what_is_wanted_beside_is_read_in_the_same_go(fixture: &dyn Fixture)
         let also_read = moved.iter().map(|record| key("run", &format!("e/{}", record.key.id)));
         also_read.chain([key("other", "e"), moved[0].key.clone()]).collect::<Vec<_>>()
     };
-    let also_read = || AlsoRead::Keys(Arc::new(wanted));
+    let also_read = || -> Option<KeysToRead> { Some(Arc::new(wanted)) };
     let found = store.take(Take { also_read: also_read(), ..take("ready", "running", 2) }).await;
     let TakeResult { moved: records, also_read: found, .. } = found.expect("nothing stands against the take");
     assert_eq!(ids(&records), ["0000", "0001"]);

@@ -43,7 +43,7 @@ impl Store {
         if !task.item.state.is_terminal() {
             return Ok(outbox);
         }
-        let filters = self.channel_cache().filters(self, now).await?;
+        let filters = self.channel_cache.filters(self, now).await?;
         // Most stores have none, and then nothing is made for them.
         if filters.is_empty() {
             return Ok(outbox);
@@ -71,7 +71,7 @@ impl Store {
         if !ends {
             return Ok(outbox);
         }
-        let filters = self.channel_cache().filters(self, now).await?;
+        let filters = self.channel_cache.filters(self, now).await?;
         if filters.is_empty() {
             return Ok(outbox);
         }

@@ -31,7 +31,7 @@ use super::claim_order::{OpenBucket, PriorityBand};
 use super::head_cache::CachedHeads;
 use super::request::claim_durability;
 use super::{ClaimRequest, Queue, Ticket};
-use crate::backend::{AlsoRead, BucketCursor, Decide, Decision, Durability, Head, Ranks, Take, TakeResult};
+use crate::backend::{BucketCursor, Decide, Decision, Durability, Head, Ranks, Take, TakeResult};
 use crate::conflict::unless_overtaken;
 use crate::record::{Key, Record};
 use crate::store::{
@@ -240,7 +240,7 @@ impl Queue {
             max_in_bucket: open.max_in_bucket.clone(),
             durability: open.durability,
             decide: self.decide(request, open),
-            also_read: AlsoRead::Keys(Arc::new(events_and_runs)),
+            also_read: Some(Arc::new(events_and_runs)),
         }
     }
 
@@ -250,7 +250,7 @@ impl Queue {
         let policies = (open.max_in_bucket.as_ref().map(|in_bucket| in_bucket.max), open.durability);
         Arc::new(move |record, now| {
             // An unreadable task is left where it is, for the doctor to find; so is one in a bucket of other policies.
-            let Ok(Stored { item: task, .. }) = decode::<Task>(record) else { return Decision::Leave };
+            let Ok(Stored { item: mut task, .. }) = decode::<Task>(record) else { return Decision::Leave };
             let is_due = task.not_before.is_none_or(|at| at <= now);
             if !is_due || policies_of(&task) != policies || task.is_left_to_another(server.as_deref(), now) {
                 return Decision::Leave;
@@ -261,9 +261,11 @@ impl Queue {
                 expires: now.plus(lease),
                 heartbeat: now,
             };
-            let handler = names.handler(&task.name);
-            let task = claimed(task, lease, &handler, now);
-            Decision::from(task.map(|task| encode(&record.key, &task, now)))
+            let claim = Move::Claim { lease, handler: &names.handler(&task.name) };
+            let by = Actor::Agent(owner.clone());
+            // A task that may not be claimed is left where it is, for the doctor to find.
+            let is_claimed = task.apply(claim, Authority::Actor(&by), now).is_ok();
+            Decision::from(is_claimed.then(|| encode(&record.key, &task, now)))
         })
     }
 
@@ -366,10 +368,4 @@ impl Claim {
         };
         Self { ticket, task, payload, expires }
     }
-}
-
-/// `None` for a task that may not be claimed: it is left where it is, for the doctor to find.
-fn claimed(mut task: Task, lease: Lease, handler: &str, now: Millis) -> Option<Task> {
-    let by = Actor::Agent(lease.owner.clone());
-    task.apply(Move::Claim { lease, handler }, Authority::Actor(&by), now).is_ok().then_some(task)
 }

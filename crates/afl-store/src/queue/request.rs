@@ -69,7 +69,8 @@ impl ClaimRequest {
     /// A bucket of a list, if this agent can do its tasks.
     pub(super) fn open_one(&self, list: &str, head: &Head) -> Option<OpenBucket> {
         let TaskBucket { facet, limit, effect, needs, server } = TaskBucket::parse(list, &head.bucket)?;
-        let is_admitted = needs.iter().all(|need| self.has(need)) && self.names.admit(facet);
+        let has = |need: &&str| self.capabilities.iter().any(|capability| capability == need);
+        let is_admitted = needs.iter().all(has) && self.names.admit(facet);
         let in_bucket = |max| MaxInBucket { bucket: bucket::running(list, facet), max: max as usize };
         is_admitted.then(|| OpenBucket {
             head: head.clone(),
@@ -77,10 +78,6 @@ impl ClaimRequest {
             durability: claim_durability(effect),
             is_for_another: server.is_some_and(|server| self.server.as_deref() != Some(server)),
         })
-    }
-
-    fn has(&self, need: &str) -> bool {
-        self.capabilities.iter().any(|has| has == need)
     }
 }
 

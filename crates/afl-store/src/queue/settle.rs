@@ -58,17 +58,12 @@ impl Queue {
         .await
     }
 
-    /// The holder gives the task back undone, for others to take at once.
-    pub async fn release(&self, ticket: &Ticket) -> Result<SettleResult, Refusal> {
-        self.give_back(ticket, None).await
-    }
-
-    /// The holder gives the task back undone, for others to take later.
-    pub async fn put_off(&self, ticket: &Ticket, until: Millis) -> Result<SettleResult, Refusal> {
-        self.give_back(ticket, Some(until)).await
-    }
-
-    async fn give_back(&self, ticket: &Ticket, not_before: Option<Millis>) -> Result<SettleResult, Refusal> {
+    /// The holder gives the task back undone, for others to take at once or not before this time.
+    pub async fn release(
+        &self,
+        ticket: &Ticket,
+        not_before: Option<Millis>,
+    ) -> Result<SettleResult, Refusal> {
         self.settle(ticket, |mut task, _, now| {
             task.apply(Move::Requeue(Requeue::Release { not_before }), ticket.authority(), now)?;
             Ok(TaskOutcome::requeued(task))

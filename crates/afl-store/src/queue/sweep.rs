@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::outcome;
 use super::settle::Basis;
 use super::{Queue, SettleResult};
-use crate::backend::{AlsoRead, BucketCursor, Decision, Durability, Head, Ranks, Take};
+use crate::backend::{BucketCursor, Decision, Durability, Head, Ranks, Take};
 use crate::notification::NotifyOn;
 use crate::paging::{Pages, last_if_full};
 use crate::record::Record;
@@ -192,7 +192,7 @@ impl Queue {
                     let task = decode::<Task>(record).ok().and_then(|task| change(task.item, now));
                     Decision::from(task.map(|task| encode(&record.key, &task, now)))
                 }),
-                also_read: AlsoRead::Nothing,
+                also_read: None,
             };
             let taken = self.store.backend().take(take).await?;
             moved += taken.moved.len();

@@ -346,7 +346,7 @@ async fn g3_f4_only_the_holder_of_the_live_lease_is_heard() {
     assert!(lost(world.queue.extend(&old.ticket, LEASE).await.unwrap_err()));
     assert!(lost(world.queue.complete(&old.ticket, &result()).await.unwrap_err()));
     assert!(lost(world.queue.fail(&old.ticket, &error()).await.unwrap_err()));
-    assert!(lost(world.queue.release(&old.ticket).await.unwrap_err()));
+    assert!(lost(world.queue.release(&old.ticket, None).await.unwrap_err()));
     let other = world.ask(2, "a.F", Policy::default()).await;
     let foreign = super::Ticket { step: other, ..new.ticket.clone() };
     assert!(lost(world.queue.complete(&foreign, &result()).await.unwrap_err()));
@@ -535,8 +535,8 @@ async fn a_released_task_is_taken_at_once_and_not_counted() {
     let world = World::new().await;
     let step = world.ask(1, "a.F", Policy::default()).await;
     let claim = world.one().await;
-    world.queue.release(&claim.ticket).await.unwrap();
-    assert_eq!(world.queue.release(&claim.ticket).await.unwrap(), SettleResult::Repeated);
+    world.queue.release(&claim.ticket, None).await.unwrap();
+    assert_eq!(world.queue.release(&claim.ticket, None).await.unwrap(), SettleResult::Repeated);
     assert_eq!(world.task(&step).await.deliveries, 0);
     assert_eq!(world.one().await.ticket.token, 2);
 }

@@ -108,18 +108,15 @@ impl Store {
 
 fn inspected(run: &RunId, record: Record) -> RecordInspection {
     let id = record.key.id.clone();
+    let readable = |record: &Record| seal::opened(record).map(|_| Placement::Right);
     let (sort, state) = match id.get(..2) {
         // There, ids are names that others chose.
-        _ if SHARED.contains(&&*run.0) => {
-            (RecordKind::Unknown, seal::opened(&record).map(|_| Placement::Right))
-        }
+        _ if SHARED.contains(&&*run.0) => (RecordKind::Unknown, readable(&record)),
         Some(entity::STEPS) => (RecordKind::Step, placement::<Step>(run, record)),
         Some(entity::EVENTS) => (RecordKind::Event, placement::<Event>(run, record)),
         Some(entity::TASKS) => (RecordKind::Task, placement::<Task>(run, record)),
-        Some(entity::BLOBS | entity::PIECES) => {
-            (RecordKind::Blob, seal::opened(&record).map(|_| Placement::Right))
-        }
-        Some(entity::LOGS) => (RecordKind::Log, seal::opened(&record).map(|_| Placement::Right)),
+        Some(entity::BLOBS | entity::PIECES) => (RecordKind::Blob, readable(&record)),
+        Some(entity::LOGS) => (RecordKind::Log, readable(&record)),
         _ if id == entity::RUN => (RecordKind::Run, placement::<Run>(run, record)),
         _ if id == entity::ACTIVE => (RecordKind::Active, placement::<Active>(run, record)),
         _ => (RecordKind::Unknown, Ok(Placement::Right)),

@@ -47,7 +47,7 @@ pub(crate) use seal::{opened_json, sealed_json};
 pub struct Store {
     backend: Arc<dyn Backend>,
     tenant: Tenant,
-    channel_cache: ChannelCache,
+    pub(crate) channel_cache: ChannelCache,
 }
 
 impl Store {
@@ -61,10 +61,6 @@ impl Store {
 
     pub fn backend(&self) -> &dyn Backend {
         &*self.backend
-    }
-
-    pub(crate) fn channel_cache(&self) -> &ChannelCache {
-        &self.channel_cache
     }
 
     pub fn limits(&self) -> Limits {

@@ -135,7 +135,7 @@ async fn ask(world: &World, step: &StepId, ticket: &Ticket, verb: Verb) -> Resul
         Verb::Extend => drop(queue.extend(ticket, LEASE).await?),
         Verb::Complete => drop(queue.complete(ticket, &result()).await?),
         Verb::Fail => drop(queue.fail(ticket, &error()).await?),
-        Verb::Release => drop(queue.release(ticket).await?),
+        Verb::Release => drop(queue.release(ticket, None).await?),
         Verb::Expire => {
             world.clock.advance(Millis(LEASE.0 + 1));
             drop(queue.sweep_once().await?);
@@ -214,7 +214,7 @@ async fn the_history_names_who_made_each_move_and_why() {
     world.queue.sweep_once().await.unwrap();
     let held = world.one().await;
     world.clock.advance(Millis(5));
-    world.queue.release(&held.ticket).await.unwrap();
+    world.queue.release(&held.ticket, None).await.unwrap();
     world.queue.cancel(&world.run, &step, &error(), &Actor::User("ada".to_owned())).await.unwrap();
     let task = world.task(&step).await;
     let lines: Vec<String> = task
