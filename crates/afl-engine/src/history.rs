@@ -81,69 +81,21 @@ pub struct TaskEvent {
 /// The newest moves of a task.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct History {
-    #[serde(rename = "m", with = "written")]
+    #[serde(rename = "m")]
     entries: Vec<HistoryEntry>,
     /// How many older entries were dropped.
     #[serde(rename = "d", default, skip_serializing_if = "wire::is_default")]
     dropped: u32,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct HistoryEntry {
-    kind: MoveKind,
-    /// Since the task was created.
-    after: Millis,
-    actor: String,
-    cause: String,
-}
-
-/// The stored form of the entries: `["e",12,"agent:w1","it broke"]`. It is short, because each claim and each outcome
-/// writes it: an entry leaves out an empty cause, and the agent if the entries before it name the same one last.
-mod written {
-    use std::borrow::Cow;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use super::{HistoryEntry, Millis, MoveKind};
-
-    const AGENT: &str = "agent:";
-
-    #[derive(Serialize, Deserialize)]
-    struct StoredEntry<'a>(
-        MoveKind,
-        Millis,
-        #[serde(default, skip_serializing_if = "Option::is_none")] Option<Cow<'a, str>>,
-        #[serde(default, skip_serializing_if = "str::is_empty")] Cow<'a, str>,
-    );
-
-    pub(super) fn serialize<S: Serializer>(entries: &[HistoryEntry], to: S) -> Result<S::Ok, S::Error> {
-        let mut agent = "";
-        to.collect_seq(entries.iter().map(|HistoryEntry { kind, after, actor, cause }| {
-            let named = match (actor == agent, cause.is_empty()) {
-                (true, true) => None,
-                (true, false) => Some(""),
-                (false, _) => Some(actor.as_str()),
-            };
-            if actor.starts_with(AGENT) {
-                agent = actor;
-            }
-            StoredEntry(*kind, *after, named.map(Cow::from), Cow::from(cause))
-        }))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<HistoryEntry>, D::Error> {
-        let mut agent = AGENT.to_owned();
-        let entry = |StoredEntry(kind, after, named, cause)| {
-            let actor =
-                named.filter(|named| !named.is_empty()).map_or_else(|| agent.clone(), Cow::into_owned);
-            if actor.starts_with(AGENT) {
-                agent.clone_from(&actor);
-            }
-            HistoryEntry { kind, after, actor, cause: cause.into_owned() }
-        };
-        Ok(Vec::deserialize(from)?.into_iter().map(entry).collect())
-    }
-}
+/// One move: its kind, its time since the task was created, its actor and its cause.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct HistoryEntry(
+    MoveKind,
+    Millis,
+    String,
+    #[serde(default, skip_serializing_if = "String::is_empty")] String,
+);
 
 impl History {
     pub fn is_empty(&self) -> bool {
@@ -155,11 +107,11 @@ impl History {
     }
 
     pub(crate) fn note(&mut self, kind: MoveKind, after: Millis, actor: String, cause: &str) {
-        if kind == MoveKind::Extend && self.entries.last().is_some_and(|last| last.kind == kind) {
+        if kind == MoveKind::Extend && self.entries.last().is_some_and(|last| last.0 == kind) {
             self.entries.pop();
         }
         let cause = cause.chars().take(CAUSE_CHARS).collect();
-        self.entries.push(HistoryEntry { kind, after, actor, cause });
+        self.entries.push(HistoryEntry(kind, after, actor, cause));
         if self.entries.len() > KEPT {
             self.entries.remove(0);
             self.dropped += 1;
@@ -173,7 +125,7 @@ impl History {
             TaskEvent::new(TaskEventType::Created, created, &system, ""),
             TaskEvent::new(TaskEventType::Queued, created, &system, ""),
         ];
-        for HistoryEntry { kind, after, actor, cause } in &self.entries {
+        for HistoryEntry(kind, after, actor, cause) in &self.entries {
             let at = created.plus(*after);
             let (first, second) = kind.event_types();
             events.push(TaskEvent::new(first, at, actor, cause));
@@ -277,7 +229,7 @@ mod tests {
     fn ordinary_work_is_written_in_a_few_bytes_and_read_in_full() {
         let history = of([(MoveKind::Claim, 3, "w1"), (MoveKind::Complete, 12, "w1")]);
         let text = serde_json::to_string(&history).unwrap();
-        assert_eq!(text, r#"{"m":[["l",3,"agent:w1"],["c",12]]}"#);
+        assert_eq!(text, r#"{"m":[["l",3,"agent:w1"],["c",12,"agent:w1"]]}"#);
         assert_eq!(serde_json::from_str::<History>(&text).unwrap(), history);
         assert_eq!(
             lines(&history),
@@ -307,7 +259,7 @@ mod tests {
         assert_eq!((history.entries.len(), history.dropped()), (KEPT, 1));
         assert_eq!(lines(&history)[2], "101 REQUEUED agent:first");
         assert_eq!(lines(&history)[51], "150 REQUEUED agent:first");
-        assert_eq!(history.entries[0].cause.chars().count(), CAUSE_CHARS);
+        assert_eq!(history.entries[0].3.chars().count(), CAUSE_CHARS);
         history.note(MoveKind::Claim, Millis(60), "agent:second".to_owned(), "");
         assert_eq!(lines(&history)[50], "150 REQUEUED agent:first");
         assert_eq!(lines(&history)[51], "160 LEASED agent:second");
