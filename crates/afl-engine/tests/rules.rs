@@ -267,7 +267,7 @@ fn what_an_agent_must_have_is_kept_in_order_and_must_have_a_name() {
             start(&plan, "W", afl_engine::value::Map::new(), options(1_000)).expect("it starts");
         evaluation.advance(Millis(2));
         let changes = evaluation.take_changes().expect("a new run is a change");
-        changes.tasks().first().map(|put| put.item.policy.needs.clone())
+        changes.tasks.first().map(|put| put.item.policy.needs.clone())
     };
     let needs = task_of(r#"Needs(capabilities = ["gpu", "cuda:12", "gpu"])"#);
     assert_eq!(needs.expect("the task goes out"), ["cuda:12", "gpu"]);
@@ -291,13 +291,13 @@ fn one_change_set_holds_all_that_is_new_and_names_are_found_in_the_whole_program
     let advance = evaluation.advance(Millis(2));
     assert!(!matches!(advance, Advance::Need(_)), "a new run needs nothing that is stored: {advance:?}");
     let changes = evaluation.take_changes().expect("a new run is a change");
-    assert!(changes.steps().iter().all(|put| put.version.is_none()));
-    let ids: BTreeSet<_> = changes.steps().iter().map(|put| put.item.id.clone()).collect();
-    assert_eq!(ids.len(), changes.steps().len(), "each step once");
-    let events: Vec<_> = changes.events().iter().map(|put| put.item.step_id.to_string()).collect();
-    let tasks: Vec<_> = changes.tasks().iter().map(|put| put.item.step_id.to_string()).collect();
+    assert!(changes.steps.iter().all(|put| put.version.is_none()));
+    let ids: BTreeSet<_> = changes.steps.iter().map(|put| put.item.id.clone()).collect();
+    assert_eq!(ids.len(), changes.steps.len(), "each step once");
+    let events: Vec<_> = changes.events.iter().map(|put| put.item.step_id.to_string()).collect();
+    let tasks: Vec<_> = changes.tasks.iter().map(|put| put.item.step_id.to_string()).collect();
     assert_eq!((events, tasks), (vec!["wb0s0b0s0".to_owned()], vec!["wb0s0b0s0".to_owned()]));
-    let sent = changes.steps().iter().filter(|put| put.item.state == State::EventTransmit);
+    let sent = changes.steps.iter().filter(|put| put.item.state == State::EventTransmit);
     let sent: Vec<_> = sent.map(|put| (put.item.id.to_string(), put.item.event)).collect();
     assert_eq!(sent, [("wb0s0b0s0".to_owned(), Transmission::Sent)], "the step that the task is of");
 }

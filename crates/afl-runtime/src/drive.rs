@@ -234,7 +234,7 @@ impl Service {
             if let Some(changes) = evaluator.take_changes() {
                 self.store.commit(&changes, Terms::default(), durability).await?;
                 evaluator.committed();
-                self.hand_on(changes.tasks());
+                self.hand_on(&changes.tasks);
                 durability = Durability::Relaxed;
             }
             self.tell(evaluator);

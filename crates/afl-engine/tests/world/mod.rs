@@ -148,9 +148,9 @@ impl World {
         if !conflicts.is_empty() {
             return conflicts;
         }
-        let records = 1 + changes.steps().len() + changes.events().len() + changes.tasks().len();
+        let records = 1 + changes.steps.len() + changes.events.len() + changes.tasks.len();
         self.largest_commit = self.largest_commit.max(records);
-        self.longest_active = self.longest_active.max(changes.run().item.active);
+        self.longest_active = self.longest_active.max(changes.run.item.active);
         self.write(&changes);
         self.traces.extend(evaluation.drain_traces());
         evaluation.committed();
@@ -159,34 +159,34 @@ impl World {
     }
 
     fn conflicts(&self, changes: &Changes) -> Vec<String> {
-        let steps = changes.steps().iter().map(|put| (format!("s/{}", put.item.id), put.version));
-        let events = changes.events().iter().map(|put| (format!("e/{}", put.item.step_id), put.version));
-        let tasks = changes.tasks().iter().map(|put| (format!("t/{}", put.item.step_id), put.version));
-        let run = std::iter::once(("run".to_owned(), changes.run().version));
+        let steps = changes.steps.iter().map(|put| (format!("s/{}", put.item.id), put.version));
+        let events = changes.events.iter().map(|put| (format!("e/{}", put.item.step_id), put.version));
+        let tasks = changes.tasks.iter().map(|put| (format!("t/{}", put.item.step_id), put.version));
+        let run = std::iter::once(("run".to_owned(), changes.run.version));
         let stored = |key: &String| self.records.get(key).map(|(_, version)| *version);
         let expected = run.chain(steps).chain(events).chain(tasks);
         expected.filter(|(key, version)| stored(key) != number(*version)).map(|(key, _)| key).collect()
     }
 
     fn write(&mut self, changes: &Changes) {
-        let Put { item, version } = changes.run();
+        let Put { item, version } = &changes.run;
         self.put("run".to_owned(), &**item, *version);
-        if let Some(Put { item, version }) = changes.active() {
+        if let Some(Put { item, version }) = &changes.active {
             self.put("active".to_owned(), &**item, *version);
             if item.0.is_empty() {
                 self.records.remove("active");
             }
         }
-        for Put { item, version } in changes.steps() {
+        for Put { item, version } in &changes.steps {
             self.put(format!("s/{}", item.id), &**item, *version);
         }
-        for Put { item, version } in changes.events() {
+        for Put { item, version } in &changes.events {
             self.put(format!("e/{}", item.step_id), &**item, *version);
         }
-        for Put { item, version } in changes.tasks() {
+        for Put { item, version } in &changes.tasks {
             self.put(format!("t/{}", item.step_id), &**item, *version);
         }
-        for blob in changes.blobs() {
+        for blob in &changes.blobs {
             self.blobs.insert(blob.hash.0.clone(), blob.text.clone());
         }
     }

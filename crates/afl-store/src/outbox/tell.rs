@@ -65,8 +65,8 @@ impl Store {
         changes: &Changes,
         now: Millis,
     ) -> Result<OutboxWrites, Error> {
-        let ends = changes.run().item.status.is_terminal()
-            || changes.tasks().iter().any(|put| put.item.state.is_terminal());
+        let ends = changes.run.item.status.is_terminal()
+            || changes.tasks.iter().any(|put| put.item.state.is_terminal());
         let mut outbox = OutboxWrites::default();
         if !ends {
             return Ok(outbox);
@@ -75,10 +75,10 @@ impl Store {
         if filters.is_empty() {
             return Ok(outbox);
         }
-        let run = changes.run();
+        let run = &changes.run;
         let events: BTreeMap<&StepId, &Event> =
-            changes.events().iter().map(|put| (&put.item.step_id, &*put.item)).collect();
-        for task in changes.tasks() {
+            changes.events.iter().map(|put| (&put.item.step_id, &*put.item)).collect();
+        for task in &changes.tasks {
             let event = events.get(&task.item.step_id).copied();
             if let Some(message) = Message::of_end(&task.item, event, now) {
                 let message = Message { workflow: Some(run.item.workflow.clone()), ..message };
@@ -162,11 +162,11 @@ fn number(version: Option<Version>) -> u64 {
 
 /// What the workflow yielded: its step ends in the iteration that ends the run.
 fn outputs(changes: &Changes) -> Option<Payload> {
-    match changes.run().item.status {
+    match changes.run.item.status {
         RunStatus::Completed => {}
         RunStatus::Running | RunStatus::Paused | RunStatus::Failed | RunStatus::Canceled => return None,
     }
-    let root = changes.steps().iter().find(|put| put.item.id == StepId::root())?;
+    let root = changes.steps.iter().find(|put| put.item.id == StepId::root())?;
     let returns = root.item.attributes.returns.iter();
     Some(returns.map(|(name, output)| (name.clone(), output.held.clone())).collect())
 }

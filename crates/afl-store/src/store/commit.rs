@@ -62,22 +62,22 @@ impl Store {
         terms: Terms<'_>,
         durability: Durability,
     ) -> Result<(), Error> {
-        let run = &changes.run().item.id;
-        let now = changes.run().item.updated;
-        let mut writes = Vec::with_capacity(2 + changes.steps().len() + changes.events().len());
-        writes.push(self.put_change(run, changes.run(), now));
-        writes.extend(changes.active().map(|active| self.put_active(run, active, now)));
-        writes.extend(changes.steps().iter().map(|put| self.put_change(run, put, now)));
-        writes.extend(changes.events().iter().map(|put| self.put_change(run, put, now)));
-        writes.extend(changes.tasks().iter().map(|put| self.put_change(run, put, now)));
+        let run = &changes.run.item.id;
+        let now = changes.run.item.updated;
+        let mut writes = Vec::with_capacity(2 + changes.steps.len() + changes.events.len());
+        writes.push(self.put_change(run, &changes.run, now));
+        writes.extend(changes.active.as_ref().map(|active| self.put_active(run, active, now)));
+        writes.extend(changes.steps.iter().map(|put| self.put_change(run, put, now)));
+        writes.extend(changes.events.iter().map(|put| self.put_change(run, put, now)));
+        writes.extend(changes.tasks.iter().map(|put| self.put_change(run, put, now)));
         writes.extend(terms.reservation.map(|reservation| self.put_reservation(reservation)));
         writes.extend(terms.task.map(|task| self.keep_task(task)));
         let messages = self.messages_of_changes(changes, now).await?;
         if messages.is_empty() {
-            return self.write_with_blobs(run, writes, changes.blobs(), durability).await;
+            return self.write_with_blobs(run, writes, &changes.blobs, durability).await;
         }
         writes.extend(messages.writes);
-        let blobs: Vec<_> = changes.blobs().iter().cloned().chain(messages.blobs).collect();
+        let blobs: Vec<_> = changes.blobs.iter().cloned().chain(messages.blobs).collect();
         // A message must not leave before the end that it reports is durable.
         self.write_with_blobs(run, writes, &blobs, Durability::Durable).await
     }
