@@ -42,12 +42,6 @@ pub fn names_capability(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_plain)
 }
 
-impl Policy {
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 impl RetryPolicy {
     /// How long to wait after `attempts` of them failed; `None` when that was the last.
     pub fn wait_after(&self, attempts: u32) -> Option<Millis> {

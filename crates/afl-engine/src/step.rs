@@ -12,7 +12,7 @@ use crate::object::ObjectType;
 use crate::policy::Policy;
 use crate::state::State;
 use crate::time::Millis;
-use crate::wire::wire_enum;
+use crate::wire::{self, wire_enum};
 
 /// `StepDefinition` of document 003. The ids of its container, block and root are parts of its own id.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -26,12 +26,12 @@ pub struct Step {
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub facet_name: Arc<str>,
     pub state: State,
-    #[serde(default, skip_serializing_if = "Attributes::is_empty")]
+    #[serde(default, skip_serializing_if = "wire::is_default")]
     pub attributes: Attributes,
-    #[serde(default, skip_serializing_if = "Policy::is_default")]
+    #[serde(default, skip_serializing_if = "wire::is_default")]
     pub policy: Policy,
     /// How far the event is that it waits for, or waited for last.
-    #[serde(default, skip_serializing_if = "Transmission::is_none")]
+    #[serde(default, skip_serializing_if = "wire::is_default")]
     pub event: Transmission,
     /// Of the phase it is in: mixins, blocks, or the `catch`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,21 +75,19 @@ wire_enum! {
     }
 }
 
-impl Transmission {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-    fn is_none(&self) -> bool {
-        matches!(self, Self::None)
-    }
-}
-
 impl Step {
-    /// One that is nothing yet.
-    pub(crate) fn blank() -> Self {
+    pub(crate) fn new(
+        id: StepId,
+        object_type: ObjectType,
+        statement_id: Arc<str>,
+        facet_name: Arc<str>,
+        created: Millis,
+    ) -> Self {
         Self {
-            id: StepId::root(),
-            object_type: ObjectType::VariableAssignment,
-            statement_id: Arc::default(),
-            facet_name: Arc::default(),
+            id,
+            object_type,
+            statement_id,
+            facet_name,
             state: State::Created,
             attributes: Attributes::default(),
             policy: Policy::default(),
@@ -99,7 +97,7 @@ impl Step {
             error: None,
             failed_in: None,
             caught: None,
-            created: Millis::default(),
+            created,
             ended: None,
             rests: Vec::new(),
         }
@@ -133,11 +131,5 @@ impl Step {
     /// A parent whose children fail in greater number than it keeps has no failure of theirs to name.
     fn has_failed_children(&self) -> bool {
         self.children.as_ref().is_some_and(|children| children.failed > 0)
-    }
-}
-
-impl Attributes {
-    fn is_empty(&self) -> bool {
-        self.params.is_empty() && self.returns.is_empty()
     }
 }

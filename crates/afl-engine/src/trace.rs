@@ -96,17 +96,6 @@ pub enum Tracing {
 impl Tracing {
     /// Whether a subscriber at this level gets the record.
     pub fn hears(self, trace: &Trace) -> bool {
-        match trace {
-            Trace::Logged { .. } | Trace::Undeclared { .. } => true,
-            Trace::IterationBegan { .. }
-            | Trace::IterationEnded { .. }
-            | Trace::Rested { .. }
-            | Trace::Created { .. }
-            | Trace::Transition { .. }
-            | Trace::Stayed { .. }
-            | Trace::Failed { .. }
-            | Trace::Resolved { .. }
-            | Trace::Published { .. } => self == Self::Full,
-        }
+        self == Self::Full || matches!(trace, Trace::Logged { .. } | Trace::Undeclared { .. })
     }
 }

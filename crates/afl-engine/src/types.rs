@@ -1,9 +1,8 @@
 //! Whether a value from outside fits a declared type, and the defaults it may leave out.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use afl_lang::program::{Parameter, Program, Qualified};
+use afl_lang::program::{Parameter, Program, Qualified, SchemaDecl};
 use afl_lang::types::TypeRef;
 
 use crate::eval::{EvalError, NoScope, eval};
@@ -26,15 +25,19 @@ pub fn as_declared(value: Value, ty: &TypeRef, schemas: &Schemas) -> Result<Valu
 
 /// The schemas of a program by their qualified names.
 #[derive(Clone, Debug, Default)]
-pub struct Schemas(BTreeMap<Qualified, Vec<Parameter>>);
+pub struct Schemas(BTreeMap<Qualified, SchemaDecl>);
 
 impl Schemas {
     pub fn of(program: &Program) -> Self {
-        Self(program.schemas().map(|schema| (schema.id.clone(), schema.fields.clone())).collect())
+        Self(program.schemas().map(|schema| (schema.id.clone(), schema.clone())).collect())
     }
 
-    fn fields(&self, name: &str) -> &[Parameter] {
-        self.0.get(name).expect("a program declares the schemas it names")
+    pub(crate) fn get(&self, name: &str) -> Option<&SchemaDecl> {
+        self.0.get(name)
+    }
+
+    pub(crate) fn fields(&self, name: &str) -> &[Parameter] {
+        &self.get(name).expect("a program declares the schemas it names").fields
     }
 }
 
@@ -49,23 +52,16 @@ pub struct Misfit {
 }
 
 /// What stands where something else was wanted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum MisfitCause {
+    #[error("is {0}")]
     Kind(Kind),
+    #[error("is missing")]
     Nothing,
+    #[error("does not fit in 64 bits")]
     BeyondLong,
+    #[error("nests deeper than {MAX_VALUE_DEPTH} levels")]
     TooDeep,
-}
-
-impl fmt::Display for MisfitCause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Kind(kind) => write!(f, "is {kind}"),
-            Self::Nothing => f.write_str("is missing"),
-            Self::BeyondLong => f.write_str("does not fit in 64 bits"),
-            Self::TooDeep => write!(f, "nests deeper than {MAX_VALUE_DEPTH} levels"),
-        }
-    }
 }
 
 impl Misfit {

@@ -41,13 +41,11 @@ fn read<'v>(
         |count: usize, name: &String| EvalError::Missing { base: written(count), name: name.clone() };
     let mut value = scope.attribute(root, first).ok_or_else(|| missing(0, first))?;
     for (at, name) in (1..).zip(fields) {
-        value = match value {
-            Value::Object(entries) => entries.get(name).ok_or_else(|| missing(at, name))?,
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                let found = Kind::of(value);
-                return Err(EvalError::NoFields { base: written(at), found, name: name.clone() });
-            }
+        let Value::Object(entries) = value else {
+            let found = Kind::of(value);
+            return Err(EvalError::NoFields { base: written(at), found, name: name.clone() });
         };
+        value = entries.get(name).ok_or_else(|| missing(at, name))?;
     }
     Ok(Cow::Borrowed(value))
 }
@@ -95,12 +93,9 @@ fn element<'v>(base: &'v Value, key: &Value, parts: &[Expr; 2]) -> ReferenceResu
 }
 
 fn integer(key: &Value) -> Option<i128> {
-    match key {
-        Value::Number(number) => match Number::of(number) {
-            Number::Integer(integer) => Some(integer),
-            Number::Double(_) => None,
-        },
-        Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => None,
+    match Number::of(key.as_number()?) {
+        Number::Integer(integer) => Some(integer),
+        Number::Double(_) => None,
     }
 }
 

@@ -2,7 +2,7 @@
 //! that no agent can claim the work in between.
 
 use super::control::ReopenedWork;
-use super::wants::{MissingRecord, all};
+use super::wants::MissingRecord;
 use super::{Evaluation, EvaluationPhase, Wants};
 use crate::event::{EventError, EventState, Payload, Reception};
 use crate::history::Actor;
@@ -72,7 +72,7 @@ impl Evaluation {
             return Ok(Err(refused));
         }
         self.need_failed_events(id)?;
-        all([self.need_event(id), self.need_task(id)])?;
+        self.need_work(id)?;
         self.reopen_step(id, ReopenedWork::Amended);
         self.settle_by_hand(id, told, by);
         self.reopen_above(id, by);

@@ -57,8 +57,7 @@ impl Evaluation {
     fn take_case(&mut self, id: &StepId, cases: &[PlanCase]) -> Worked<Option<u32>> {
         let place = Self::place_in_block(id);
         let conditions = cases.iter().filter_map(|case| case.condition.as_ref());
-        let needs: Vec<_> = conditions.map(|condition| self.need_reads(&condition.reads, &place)).collect();
-        all(needs)?;
+        all(conditions.map(|condition| self.need_reads(&condition.reads, &place)))?;
         for (at, case) in (0..).zip(cases) {
             let Some(condition) = &case.condition else { return Ok(Some(at)) };
             let holds = self.holds_at(&condition.expr, &condition.reads, &place);

@@ -53,8 +53,7 @@ impl Evaluation {
             .filter_map(|(mixin, _)| self.step(id).attributes.params.get(mixin.alias.as_ref()?))
             .map(|attribute| attribute.held.clone())
             .collect();
-        let needs: Vec<_> = aliased.iter().map(|held| self.need_value(held)).collect();
-        all(needs)?;
+        self.need_values(&aliased)?;
         let mut fold = self.folds.remove(id).unwrap_or_default();
         let done = self.fold(&blocks, &mut fold);
         if let Err(stop) = done {
@@ -134,8 +133,6 @@ impl Evaluation {
             self.need_yields(&yields)?;
             for yielded in &yields {
                 self.capture_yield(yielded, fold, Collecting::Yes);
-            }
-            for yielded in &yields {
                 self.known.steps.forget(yielded);
             }
             fold.element = end;
@@ -151,12 +148,10 @@ impl Evaluation {
     }
 
     fn need_yields(&mut self, yields: &[StepId]) -> Worked<()> {
-        let needs: Vec<_> = yields.iter().map(|id| self.need_step(id)).collect();
-        all(needs)?;
-        let held = |id: &StepId| self.step(id).attributes.params.values().map(|it| it.held.clone()).collect();
-        let held: Vec<Vec<Held>> = yields.iter().map(held).collect();
-        let needs: Vec<_> = held.iter().flatten().map(|held| self.need_value(held)).collect();
-        Ok(all(needs)?)
+        all(yields.iter().map(|id| self.need_step(id)))?;
+        let params = yields.iter().flat_map(|id| self.step(id).attributes.params.values());
+        let held: Vec<Held> = params.map(|attribute| attribute.held.clone()).collect();
+        Ok(self.need_values(&held)?)
     }
 
     fn capture_yield(&self, yielded: &StepId, fold: &mut Fold, how: Collecting) {
@@ -183,10 +178,7 @@ impl Evaluation {
     /// The attributes of a mixin with those that were yielded in their places.
     fn changed_mixin(&self, id: &StepId, alias: &str, yielded: Map<String, Value>) -> Map<String, Value> {
         let before = self.step(id).attributes.params.get(alias);
-        let mut record = match before.and_then(|attribute| self.known.value(&attribute.held)) {
-            Some(Value::Object(entries)) => entries.clone(),
-            Some(_) | None => Map::new(),
-        };
+        let mut record = self.known.object(before.map(|attribute| &attribute.held));
         record.extend(yielded);
         record
     }
@@ -218,7 +210,7 @@ fn yield_places<'p>(plan: &'p Plan, block: &'p Block) -> impl Iterator<Item = u3
 }
 
 /// The attribute that a yield goes to.
-fn declared<'p>(plan: &'p Plan, target: &str, name: &str) -> Option<&'p Parameter> {
+pub(super) fn declared<'p>(plan: &'p Plan, target: &str, name: &str) -> Option<&'p Parameter> {
     let facet = plan.facet_named(target)?;
     facet.returns.iter().chain(&facet.params).find(|parameter| parameter.name == name)
 }

@@ -86,8 +86,7 @@ impl Evaluation {
     /// The step and all above it.
     pub(super) fn need_ancestry(&mut self, id: &StepId) -> Result<(), MissingRecord> {
         let ancestry = std::iter::successors(Some(id.clone()), StepId::parent);
-        let needs: Vec<_> = ancestry.map(|it| self.need_step(&it)).collect();
-        all(needs)
+        all(ancestry.map(|it| self.need_step(&it)))
     }
 
     /// Whether a `catch` deals with this step's failure, or has dealt with it.
@@ -100,8 +99,7 @@ impl Evaluation {
         let failed: Vec<StepId> = std::iter::successors(Some(id.clone()), StepId::parent)
             .filter(|it| self.known.step(it).is_some_and(Step::failed_by_event))
             .collect();
-        let needs: Vec<_> = failed.iter().flat_map(|it| [self.need_event(it), self.need_task(it)]).collect();
-        all(needs)
+        all(failed.iter().map(|it| self.need_work(it)))
     }
 
     /// Sets a step back to the state in which it failed. Only its own event is sent again.
@@ -185,9 +183,8 @@ impl Evaluation {
         self.need_step(id)?;
         let is_sent = self.known.step(id).is_some_and(|step| step.event != Transmission::None);
         if is_sent {
-            all([self.need_event(id), self.need_task(id)])?;
+            self.need_work(id)?;
         }
-        let now = self.now;
         if self.known.tasks.get(id).is_some_and(|task| !task.state.is_terminal()) {
             self.move_task(id, Move::Cancel { cause: "the run was canceled", error: None }, by);
         }
@@ -204,13 +201,7 @@ impl Evaluation {
         if self.known.step(id).is_some_and(|step| !step.is_terminal()) {
             let failure = self.failure(id, FailureKind::Canceled.name(), "the run was canceled".to_owned());
             self.trace_failure(id, &failure);
-            let step = self.change(id);
-            step.error = Some(failure);
-            step.failed_in = Some(step.state);
-            step.ended = Some(now);
-            self.enter(id, State::Error);
-            self.rest_step(id);
-            self.run.counts.failed += 1;
+            self.enter_error(id, failure);
         }
         self.run_is_dirty = true;
         Ok(())

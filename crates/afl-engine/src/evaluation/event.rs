@@ -20,7 +20,7 @@ use afl_lang::program::ScriptBlock;
 
 use super::Evaluation;
 use super::mixin::MixinPhase;
-use super::wants::{MissingRecord, all};
+use super::wants::MissingRecord;
 use super::work::{WorkStop, Worked};
 use crate::attribute::{Attribute, Fields, Held};
 use crate::event::{Event, EventError, EventState, Payload, Reception};
@@ -99,8 +99,8 @@ impl Evaluation {
         let event = self.known.events.get(id).filter(|event| event.reception == Reception::Arrived);
         let Some(event) = event else { return Ok(None) };
         let result = event.result.clone().unwrap_or_default();
-        let needs: Vec<_> = result.values().map(|held| self.need_value(held)).collect();
-        all(needs)?;
+        let values: Vec<Held> = result.values().cloned().collect();
+        self.need_values(&values)?;
         let event = self.known.events.change(id);
         event.reception = Reception::Taken;
         let outcome = event.error.clone();
@@ -131,7 +131,7 @@ impl Evaluation {
     /// Creates an event and its task. `again` when an earlier event of the step may be stored.
     pub(super) fn publish(&mut self, id: &StepId, name: &str, payload: Payload, again: bool) -> Worked<()> {
         if again {
-            all([self.need_event(id), self.need_task(id)])?;
+            self.need_work(id)?;
         }
         let event = Event {
             step_id: id.clone(),
@@ -215,16 +215,13 @@ impl Evaluation {
         let owner = if is_block { Self::place_in_block(id).owner } else { id.clone() };
         self.need_step(&owner)?;
         let attributes = &self.step(&owner).attributes;
-        let held: BTreeMap<String, Held> = attributes
-            .returns
-            .iter()
-            .chain(&attributes.params)
-            .map(|(name, attribute)| (name.clone(), attribute.held.clone()))
-            .collect();
-        let needs: Vec<_> = held.values().map(|held| self.need_value(held)).collect();
-        all(needs)?;
-        let value = |(name, held): (String, Held)| Some((name, self.known.value(&held)?.clone()));
-        let params: Map<String, Value> = held.into_iter().filter_map(value).collect();
+        let fields = attributes.returns.iter().chain(&attributes.params);
+        let (names, held): (Vec<String>, Vec<Held>) =
+            fields.map(|(name, attribute)| (name.clone(), attribute.held.clone())).unzip();
+        self.need_values(&held)?;
+        let values =
+            held.iter().map(|held| self.known.value(held).expect("it has just been asked for").clone());
+        let params: Map<String, Value> = names.into_iter().zip(values).collect();
         let payload = [
             ("language", Value::from(script.language.as_str())),
             ("code", Value::from(script.code.as_str())),

@@ -111,21 +111,29 @@ impl Evaluation {
     }
 
     fn end_failed(&mut self, id: &StepId, failure: StepFailure) {
-        let now = self.now;
-        let step = self.change(id);
-        step.error = Some(failure.clone());
-        step.failed_in = Some(step.state);
-        step.ended = Some(now);
-        self.enter(id, State::Error);
-        self.rest_step(id);
-        self.run.counts.failed += 1;
+        self.enter_error(id, failure.clone());
         match id.split() {
             None => {
                 self.run.error = Some(failure);
                 self.end_run(RunStatus::Failed);
             }
-            Some((parent, segment)) => self.child_failed(&parent, segment, failure),
+            Some((parent, segment)) => {
+                self.children_of(&parent).fail(segment.place(), failure);
+                self.wake_when_due(&parent);
+            }
         }
+    }
+
+    /// Ends a step in `Error`, without a word to its parent.
+    pub(super) fn enter_error(&mut self, id: &StepId, failure: StepFailure) {
+        let now = self.now;
+        let step = self.change(id);
+        step.error = Some(failure);
+        step.failed_in = Some(step.state);
+        step.ended = Some(now);
+        self.enter(id, State::Error);
+        self.rest_step(id);
+        self.run.counts.failed += 1;
     }
 
     fn end_run(&mut self, status: RunStatus) {
@@ -159,11 +167,6 @@ impl Evaluation {
         let deps = awaited(&self.plan, node, resolved).iter();
         let waited_for = deps.map(|place| parent.child(resolved.beside(*place))).collect();
         Trace::Resolved { path: self.path_of(&step), step, waited_for, iteration: self.run.iterations }
-    }
-
-    fn child_failed(&mut self, parent: &StepId, segment: Segment, failure: StepFailure) {
-        self.children_of(parent).fail(segment.place(), failure);
-        self.wake_when_due(parent);
     }
 
     fn wake_when_due(&mut self, parent: &StepId) {

@@ -6,7 +6,7 @@ use afl_lang::program::{NamedArg, Parameter, Qualified};
 use afl_lang::types::TypeRef;
 
 use super::Evaluation;
-use super::capture::element_of;
+use super::capture::{declared, element_of};
 use super::reader::Place;
 use super::work::Worked;
 use crate::attribute::{Attribute, Fields};
@@ -72,13 +72,13 @@ impl Evaluation {
     ) -> Worked<()> {
         let plan = self.plan.clone();
         let values = self.values_of(id, &call.args, reads, place)?;
-        match call.callee {
+        match &call.callee {
             Callee::Facet(at) => {
-                let params = self.fields_of(id, &plan.facet(at).params, values)?;
+                let params = self.fields_of(id, &plan.facet(*at).params, values)?;
                 self.change(id).attributes.params = params;
             }
-            Callee::Schema(at) => {
-                let returns = self.fields_of(id, plan.fields(at), values)?;
+            Callee::Schema(name) => {
+                let returns = self.fields_of(id, plan.schemas.fields(name), values)?;
                 self.change(id).attributes.returns = returns;
             }
         }
@@ -141,12 +141,10 @@ impl Evaluation {
     /// be an element of the attribute's list.
     fn yielded(&mut self, id: &StepId, target: &Qualified, values: Map<String, Value>) -> Worked<Fields> {
         let plan = self.plan.clone();
-        let facet = plan.facet_named(target).expect("a compiled program yields to facets it declares");
         let is_in_foreach = self.is_in_element(id);
         let mut fields = BTreeMap::new();
         for (name, value) in values {
-            let declared = facet.returns.iter().chain(&facet.params).find(|parameter| parameter.name == name);
-            let ty = declared.map_or(&TypeRef::Json, |parameter| &parameter.ty);
+            let ty = declared(&plan, target, &name).map_or(&TypeRef::Json, |parameter| &parameter.ty);
             let element = element_of(ty).filter(|_| is_in_foreach);
             let ty = element.filter(|of| fits(&name, &value, of, &plan.schemas).is_ok()).unwrap_or(ty);
             let attribute = self.attribute(id, &name, value, ty)?;

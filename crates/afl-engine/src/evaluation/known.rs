@@ -11,7 +11,7 @@ use crate::id::StepId;
 use crate::plan::Node;
 use crate::step::Step;
 use crate::task::Task;
-use crate::value::Value;
+use crate::value::{Map, Value};
 use crate::version::{Epoch, Version};
 
 /// Records by their steps. A record that is not here is not known; one that is `None` is not stored.
@@ -44,6 +44,12 @@ impl Known {
             Held::Inline(value) => Some(value),
             Held::Blob(blob) => self.blobs.get(&blob.hash),
         }
+    }
+
+    /// The entries of a map; none where there is no map.
+    pub(super) fn object(&self, held: Option<&Held>) -> Map<String, Value> {
+        let value = held.and_then(|held| self.value(held));
+        value.and_then(Value::as_object).cloned().unwrap_or_default()
     }
 
     pub(super) fn supply_blob(&mut self, hash: BlobHash, value: Value, bytes: usize) {

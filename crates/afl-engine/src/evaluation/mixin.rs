@@ -86,13 +86,9 @@ impl Evaluation {
             return Ok(());
         };
         let earlier = self.step(id).attributes.params.get(alias).map(|attribute| attribute.held.clone());
-        let needs: Vec<_> = fields.values().map(|field| &field.held).chain(&earlier).cloned().collect();
-        let needs: Vec<_> = needs.iter().map(|held| self.need_value(held)).collect();
-        all(needs)?;
-        let mut record = match earlier.as_ref().and_then(|held| self.known.value(held)) {
-            Some(Value::Object(entries)) => entries.clone(),
-            Some(_) | None => Map::new(),
-        };
+        let values: Vec<Held> = fields.values().map(|field| &field.held).chain(&earlier).cloned().collect();
+        self.need_values(&values)?;
+        let mut record = self.known.object(earlier.as_ref());
         for (name, attribute) in &fields {
             let value = self.known.value(&attribute.held).expect("it has just been asked for");
             record.insert(name.clone(), value.clone());
@@ -155,15 +151,12 @@ impl Evaluation {
     pub(super) fn take_mixins(&mut self, id: &StepId, node: Node, phase: MixinPhase) -> Worked<()> {
         let plan = self.plan.clone();
         let places = working(&plan, node, phase);
-        let needs: Vec<_> =
-            places.iter().map(|place| self.need_step(&id.child(Segment::Mixin(*place)))).collect();
-        all(needs)?;
+        all(places.iter().map(|place| self.need_step(&id.child(Segment::Mixin(*place)))))?;
         for place in places {
             let worker = self.step(&id.child(Segment::Mixin(place)));
             let returns = worker.attributes.returns.clone();
-            let needs: Vec<Held> = returns.values().map(|attribute| attribute.held.clone()).collect();
-            let needs: Vec<_> = needs.iter().map(|held| self.need_value(held)).collect();
-            all(needs)?;
+            let values: Vec<Held> = returns.values().map(|attribute| attribute.held.clone()).collect();
+            self.need_values(&values)?;
             let (mixin, _) = plan.mixins(node).nth(place as usize).expect("it is in the program");
             self.join(id, mixin, returns)?;
         }

@@ -49,8 +49,7 @@ impl Evaluation {
 
     /// Asks for all that an expression at this place reads.
     pub(super) fn need_reads(&mut self, reads: &[ExprRead], place: &Place) -> Result<(), MissingRecord> {
-        let needs: Vec<_> = reads.iter().map(|read| self.need_read(read, place)).collect();
-        all(needs)
+        all(reads.iter().map(|read| self.need_read(read, place)))
     }
 
     fn need_read(&mut self, read: &ExprRead, place: &Place) -> Result<(), MissingRecord> {
@@ -66,13 +65,12 @@ impl Evaluation {
         self.need_step(&id)?;
         let Some(step) = self.known.step(&id) else { return Ok(()) };
         let attributes = [&step.attributes.params, &step.attributes.returns];
-        let held: Vec<_> = match attribute {
+        let read: Vec<_> = match attribute {
             Some(name) => attributes.into_iter().filter_map(|fields| fields.get(name)).collect(),
             None => attributes.into_iter().flat_map(Fields::values).collect(),
         };
-        let held: Vec<_> = held.into_iter().map(|attribute| attribute.held.clone()).collect();
-        let needs: Vec<_> = held.iter().map(|held| self.need_value(held)).collect();
-        all(needs)
+        let values: Vec<_> = read.into_iter().map(|attribute| attribute.held.clone()).collect();
+        self.need_values(&values)
     }
 
     /// The block of the element that a `foreach` variable stands for here.

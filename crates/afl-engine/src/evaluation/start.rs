@@ -8,15 +8,12 @@ use afl_lang::program::Parameter;
 use afl_lang::suggest::closest;
 use afl_lang::types::TypeRef;
 
-use super::known::StepEntry;
 use super::{Evaluation, Options};
 use crate::attribute::Attribute;
 use crate::eval::{EvalError, NoScope, eval};
 use crate::id::{RunId, StepId};
-use crate::object::ObjectType;
 use crate::plan::{Node, Plan};
 use crate::run::{Control, Counts, Run, RunStatus};
-use crate::step::Step;
 use crate::time::Millis;
 use crate::types::{Misfit, Schemas, as_declared, fits};
 use crate::value::{self, Map, Oversize, Value};
@@ -110,26 +107,18 @@ impl Evaluation {
             iterations_per_run: Vec::new(),
             iterations_now: 0,
             active: 0,
-            counts: Counts { steps: 1, ..Counts::default() },
+            counts: Counts::default(),
             turn: None,
             error: None,
         };
         let mut evaluation = Self::new(plan, workflow, run, start.epoch, now, options);
-        let mut root = Step {
-            object_type: ObjectType::Workflow,
-            statement_id: evaluation.run.workflow.clone(),
-            facet_name: evaluation.run.workflow.clone(),
-            created: now,
-            ..Step::blank()
-        };
+        let root = StepId::root();
+        evaluation.create_at(&root, Node::Root(workflow));
         for ((name, value), type_hint) in inputs.into_iter().zip(hints) {
             let attribute = Attribute { held: evaluation.known.hold(value), type_hint };
-            root.attributes.params.insert(name, attribute);
+            evaluation.change(&root).attributes.params.insert(name, attribute);
         }
-        let entry = StepEntry { step: Arc::new(root), node: Node::Root(workflow) };
-        evaluation.known.steps.create(StepId::root(), entry);
-        evaluation.trace_creation(&StepId::root(), ObjectType::Workflow);
-        evaluation.activate(StepId::root());
+        evaluation.activate(root);
         Ok(evaluation)
     }
 }

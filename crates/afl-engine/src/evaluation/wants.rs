@@ -18,6 +18,7 @@
 use rustc_hash::FxHashSet;
 
 use super::Evaluation;
+use super::known::RecordCache;
 use crate::attribute::{BlobHash, Held};
 use crate::id::StepId;
 
@@ -56,30 +57,23 @@ impl Evaluation {
     }
 
     pub(super) fn need_step(&mut self, id: &StepId) -> Result<(), MissingRecord> {
-        if self.known.steps.is_known(id) {
-            return Ok(());
-        }
-        self.wants.steps.insert(id.clone());
-        Err(MissingRecord)
+        need(&self.known.steps, &mut self.wants.steps, id)
     }
 
     pub(super) fn need_event(&mut self, id: &StepId) -> Result<(), MissingRecord> {
-        if self.known.events.is_known(id) {
-            return Ok(());
-        }
-        self.wants.events.insert(id.clone());
-        Err(MissingRecord)
+        need(&self.known.events, &mut self.wants.events, id)
     }
 
-    pub(super) fn need_task(&mut self, id: &StepId) -> Result<(), MissingRecord> {
-        if self.known.tasks.is_known(id) {
-            return Ok(());
-        }
-        self.wants.tasks.insert(id.clone());
-        Err(MissingRecord)
+    /// The event of a step, and the task of that.
+    pub(super) fn need_work(&mut self, id: &StepId) -> Result<(), MissingRecord> {
+        all([self.need_event(id), need(&self.known.tasks, &mut self.wants.tasks, id)])
     }
 
-    pub(super) fn need_value(&mut self, held: &Held) -> Result<(), MissingRecord> {
+    pub(super) fn need_values(&mut self, values: &[Held]) -> Result<(), MissingRecord> {
+        all(values.iter().map(|held| self.need_value(held)))
+    }
+
+    fn need_value(&mut self, held: &Held) -> Result<(), MissingRecord> {
         match held {
             Held::Blob(blob) if self.known.value(held).is_none() => {
                 self.wants.blobs.insert(blob.hash.clone());
@@ -90,7 +84,19 @@ impl Evaluation {
     }
 }
 
-/// Whether all of these were at hand. They have all been asked for before, so that one read brings all of them.
+/// Whether all of these are at hand. A missing one does not end the questions, so that one read brings all of them.
 pub(super) fn all(needs: impl IntoIterator<Item = Result<(), MissingRecord>>) -> Result<(), MissingRecord> {
-    needs.into_iter().collect()
+    needs.into_iter().fold(Ok(()), Result::and)
+}
+
+fn need<T: Clone>(
+    known: &RecordCache<T>,
+    wanted: &mut FxHashSet<StepId>,
+    id: &StepId,
+) -> Result<(), MissingRecord> {
+    if known.is_known(id) {
+        return Ok(());
+    }
+    wanted.insert(id.clone());
+    Err(MissingRecord)
 }

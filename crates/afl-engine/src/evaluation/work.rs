@@ -144,23 +144,16 @@ impl Evaluation {
         let id = parent.child(segment);
         let node = self.known.steps.get(parent).expect("a parent at work has been read").node;
         let node = self.plan.child(node, segment).expect("children are those of the program");
-        let (object_type, statement_id, facet_name) = self.identity(node);
-        let step = Step {
-            id: id.clone(),
-            object_type,
-            statement_id,
-            facet_name,
-            created: self.now,
-            ..Step::blank()
-        };
-        self.known.steps.create(id.clone(), StepEntry { step: Arc::new(step), node });
-        self.run.counts.steps += 1;
-        self.trace_creation(&id, object_type);
+        self.create_at(&id, node);
         self.queue.push_back(id);
         Ok(())
     }
 
-    pub(super) fn trace_creation(&mut self, id: &StepId, object_type: ObjectType) {
+    pub(super) fn create_at(&mut self, id: &StepId, node: Node) {
+        let (object_type, statement_id, facet_name) = self.identity(node);
+        let step = Step::new(id.clone(), object_type, statement_id, facet_name, self.now);
+        self.known.steps.create(id.clone(), StepEntry { step: Arc::new(step), node });
+        self.run.counts.steps += 1;
         self.trace(|it| Trace::Created {
             step: id.clone(),
             path: it.path_of(id),
@@ -206,11 +199,11 @@ impl Evaluation {
             Node::Statement(at) => {
                 let statement = self.plan.statement(at);
                 let (object_type, facet) = match &statement.act {
-                    Act::Call(call) => match call.callee {
-                        Callee::Facet(at) => (ObjectType::VariableAssignment, self.plan.facet(at).id.clone()),
-                        Callee::Schema(at) => {
-                            (ObjectType::SchemaInstantiation, self.plan.schema_name(at).clone())
+                    Act::Call(call) => match &call.callee {
+                        Callee::Facet(at) => {
+                            (ObjectType::VariableAssignment, self.plan.facet(*at).id.clone())
                         }
+                        Callee::Schema(name) => (ObjectType::SchemaInstantiation, name.clone()),
                     },
                     Act::Yield { target, .. } => (ObjectType::YieldAssignment, target.clone()),
                     Act::Log(_) | Act::Assert(_) => (ObjectType::VariableAssignment, statement.name.clone()),

@@ -6,56 +6,39 @@ use afl_lang::program::{
     AndThenBlock, BlockContent, CallExpr, CatchClause, CatchContent, Expr, FacetDecl, MixinCall, NamedArg,
     Program, Statement as ProgramStatement, Statements, StepStmt, WhenBlock, YieldStmt,
 };
-use rustc_hash::FxHashMap;
 
 use super::reads::StepNames;
 use super::{
     Act, Block, BlockAt, Callee, Facet, FacetAt, Mixin, MixinKind, Plan, PlanCall, PlanCase, PlanContent,
-    PlanSchema, PlanStatement, SchemaAt, StatementAt,
+    PlanStatement, StatementAt,
 };
 use crate::types::Schemas;
 
 pub(super) fn build(program: &Program) -> Plan {
-    let mut builder = Builder { plan: empty(program), decls: Vec::new() };
-    builder.enter(program);
-    for decl in std::mem::take(&mut builder.decls) {
+    // Every facet gets its number first, because bodies call in all directions.
+    let names = program.facets().zip(0..).map(|(facet, at)| (facet.id.clone(), FacetAt(at)));
+    let plan = Plan {
+        version: program.hash().to_string(),
+        facets: Vec::new(),
+        names: names.collect(),
+        blocks: Vec::new(),
+        statements: Vec::new(),
+        schemas: Schemas::of(program),
+    };
+    let mut builder = Builder { plan, program };
+    for decl in builder.program.facets() {
         let facet = builder.facet(decl);
         builder.plan.facets.push(facet);
     }
     builder.plan
 }
 
-fn empty(program: &Program) -> Plan {
-    Plan {
-        version: program.hash().to_string(),
-        facets: Vec::new(),
-        names: FxHashMap::default(),
-        schema_list: Vec::new(),
-        blocks: Vec::new(),
-        statements: Vec::new(),
-        schemas: Schemas::of(program),
-    }
-}
-
 struct Builder<'p> {
     plan: Plan,
-    decls: Vec<&'p FacetDecl>,
+    program: &'p Program,
 }
 
 impl<'p> Builder<'p> {
-    /// Numbers every callee first, because bodies call in all directions.
-    fn enter(&mut self, program: &'p Program) {
-        for (at, facet) in program.facets().enumerate() {
-            self.plan.names.insert(facet.id.clone(), Callee::Facet(FacetAt(at as u32)));
-            self.decls.push(facet);
-        }
-        for (at, schema) in program.schemas().enumerate() {
-            self.plan.names.insert(schema.id.clone(), Callee::Schema(SchemaAt(at as u32)));
-            let (id, doc, fields) = (schema.id.clone(), schema.doc.clone(), schema.fields.clone());
-            self.plan.schema_list.push(PlanSchema { id, doc, fields });
-        }
-    }
-
     fn facet(&mut self, decl: &'p FacetDecl) -> Facet {
         Facet {
             id: decl.id.clone(),
@@ -189,19 +172,21 @@ impl<'p> Builder<'p> {
     }
 
     fn callee(&self, call: &CallExpr) -> Callee {
-        *self.plan.names.get(&call.target).expect("a compiled program declares what it calls")
+        let facet = self.plan.facet_at(&call.target).map(Callee::Facet);
+        facet.unwrap_or_else(|| {
+            let schema = self.plan.schemas.get(&call.target);
+            Callee::Schema(schema.expect("a compiled program declares what it calls").id.clone())
+        })
     }
 
     fn mixins(&self, mixins: &[MixinCall], names: &StepNames<'_>) -> Vec<Mixin> {
         let mixin = |mixin: &MixinCall| {
             let kind = match mixin.target.parse() {
                 Ok(policy) => MixinKind::Policy(policy),
-                Err(_) => match self.plan.names.get(&mixin.target) {
-                    Some(Callee::Facet(at)) => MixinKind::Facet(*at),
-                    Some(Callee::Schema(_)) | None => {
-                        unreachable!("a compiled program mixes in facets it declares")
-                    }
-                },
+                Err(_) => {
+                    let facet = self.plan.facet_at(&mixin.target);
+                    MixinKind::Facet(facet.expect("a compiled program mixes in facets it declares"))
+                }
             };
             let reads = names.reads(values(&mixin.args));
             Mixin { kind, alias: mixin.alias.clone(), args: mixin.args.clone(), reads }

@@ -46,11 +46,11 @@ impl FacetDeclaration {
 
     /// The fields of a schema that a type names.
     pub fn schema_fields(&self, qualified: &str) -> Option<&[Parameter]> {
-        self.plan.schema_named(qualified).map(|schema| &schema.fields[..])
+        self.plan.schemas.get(qualified).map(|schema| &schema.fields[..])
     }
 
     pub fn schema_doc(&self, qualified: &str) -> Option<&str> {
-        self.plan.schema_named(qualified)?.doc.as_deref()
+        self.plan.schemas.get(qualified)?.doc.as_deref()
     }
 
     /// The `prompt` block, if the facet has one, with the values of a payload in place of its placeholders.

@@ -70,8 +70,8 @@ impl Plan {
     pub(crate) fn facet_of(&self, node: Node) -> Option<&Facet> {
         match node {
             Node::Root(at) | Node::Mixin(at) => Some(self.facet(at)),
-            Node::Statement(_) => match self.call(node)?.callee {
-                Callee::Facet(at) => Some(self.facet(at)),
+            Node::Statement(_) => match &self.call(node)?.callee {
+                Callee::Facet(at) => Some(self.facet(*at)),
                 Callee::Schema(_) => None,
             },
             Node::Block(_) | Node::Element(_) => None,

@@ -3,7 +3,6 @@
 mod build;
 mod declaration;
 mod locate;
-mod mixin;
 mod reads;
 
 use std::ops::Range;
@@ -13,12 +12,12 @@ use afl_lang::program::{Expr, FacetKind, NamedArg, Parameter, Program, PromptBlo
 use afl_lang::types::TypeRef;
 use rustc_hash::FxHashMap;
 
+use crate::policy::PolicyKind;
 use crate::types::{Misfit, Schemas, fits};
 use crate::value::{Map, Value};
 
 pub use declaration::{FacetDeclaration, RenderedPrompt};
 pub(crate) use locate::{MixinScope, Node};
-pub(crate) use mixin::{Mixin, MixinKind};
 pub(crate) use reads::{ExprRead, Reading};
 
 /// The parts of a program that its runs need. Made once for each version and shared.
@@ -26,8 +25,7 @@ pub(crate) use reads::{ExprRead, Reading};
 pub struct Plan {
     version: String,
     facets: Vec<Facet>,
-    names: FxHashMap<Qualified, Callee>,
-    schema_list: Vec<PlanSchema>,
+    names: FxHashMap<Qualified, FacetAt>,
     blocks: Vec<Block>,
     statements: Vec<PlanStatement>,
     pub(crate) schemas: Schemas,
@@ -37,24 +35,15 @@ pub struct Plan {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct FacetAt(u32);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct SchemaAt(u32);
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BlockAt(u32);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct StatementAt(u32);
 
 /// What a call names.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Callee {
     Facet(FacetAt),
-    Schema(SchemaAt),
-}
-
-#[derive(Debug)]
-struct PlanSchema {
-    id: Qualified,
-    doc: Option<String>,
-    fields: Vec<Parameter>,
+    Schema(Qualified),
 }
 
 #[derive(Debug)]
@@ -125,6 +114,21 @@ pub(crate) struct PlanCall {
     pub(crate) catch: Option<BlockAt>,
 }
 
+/// Of a call or of a signature.
+#[derive(Debug)]
+pub(crate) struct Mixin {
+    pub(crate) kind: MixinKind,
+    pub(crate) alias: Option<String>,
+    pub(crate) args: Vec<NamedArg>,
+    pub(crate) reads: Vec<ExprRead>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum MixinKind {
+    Facet(FacetAt),
+    Policy(PolicyKind),
+}
+
 impl Plan {
     pub fn new(program: &Program) -> Self {
         build::build(program)
@@ -149,10 +153,15 @@ impl Plan {
         Some(&self.facet_named(qualified)?.returns)
     }
 
+    /// What the work of a facet gives; nothing is declared for that of a script.
+    pub fn result(&self, qualified: &str) -> Option<&[Parameter]> {
+        self.facet_named(qualified).map(Facet::result)
+    }
+
     /// Checks a reported result against the facet's return clause; the result of a script has none. Undeclared values
     /// are not checked.
     pub fn check_result(&self, facet: &str, result: &Map<String, Value>) -> Result<(), Misfit> {
-        let declared = self.facet_named(facet).map_or(&[][..], Facet::result);
+        let declared = self.result(facet).unwrap_or_default();
         declared.iter().try_for_each(|parameter| match result.get(&parameter.name) {
             Some(value) => fits(&parameter.name, value, &parameter.ty, &self.schemas),
             None => Ok(()),
@@ -174,29 +183,11 @@ impl Plan {
     }
 
     pub(crate) fn facet_at(&self, qualified: &str) -> Option<FacetAt> {
-        match self.names.get(qualified)? {
-            Callee::Facet(at) => Some(*at),
-            Callee::Schema(_) => None,
-        }
-    }
-
-    fn schema_named(&self, qualified: &str) -> Option<&PlanSchema> {
-        match self.names.get(qualified)? {
-            Callee::Schema(at) => Some(&self.schema_list[at.0 as usize]),
-            Callee::Facet(_) => None,
-        }
+        self.names.get(qualified).copied()
     }
 
     pub(crate) fn facet(&self, at: FacetAt) -> &Facet {
         &self.facets[at.0 as usize]
-    }
-
-    pub(crate) fn fields(&self, at: SchemaAt) -> &[Parameter] {
-        &self.schema_list[at.0 as usize].fields
-    }
-
-    pub(crate) fn schema_name(&self, at: SchemaAt) -> &Qualified {
-        &self.schema_list[at.0 as usize].id
     }
 
     pub(crate) fn block(&self, at: BlockAt) -> &Block {

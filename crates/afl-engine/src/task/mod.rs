@@ -11,7 +11,7 @@ use crate::history::{Actor, History, TaskEvent};
 use crate::id::{RunId, StepId};
 use crate::policy::Policy;
 use crate::time::Millis;
-use crate::wire::wire_enum;
+use crate::wire::{self, wire_enum};
 
 pub use moves::{
     Authority, FailureSource, Move, MoveRefusal, QuestionWait, RefusalReason, Requeue, TicketStatus,
@@ -71,7 +71,7 @@ pub struct TaskRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<Millis>,
     pub updated: Millis,
-    #[serde(default, skip_serializing_if = "Policy::is_default")]
+    #[serde(default, skip_serializing_if = "wire::is_default")]
     pub policy: Policy,
     /// Claims so far: each one's number is its token.
     #[serde(default)]

@@ -163,31 +163,24 @@ impl Task {
 
     pub fn ticket_status(&self, token: u64, secret: &str) -> TicketStatus {
         let is_last = self.token == token && self.lease.as_ref().is_some_and(|lease| lease.secret == secret);
+        if !is_last {
+            return TicketStatus::Lost;
+        }
         match self.state {
-            TaskState::Running | TaskState::AwaitingResponse if is_last => TicketStatus::Current,
-            TaskState::Pending | TaskState::Completed | TaskState::Failed | TaskState::Ignored if is_last => {
+            TaskState::Running | TaskState::AwaitingResponse => TicketStatus::Current,
+            TaskState::Pending | TaskState::Completed | TaskState::Failed | TaskState::Ignored => {
                 TicketStatus::Spent
             }
-            TaskState::Canceled
-            | TaskState::Running
-            | TaskState::AwaitingResponse
-            | TaskState::Pending
-            | TaskState::Completed
-            | TaskState::Failed
-            | TaskState::Ignored => TicketStatus::Lost,
+            TaskState::Canceled => TicketStatus::Lost,
         }
     }
 
     /// The state that the move leads to.
     fn permitted(&self, what: &Move<'_>, by: Authority<'_>) -> Result<TaskState, RefusalReason> {
-        match by {
-            Authority::Holder { token, secret } => match self.ticket_status(token, secret) {
-                TicketStatus::Current => {}
-                status @ (TicketStatus::Spent | TicketStatus::Lost) => {
-                    return Err(RefusalReason::Ticket(status));
-                }
-            },
-            Authority::Actor(_) => {}
+        if let Authority::Holder { token, secret } = by
+            && let status @ (TicketStatus::Spent | TicketStatus::Lost) = self.ticket_status(token, secret)
+        {
+            return Err(RefusalReason::Ticket(status));
         }
         if !what.may_be_made(by) {
             return Err(RefusalReason::OtherCaller);
@@ -273,7 +266,12 @@ impl TaskRecord {
     fn change<'m>(&mut self, what: Move<'m>, by: Authority<'_>, now: Millis) -> &'m str {
         match what {
             Move::Claim { lease, handler } => {
-                self.claim(lease, now);
+                self.token += 1;
+                // Counted now and not at the end: a worker that dies reports nothing.
+                self.deliveries += 1;
+                self.started = self.started.or(Some(now));
+                self.desired_server = None;
+                self.lease = Some(lease);
                 handler
             }
             Move::Extend { expires } => {
@@ -336,15 +334,6 @@ impl TaskRecord {
                 outcome.err().map_or("", |error| self.blame(error))
             }
         }
-    }
-
-    fn claim(&mut self, lease: Lease, now: Millis) {
-        self.token += 1;
-        // Counted now and not at the end: a worker that dies reports nothing.
-        self.deliveries += 1;
-        self.started = self.started.or(Some(now));
-        self.desired_server = None;
-        self.lease = Some(lease);
     }
 
     fn requeue<'m>(&mut self, requeue: Requeue<'m>) -> &'m str {

@@ -20,15 +20,7 @@ pub fn equal(left: &Value, right: &Value) -> bool {
             left.len() == right.len()
                 && left.iter().all(|(key, value)| right.get(key).is_some_and(|other| equal(value, other)))
         }
-        (
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_)
-            | Value::Object(_),
-            _,
-        ) => false,
+        _ => false,
     }
 }
 
