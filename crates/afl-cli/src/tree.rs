@@ -27,7 +27,7 @@ pub(crate) fn text(views: &[StepView], color: Color) -> String {
 fn row(view: &StepView) -> Vec<String> {
     let indent = "  ".repeat(depth(&view.id));
     let took = view.step.ended.map(|ended| shown::span(ended.since(view.step.created))).unwrap_or_default();
-    vec![format!("{indent}{}", label(view)), StepStatus::of(view).word().into(), took, remark(view)]
+    vec![format!("{indent}{}", label(view)), StepStatus::of(view).name().into(), took, remark(view)]
 }
 
 /// How many shown steps are above it.
@@ -123,9 +123,9 @@ fn painted(table: &str, views: &[StepView]) -> String {
                 color::HELP
             }
         };
-        let word = format!("  {} ", status.word());
+        let word = format!("  {} ", status.name());
         let line = format!("{line} ");
-        let line = line.replacen(&word, &format!("  {} ", paint(status.word(), style, Color::Ansi)), 1);
+        let line = line.replacen(&word, &format!("  {} ", paint(status.name(), style, Color::Ansi)), 1);
         text + line.trim_end() + "\n"
     })
 }

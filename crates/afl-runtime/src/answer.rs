@@ -17,8 +17,6 @@ use crate::error::{Contention, Error, InvalidRequest, StateRefusal};
 use crate::serve::Wake;
 use crate::service::Service;
 
-const TRIES: usize = 16;
-
 /// The outcome of the work, as a person reports it.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ReportedOutcome {
@@ -35,12 +33,6 @@ pub enum AnswerResult {
     Before,
 }
 
-enum AnswerAttempt {
-    Ended(AnswerResult),
-    /// Others wrote the run, or an outcome waits that no driver has evaluated: read again.
-    Overtaken,
-}
-
 impl Service {
     /// Gives a step the outcome of its work. An agent that works on it loses its lease. A step that failed continues,
     /// or fails for good, in one durable commit; only work that may have happened can be failed this way.
@@ -50,16 +42,7 @@ impl Service {
         step: &StepId,
         verdict: &ReportedOutcome,
     ) -> Result<AnswerResult, Error> {
-        for _ in 0..TRIES {
-            let epoch = self.store.epoch();
-            match self.try_answer(run, step, verdict).await {
-                Ok(AnswerAttempt::Ended(answered)) => return Ok(answered),
-                Ok(AnswerAttempt::Overtaken) => {}
-                Err(error) if error.is_conflict() || self.is_torn(&error, epoch) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(Contention::Run { run: run.clone(), tries: TRIES }.into())
+        self.redo(Contention::of_run(run), || self.try_answer(run, step, verdict)).await
     }
 
     async fn try_answer(
@@ -67,21 +50,21 @@ impl Service {
         id: &RunId,
         step: &StepId,
         verdict: &ReportedOutcome,
-    ) -> Result<AnswerAttempt, Error> {
+    ) -> Result<AnswerResult, Error> {
         self.existing(id).await?;
-        let StepAndWork { state, task, event } = self.at(id, step).await?;
+        let (state, task, event) = self.at(id, step).await?;
         let (Some(task), Some(event)) = (task, event) else {
             // Without work, only a failed step has an outcome to replace.
             return self.answer_failed(id, step, &PersonAnswer::Result(Map::new())).await;
         };
         match (verdict, state) {
             (ReportedOutcome::Failed { message }, _) if event.error.as_ref() == Some(&given_up(message)) => {
-                Ok(AnswerAttempt::Ended(AnswerResult::Before))
+                Ok(AnswerResult::Before)
             }
             (ReportedOutcome::Done(_) | ReportedOutcome::Failed { .. }, state)
                 if state != State::Error && event.state == EventState::Completed =>
             {
-                Ok(AnswerAttempt::Ended(AnswerResult::Before))
+                Ok(AnswerResult::Before)
             }
             (ReportedOutcome::Done(result), State::Error) => {
                 self.check_result(id, &task, result).await?;
@@ -99,7 +82,8 @@ impl Service {
         }
     }
 
-    async fn at(&self, id: &RunId, step: &StepId) -> Result<StepAndWork, Error> {
+    /// Where a step stands, with its work if it has any.
+    async fn at(&self, id: &RunId, step: &StepId) -> Result<(State, Option<Task>, Option<Event>), Error> {
         let one = || std::iter::once(step.clone()).collect();
         let wants = Wants { steps: one(), events: one(), tasks: one(), ..Wants::default() };
         let mut loaded = self.store.load(id, &wants).await?;
@@ -107,7 +91,7 @@ impl Service {
         let state = found.ok_or_else(|| Error::no_step(id, step))?.item.state;
         let task = loaded.tasks.pop().and_then(|(_, task)| task).map(|task| task.item);
         let event = loaded.events.pop().and_then(|(_, event)| event).map(|event| event.item);
-        Ok(StepAndWork { state, task, event })
+        Ok((state, task, event))
     }
 
     async fn answer_open(
@@ -115,7 +99,7 @@ impl Service {
         run: &RunId,
         task: &Task,
         verdict: &ReportedOutcome,
-    ) -> Result<AnswerAttempt, Error> {
+    ) -> Result<AnswerResult, Error> {
         let step = &task.step_id;
         let continued = match verdict {
             ReportedOutcome::Done(result) => {
@@ -129,7 +113,7 @@ impl Service {
         };
         self.arrive_continued(run, &continued);
         match continued {
-            ContinueResult::Now(_) => Ok(AnswerAttempt::Ended(AnswerResult::Now)),
+            ContinueResult::Now(_) => Ok(AnswerResult::Now),
             ContinueResult::Before => {
                 let arrivals = vec![Arrival { step: step.clone(), event: None }];
                 self.drive_once(&RunWork { run: run.clone(), arrivals }).await?;
@@ -139,13 +123,14 @@ impl Service {
     }
 
     /// A step whose own failure waits for its mixins is neither open nor at its end.
-    async fn refuse_beside(&self, run: &RunId, step: &StepId) -> Result<AnswerAttempt, Error> {
+    async fn refuse_beside(&self, run: &RunId, step: &StepId) -> Result<AnswerResult, Error> {
         let is_open = |state: State| !state.is_terminal();
         match self.store.step(run, step).await?.map(|step| step.item) {
             Some(step) if is_open(step.state) && step.error.is_some() => {
                 Err(self.unanswerable(run, &step.id, Unanswerable::Beside).await?)
             }
-            Some(_) | None => Ok(AnswerAttempt::Overtaken),
+            // An outcome waits that no driver has evaluated.
+            Some(_) | None => Err(Error::overtaken()),
         }
     }
 
@@ -155,7 +140,7 @@ impl Service {
         id: &RunId,
         step: &StepId,
         told: &PersonAnswer,
-    ) -> Result<AnswerAttempt, Error> {
+    ) -> Result<AnswerResult, Error> {
         let suspended = self.suspended(id).await?;
         let now = self.store.now().await?;
         let is_held = suspended.run.item.control == Control::Hold;
@@ -170,7 +155,7 @@ impl Service {
                 }
             }
             if self.is_outdated(&evaluator).await? {
-                return Ok(AnswerAttempt::Overtaken);
+                return Err(Error::overtaken());
             }
         }
         if is_held {
@@ -181,7 +166,7 @@ impl Service {
             self.evaluate(&mut evaluator, now, Durability::Durable).await?;
             self.wake(Wake::Evaluated(Box::new(evaluator)));
         }
-        Ok(AnswerAttempt::Ended(AnswerResult::Now))
+        Ok(AnswerResult::Now)
     }
 
     /// A result that does not fit the facet is refused before it can fail the step; what lacks in it is found when
@@ -211,13 +196,6 @@ impl Service {
         let path = self.plan_of(&run).await?.readable(&run.workflow, step);
         Ok(StateRefusal::Unanswerable { run: id.clone(), path, reason }.into())
     }
-}
-
-/// Where a step stands, with its work if it has any.
-struct StepAndWork {
-    state: State,
-    task: Option<Task>,
-    event: Option<Event>,
 }
 
 fn given_up(message: &str) -> EventError {

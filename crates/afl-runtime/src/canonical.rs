@@ -3,7 +3,8 @@
 
 use std::fmt::Write as _;
 
-use afl_engine::id::{RunId, StepId};
+use afl_engine::id::RunId;
+use afl_store::paging::Pages;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -47,32 +48,29 @@ impl Service {
     pub async fn canonical(&self, run: &RunId) -> Result<String, Error> {
         let mut text = String::new();
         line(&mut text, "run", &self.run(run).await?, OF_RUN);
-        let mut after: Option<StepId> = None;
-        loop {
-            let page = self.store.steps_page(run, after.as_ref(), PAGE).await?;
+        let mut pages = Pages::first();
+        while !pages.is_over() {
+            let page = self.store.steps_page(run, pages.after(), PAGE).await?;
             for step in &page.items {
                 line(&mut text, step.item.id.as_str(), &step.item, OF_STEP);
             }
-            let Some(next) = page.next else { break };
-            after = Some(next);
+            pages.follow(page.next);
         }
-        let mut after = None;
-        loop {
-            let page = self.store.events_page(run, after.as_ref(), PAGE).await?;
+        let mut pages = Pages::first();
+        while !pages.is_over() {
+            let page = self.store.events_page(run, pages.after(), PAGE).await?;
             for event in &page.items {
                 line(&mut text, &format!("event {}", event.item.step_id), &event.item, &[]);
             }
-            let Some(next) = page.next else { break };
-            after = Some(next);
+            pages.follow(page.next);
         }
-        let mut after = None;
-        loop {
-            let page = self.store.tasks_page(run, after.as_ref(), PAGE).await?;
+        let mut pages = Pages::first();
+        while !pages.is_over() {
+            let page = self.store.tasks_page(run, pages.after(), PAGE).await?;
             for task in &page.items {
                 line(&mut text, &format!("task {}", task.item.step_id), &task.item, OF_TASK);
             }
-            let Some(next) = page.next else { break };
-            after = Some(next);
+            pages.follow(page.next);
         }
         Ok(text)
     }

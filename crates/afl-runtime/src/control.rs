@@ -5,18 +5,18 @@ use afl_engine::evaluation::{Evaluation, Stored, Suspended, Wants};
 use afl_engine::history::Actor;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::{Active, Control, Run, RunStatus};
-use afl_engine::step::{Step, Transmission};
-use afl_store::backend::{Durability, StoreError};
+use afl_engine::step::Step;
+use afl_store::backend::Durability;
+use afl_store::conflict::CONFLICT_TRIES;
 use afl_store::memory::LIMITS;
 use afl_store::outbox::MAX_CHANNELS;
-use afl_store::store::{self, step_record};
+use afl_store::paging::Pages;
+use afl_store::store::step_record;
 
 use crate::drive::damaged;
 use crate::error::{Contention, Error, StateRefusal};
 use crate::serve::Wake;
 use crate::service::Service;
-
-const TRIES: usize = 64;
 
 /// How many steps one commit of a cancel ends.
 const ENDED_AT_ONCE: usize = 250;
@@ -66,38 +66,41 @@ impl Service {
     }
 
     async fn set_control(&self, id: &RunId, control: Control, verb: &'static str) -> Result<(), Error> {
-        for _ in 0..TRIES {
-            let run = self.existing(id).await?;
-            if run.item.status.is_terminal() {
-                return Err(StateRefusal::Ended { run: id.clone(), status: run.item.status, verb }.into());
+        let attempt = || async {
+            let Stored { item: run, version } = self.existing(id).await?;
+            if run.status.is_terminal() {
+                return Err(StateRefusal::Ended { run: id.clone(), status: run.status, verb }.into());
             }
-            match (run.item.control, control) {
+            match (run.control, control) {
                 (now, asked) if now == asked => return Ok(()),
                 (Control::Cancel, _) => return Err(StateRefusal::Canceling { run: id.clone() }.into()),
                 (Control::Go | Control::Hold, _) => {}
             }
-            let now = self.store.now().await?;
-            let version = run.version;
-            let item = Run { control, updated: now, ..run.item };
-            match self.store.save_run(&Stored { item, version }, Durability::Durable).await {
-                Ok(()) => return Ok(()),
-                Err(error) if error.is_conflict() => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(Contention::Run { run: id.clone(), tries: TRIES }.into())
+            let item = Run { control, updated: self.store.now().await?, ..run };
+            Ok(self.store.save_run(&Stored { item, version }, Durability::Durable).await?)
+        };
+        self.redo(Contention::of_run(id), attempt).await
     }
 
     /// Ends all that is open in a run with the intent to cancel, page by page, the run itself last.
     pub(crate) async fn end_canceled(&self, id: &RunId, by: &Actor) -> Result<(), Error> {
-        for _ in 0..TRIES {
+        self.redo(Contention::of_run(id), || self.try_end_canceled(id, by)).await
+    }
+
+    /// Repeats an attempt, its reads too, until neither another writer nor a crash of the database comes between.
+    pub(crate) async fn redo<T, F: Future<Output = Result<T, Error>>>(
+        &self,
+        contention: Contention,
+        mut attempt: impl FnMut() -> F,
+    ) -> Result<T, Error> {
+        for _ in 0..CONFLICT_TRIES {
             let epoch = self.store.epoch();
-            match self.try_end_canceled(id, by).await {
+            match attempt().await {
                 Err(error) if error.is_conflict() || self.is_torn(&error, epoch) => {}
                 outcome => return outcome,
             }
         }
-        Err(Contention::Run { run: id.clone(), tries: TRIES }.into())
+        Err(contention.into())
     }
 
     async fn try_end_canceled(&self, id: &RunId, by: &Actor) -> Result<(), Error> {
@@ -111,9 +114,10 @@ impl Service {
         let active = active.map(|active| Stored { item: Active::default(), ..active });
         let suspended = Suspended { run, active };
         let mut evaluator = Evaluation::resume(plan, suspended, now, self.options);
-        let mut after: Option<StepId> = None;
-        loop {
-            let page = self.store.steps_page(id, after.as_ref(), ENDED_AT_ONCE).await?;
+        let mut pages = Pages::first();
+        while !pages.is_over() {
+            let page = self.store.steps_page(id, pages.after(), ENDED_AT_ONCE).await?;
+            pages.follow(page.next);
             let open: Vec<_> = page.items.into_iter().filter(|step| !step.item.is_terminal()).collect();
             let steps: Vec<StepId> = open.iter().map(|step| step.item.id.clone()).collect();
             self.supply_with_work(&mut evaluator, open).await?;
@@ -121,14 +125,10 @@ impl Service {
                 evaluator.cancel(step, by.clone());
             }
             self.evaluate(&mut evaluator, now, Durability::Relaxed).await?;
-            match page.next {
-                Some(next) => after = Some(next),
-                None => break,
-            }
         }
         // A scan may be older than the run: the run ends when its own counters say that nothing is open.
         if evaluator.run().counts.open() > 0 {
-            return Err(store::Error::from(StoreError::Restarted).into());
+            return Err(Error::overtaken());
         }
         evaluator.finish_canceled();
         self.evaluate(&mut evaluator, now, Durability::Durable).await
@@ -143,15 +143,8 @@ impl Service {
         let mut wants = Wants::default();
         let run = evaluation.run().id.clone();
         for step in steps {
+            wants.add_work(&step.item);
             let id = step.item.id.clone();
-            match step.item.event {
-                // An event may be stored all the same: that of a script before the body, whose result was taken.
-                Transmission::None => {}
-                Transmission::Sent | Transmission::Answered => {
-                    wants.events.insert(id.clone());
-                    wants.tasks.insert(id.clone());
-                }
-            }
             let record = step_record(&id);
             evaluation.supply_step(id, Some(step)).map_err(|damage| damaged(&run, record, &damage))?;
         }

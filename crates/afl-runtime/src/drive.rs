@@ -138,8 +138,8 @@ impl Service {
         let mut evaluator = match hot {
             Some(evaluator) => evaluator,
             None => match self.cold(&work.run, others, now).await? {
-                ColdStart::Ready(evaluator) => evaluator,
-                ColdStart::NotNeeded(status) => return Ok(DriveResult { status, hot: None, was_cold }),
+                Ok(evaluator) => evaluator,
+                Err(status) => return Ok(DriveResult { status, hot: None, was_cold }),
             },
         };
         let mut arrived = self.arrived(work, redo).await?.into_iter().peekable();
@@ -163,28 +163,30 @@ impl Service {
         (self.options.budget.writes / WRITES_PER_ARRIVAL).max(1)
     }
 
-    /// Builds an evaluation from the stored records.
-    async fn cold(&self, id: &RunId, others: Others, now: Millis) -> Result<ColdStart, Error> {
-        let Some(suspended) = self.store.suspended(id).await? else {
-            return Ok(ColdStart::NotNeeded(DriveStatus::Gone));
-        };
-        let run = &suspended.run;
-        if run.item.status.is_terminal() {
-            return Ok(ColdStart::NotNeeded(DriveStatus::Rests(run.item.status)));
+    /// Builds an evaluation from the stored records, or says why the run needs none.
+    async fn cold(
+        &self,
+        id: &RunId,
+        others: Others,
+        now: Millis,
+    ) -> Result<Result<Box<Evaluation>, DriveStatus>, Error> {
+        let Some(suspended) = self.store.suspended(id).await? else { return Ok(Err(DriveStatus::Gone)) };
+        let run = &suspended.run.item;
+        if run.status.is_terminal() {
+            return Ok(Err(DriveStatus::Rests(run.status)));
         }
-        match run.item.control {
-            Control::Hold => Ok(ColdStart::NotNeeded(DriveStatus::Held)),
+        match run.control {
+            Control::Hold => Ok(Err(DriveStatus::Held)),
             Control::Cancel => {
                 self.end_canceled(id, &Actor::System).await?;
-                Ok(ColdStart::NotNeeded(DriveStatus::Rests(RunStatus::Canceled)))
+                Ok(Err(DriveStatus::Rests(RunStatus::Canceled)))
             }
-            Control::Go if others == Others::Respect && is_under_way(&run.item, now) => {
-                Ok(ColdStart::NotNeeded(DriveStatus::Elsewhere))
+            Control::Go if others == Others::Respect && is_under_way(run, now) => {
+                Ok(Err(DriveStatus::Elsewhere))
             }
             Control::Go => {
-                let plan = self.plan_of(&run.item).await?;
-                let evaluation = Evaluation::resume(plan, suspended, now, self.options);
-                Ok(ColdStart::Ready(Box::new(evaluation)))
+                let plan = self.plan_of(run).await?;
+                Ok(Ok(Box::new(Evaluation::resume(plan, suspended, now, self.options))))
             }
         }
     }
@@ -326,9 +328,4 @@ fn is_under_way(run: &Run, now: Millis) -> bool {
     // A clock that went back must not make a run wait for it.
     let ago = now.since(run.updated);
     run.active > 0 && (Millis(0)..UNDER_WAY).contains(&ago)
-}
-
-enum ColdStart {
-    Ready(Box<Evaluation>),
-    NotNeeded(DriveStatus),
 }

@@ -11,6 +11,7 @@ use afl_engine::types::Misfit;
 use afl_engine::value::Oversize;
 use afl_lang::program::LoadError;
 use afl_store::backend::StoreError;
+use afl_store::conflict::CONFLICT_TRIES;
 use afl_store::outbox::BadChannel;
 use afl_store::queue::Refusal;
 use afl_store::store;
@@ -169,6 +170,11 @@ impl Error {
         NotFound::Step { run: run.clone(), given: step.to_string(), closest: None }.into()
     }
 
+    /// Others wrote what was read: read again and decide anew.
+    pub(crate) fn overtaken() -> Self {
+        StoreError::Restarted.into()
+    }
+
     /// Whether one write was overtaken: read again and decide anew.
     pub(crate) fn is_conflict(&self) -> bool {
         matches!(self, Self::Contended(Contention::Write(_)))
@@ -192,6 +198,12 @@ impl Error {
     /// Whether the run cannot continue until an operator repairs its records.
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Damaged(_))
+    }
+}
+
+impl Contention {
+    pub(crate) fn of_run(run: &RunId) -> Self {
+        Self::Run { run: run.clone(), tries: CONFLICT_TRIES }
     }
 }
 
@@ -230,18 +242,6 @@ impl From<StoreError> for Error {
             | StoreError::Unavailable { .. }
             | StoreError::Refused(_) => Self::Unavailable(error),
         }
-    }
-}
-
-impl From<InputError> for Error {
-    fn from(error: InputError) -> Self {
-        InvalidRequest::from(error).into()
-    }
-}
-
-impl From<NotACursor> for Error {
-    fn from(error: NotACursor) -> Self {
-        InvalidRequest::from(error).into()
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use afl_engine::id::{RunId, StepId};
 use afl_lang::suggest::closest;
+use afl_store::paging::Pages;
 use afl_store::store::RunState;
 
 use crate::error::{Error, InvalidRequest, NotFound, StateRefusal};
@@ -24,14 +25,11 @@ impl Service {
             return Ok(exact);
         }
         let mut seen: Vec<RunId> = Vec::new();
-        let mut after = None;
-        while seen.len() < LOOKED_THROUGH {
-            let page = self.store.runs(RunState::ALL, after.as_ref(), PAGE).await?;
+        let mut pages = Pages::first();
+        while !pages.is_over() && seen.len() < LOOKED_THROUGH {
+            let page = self.store.runs(RunState::ALL, pages.after(), PAGE).await?;
             seen.extend(page.items.into_iter().map(|run| run.item.id));
-            match page.next {
-                Some(next) => after = Some(next),
-                None => break,
-            }
+            pages.follow(page.next);
         }
         let fits = |run: &&RunId| !given.is_empty() && (run.0.starts_with(given) || run.0.ends_with(given));
         let fitting: Vec<&RunId> = seen.iter().filter(fits).collect();
@@ -80,10 +78,10 @@ impl Service {
         }
         let record = self.existing(run).await?.item;
         let plan = self.plan_of(&record).await?;
-        let mut after: Option<StepId> = None;
         let mut paths: Vec<String> = Vec::new();
-        loop {
-            let page = self.store.steps_page(run, after.as_ref(), PAGE).await?;
+        let mut pages = Pages::first();
+        while !pages.is_over() {
+            let page = self.store.steps_page(run, pages.after(), PAGE).await?;
             for step in page.items.into_iter().map(|step| step.item.id) {
                 let path = plan.readable(&record.workflow, &step);
                 if path == given || within_workflow(&path) == Some(given) {
@@ -93,14 +91,11 @@ impl Service {
                     paths.push(path);
                 }
             }
-            after = page.next;
-            if after.is_none() {
-                let short = paths.iter().filter_map(|path| within_workflow(path));
-                let closest =
-                    closest(given, paths.iter().map(String::as_str).chain(short)).map(str::to_owned);
-                return Err(NotFound::Step { run: run.clone(), given: given.to_owned(), closest }.into());
-            }
+            pages.follow(page.next);
         }
+        let short = paths.iter().filter_map(|path| within_workflow(path));
+        let closest = closest(given, paths.iter().map(String::as_str).chain(short)).map(str::to_owned);
+        Err(NotFound::Step { run: run.clone(), given: given.to_owned(), closest }.into())
     }
 }
 

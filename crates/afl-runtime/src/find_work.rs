@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use afl_engine::event::Reception;
-use afl_engine::id::{RunId, StepId};
+use afl_engine::id::RunId;
 use afl_store::backend::BucketCursor;
+use afl_store::paging::Pages;
 use afl_store::store::RunState;
 
 use crate::drive::{Arrival, RunWork};
@@ -78,16 +79,14 @@ impl Service {
     /// The outcomes of one run that wait for its evaluator, by a look at all its events.
     pub(crate) async fn arrivals_of(&self, run: &RunId) -> Result<Vec<Arrival>, Error> {
         let mut arrivals = Vec::new();
-        let mut after: Option<StepId> = None;
-        loop {
-            let page = self.store.events_page(run, after.as_ref(), PAGE).await?;
+        let mut pages = Pages::first();
+        while !pages.is_over() {
+            let page = self.store.events_page(run, pages.after(), PAGE).await?;
             let came = page.items.into_iter().filter(|event| event.item.reception == Reception::Arrived);
             arrivals.extend(came.map(|event| Arrival { step: event.item.step_id, event: None }));
-            match page.next {
-                Some(next) => after = Some(next),
-                None => return Ok(arrivals),
-            }
+            pages.follow(page.next);
         }
+        Ok(arrivals)
     }
 
     async fn all_on(&self, from: RunState) -> Result<Vec<RunId>, Error> {

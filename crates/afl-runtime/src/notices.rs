@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 use afl_engine::time::Millis;
 use afl_store::backend::Durability;
 use afl_store::notification::{KEPT_FOR, Notification, NotificationType, STUCK_AFTER};
+use afl_store::paging::Pages;
 use afl_store::server::{OFFLINE_AFTER, Server, ServerState};
 use afl_store::store::{Error as Unreadable, bucket};
 
@@ -78,9 +79,9 @@ impl Service {
     async fn tell_offline(&self, now: Millis) -> Result<(), Error> {
         let silent = Millis(now.0.saturating_sub(OFFLINE_AFTER.0));
         let servers = self.collection::<Server>();
-        let mut after = None;
-        loop {
-            let page = servers.up_to(silent.0, after.as_ref()).await?;
+        let mut pages = Pages::first();
+        while !pages.is_over() {
+            let page = servers.up_to(silent.0, pages.after()).await?;
             let is_silent = |server: &Server| match server.state {
                 ServerState::Startup | ServerState::Running => true,
                 // It said so itself.
@@ -94,19 +95,17 @@ impl Service {
             let type_of_damage = NotificationType::AgentOffline;
             let damaged = page.unreadable.iter().filter_map(|error| damage(error, type_of_damage, now));
             self.tell_once(offline.chain(damaged).collect()).await?;
-            match page.next {
-                Some(next) => after = Some(next),
-                None => return Ok(()),
-            }
+            pages.follow(page.next);
         }
+        Ok(())
     }
 
     /// Tasks that no agent takes, and tasks that no agent can take because their record is damaged.
     async fn tell_stuck(&self, now: Millis) -> Result<(), Error> {
         for bucket in self.store.buckets(bucket::TASKS).await? {
-            let mut after = None;
-            loop {
-                let page = self.store.tasks_in(&bucket, after.as_ref(), STUCK_TOLD).await?;
+            let mut pages = Pages::first();
+            while !pages.is_over() {
+                let page = self.store.tasks_in(&bucket, pages.after(), STUCK_TOLD).await?;
                 let tasks = page.items.iter().map(|stored| &stored.item);
                 let stuck = tasks.filter(|task| now.since(task.updated) >= STUCK_AFTER).map(|task| Notice {
                     id: format!("stuck-{}-{}", task.workflow_id, task.step_id),
@@ -115,11 +114,8 @@ impl Service {
                 let type_of_damage = NotificationType::TaskError;
                 let damaged = page.unreadable.iter().filter_map(|error| damage(error, type_of_damage, now));
                 self.tell_once(stuck.chain(damaged).collect()).await?;
-                match page.next {
-                    // Those that cannot be read hide none behind them.
-                    Some(next) if page.items.is_empty() => after = Some(next),
-                    Some(_) | None => break,
-                }
+                // Those that cannot be read hide none behind them.
+                pages.follow(page.next.filter(|_| page.items.is_empty()));
             }
         }
         Ok(())
@@ -146,28 +142,26 @@ impl Service {
     async fn forget_old(&self, now: Millis) -> Result<(), Error> {
         let notifications = self.collection::<Notification>();
         let before = now.0.saturating_sub(KEPT_FOR.0);
-        let mut after = None;
-        loop {
+        let mut pages = Pages::first();
+        while !pages.is_over() {
             // One that cannot be read stays: it is in nobody's way.
-            let page = notifications.up_to(before, after.as_ref()).await?;
+            let page = notifications.up_to(before, pages.after()).await?;
             match notifications.forget_all(&page.items).await {
                 Err(error) if !error.is_conflict() => return Err(error.into()),
                 // A reader has just marked one of them; the next round removes them.
                 Ok(()) | Err(_) => {}
             }
-            match page.next {
-                Some(next) => after = Some(next),
-                None => return Ok(()),
-            }
+            pages.follow(page.next);
         }
+        Ok(())
     }
 
     /// Those that were silent since before this time.
     pub(crate) async fn forget_servers(&self, before: Millis) -> Result<(), Error> {
         let servers = self.collection::<Server>();
-        let mut after = None;
-        loop {
-            let page = servers.up_to(before.0, after.as_ref()).await?;
+        let mut pages = Pages::first();
+        while !pages.is_over() {
+            let page = servers.up_to(before.0, pages.after()).await?;
             for (name, server) in page.items {
                 match servers.remove(&name, server.version).await {
                     // It has come back.
@@ -175,11 +169,9 @@ impl Service {
                     removed => removed?,
                 }
             }
-            match page.next {
-                Some(next) => after = Some(next),
-                None => return Ok(()),
-            }
+            pages.follow(page.next);
         }
+        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@ pub use afl_store::outbox::{
     BadChannel, BadUrl, Channel, ChannelStatus, ChannelTarget, Delivery, DeliveryFailure, Envelope,
     GIVEN_UP_AFTER, MAX_CHANNELS, Message, Outbox, OutboxRow, Topic, plain_url,
 };
+use afl_store::paging::Pages;
 use afl_store::store::{Stored, bucket};
 use afl_store::watch::Watch;
 
@@ -16,8 +17,6 @@ use crate::error::{Contention, Error, NotFound, StateRefusal};
 use crate::notices::Notice;
 use crate::service::Service;
 
-/// How often a change that met another one tries again.
-const TRIES: usize = 16;
 /// So many rows are looked at in one go for a reader that takes few.
 const LEAST_PAGE: usize = 16;
 
@@ -36,7 +35,7 @@ impl Service {
     pub async fn open_channel(&self, name: &str, channel: Channel) -> Result<Channel, Error> {
         channel.check(name)?;
         let channels = self.outbox().channels();
-        for _ in 0..TRIES {
+        let attempt = || async {
             let found = channels.get(name).await?;
             if found.is_none() && channels.readable().await?.len() >= MAX_CHANNELS {
                 return Err(StateRefusal::TooManyChannels { limit: MAX_CHANNELS }.into());
@@ -44,13 +43,10 @@ impl Service {
             let now = self.store.now().await?;
             let created = found.as_ref().map_or(now, |found| found.item.created);
             let kept = Channel { created, updated: now, ..channel.clone() };
-            match channels.put(name, &kept, found.map(|found| found.version), Durability::Durable).await {
-                Ok(_) => return Ok(kept),
-                Err(error) if error.is_conflict() => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(Contention::Channel { name: name.to_owned() }.into())
+            channels.put(name, &kept, found.map(|found| found.version), Durability::Durable).await?;
+            Ok(kept)
+        };
+        self.redo(Contention::Channel { name: name.to_owned() }, attempt).await
     }
 
     /// By name.
@@ -103,9 +99,9 @@ impl Service {
         let outbox = self.outbox();
         let now = self.store.now().await?;
         let mut letters = Vec::new();
-        let mut after = None;
-        while letters.len() < max {
-            let page = outbox.due(name, now, after.take(), max.max(LEAST_PAGE)).await?;
+        let mut pages = Pages::first();
+        while !pages.is_over() && letters.len() < max {
+            let page = outbox.due(name, now, pages.after().cloned(), max.max(LEAST_PAGE)).await?;
             for row in page.items {
                 if letters.len() == max {
                     return Ok(letters);
@@ -122,10 +118,7 @@ impl Service {
                     Err(error) => return Err(error.into()),
                 }
             }
-            match page.next {
-                Some(next) => after = Some(next),
-                None => break,
-            }
+            pages.follow(page.next);
         }
         Ok(letters)
     }

@@ -31,14 +31,8 @@ pub(crate) struct Plans {
 #[derive(Debug)]
 struct CachedPlan {
     plan: Arc<Plan>,
-    program: InStore,
-}
-
-/// Whether the program of a plan is known to be in the store.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum InStore {
-    Yes,
-    Perhaps,
+    /// Whether its program is known to be in the store.
+    is_stored: bool,
 }
 
 impl Plans {
@@ -49,15 +43,15 @@ impl Plans {
 
     fn are_stored(&self, version: &str) -> bool {
         let plans = self.by_version.read().unwrap_or_else(PoisonError::into_inner);
-        plans.get(version).is_some_and(|kept| kept.program == InStore::Yes)
+        plans.get(version).is_some_and(|kept| kept.is_stored)
     }
 
-    fn keep(&self, plan: Arc<Plan>, program: InStore) {
+    fn keep(&self, kept: CachedPlan) {
         let mut plans = self.by_version.write().unwrap_or_else(PoisonError::into_inner);
         if plans.len() >= KEPT {
             plans.pop_first();
         }
-        plans.insert(plan.version().to_owned(), CachedPlan { plan, program });
+        plans.insert(kept.plan.version().to_owned(), kept);
     }
 }
 
@@ -69,14 +63,14 @@ impl Service {
         if !self.plans.are_stored(&version) {
             let json = String::from_utf8(program.emit(Emit::WHOLE).to_vec()).expect("JSON is UTF-8");
             self.store.publish(store::ProgramRecord { hash: version, json }).await?;
-            self.plans.keep(Arc::new(Plan::new(program)), InStore::Yes);
+            self.plans.keep(CachedPlan { plan: Arc::new(Plan::new(program)), is_stored: true });
         }
         Ok(hash)
     }
 
     /// Keeps a program at hand that was published before, or will be: no look-up is needed for its runs.
     pub fn cache_program(&self, program: &Program) {
-        self.plans.keep(Arc::new(Plan::new(program)), InStore::Perhaps);
+        self.plans.keep(CachedPlan { plan: Arc::new(Plan::new(program)), is_stored: false });
     }
 
     /// The published program.
@@ -98,7 +92,7 @@ impl Service {
             return Ok(plan);
         }
         let plan = Arc::new(Plan::new(&self.program(version).await?));
-        self.plans.keep(Arc::clone(&plan), InStore::Yes);
+        self.plans.keep(CachedPlan { plan: Arc::clone(&plan), is_stored: true });
         Ok(plan)
     }
 
@@ -134,7 +128,7 @@ fn lost_program(run: &Run, error: Error) -> Error {
 }
 
 /// The workflow that a person means: the whole name, the part after the last dot, or the only one there is.
-pub(crate) fn workflow(plan: &Plan, given: Option<&str>) -> Result<Arc<str>, Error> {
+pub fn pick_workflow(plan: &Plan, given: Option<&str>) -> Result<Arc<str>, Error> {
     let names: Vec<&str> = plan.workflows().collect();
     let Some(given) = given else {
         return match names[..] {

@@ -8,11 +8,12 @@ use afl_engine::event::{Event, EventState};
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::Run;
 use afl_engine::state::State;
-use afl_engine::step::{Step, Transmission};
+use afl_engine::step::Step;
 use afl_engine::task::Task;
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 use afl_store::backend::BucketCursor;
+use afl_store::paging::Pages;
 use afl_store::store::RunState;
 use serde::Serialize;
 
@@ -130,11 +131,6 @@ impl Service {
         Ok(self.store.task(run, step).await?.map(|task| task.item))
     }
 
-    /// The state of a step; `None` if the run has no such step.
-    pub async fn step_state(&self, run: &RunId, step: &StepId) -> Result<Option<State>, Error> {
-        Ok(self.store.step(run, step).await?.map(|step| step.item.state))
-    }
-
     /// A page of a run's steps with their events and tasks; `within` one step, or all of them.
     pub async fn steps(
         &self,
@@ -151,13 +147,7 @@ impl Service {
         };
         let mut wants = Wants::default();
         for step in &page.items {
-            match step.item.event {
-                Transmission::None => {}
-                Transmission::Sent | Transmission::Answered => {
-                    wants.events.insert(step.item.id.clone());
-                    wants.tasks.insert(step.item.id.clone());
-                }
-            }
+            wants.add_work(&step.item);
         }
         let loaded = self.store.load(id, &wants).await?;
         let mut events: HashMap<_, _> = loaded.events.into_iter().collect();
@@ -214,20 +204,18 @@ impl Service {
         let run = self.existing(id).await?.item;
         let plan = self.plan_of(&run).await?;
         let mut moved = Vec::new();
-        let mut after: Option<StepId> = None;
-        loop {
-            let page = self.store.steps_page(id, after.as_ref(), PAGE).await?;
+        let mut pages = Pages::first();
+        while !pages.is_over() {
+            let page = self.store.steps_page(id, pages.after(), PAGE).await?;
             for step in page.items.into_iter().map(|step| step.item) {
                 for rest in step.rests.iter().filter(|rest| rest.iteration == iteration) {
                     let path = plan.readable(&run.workflow, &step.id);
                     moved.push(StepMove { step: step.id.clone(), path, state: rest.state });
                 }
             }
-            match page.next {
-                Some(next) => after = Some(next),
-                None => return Ok(moved),
-            }
+            pages.follow(page.next);
         }
+        Ok(moved)
     }
 }
 

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use afl_engine::evaluation::{Evaluation, Stored, Wants};
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::{Control, RunStatus};
-use afl_engine::step::{Step, Transmission};
+use afl_engine::step::Step;
 use afl_engine::task::UNCERTAIN;
 use afl_store::backend::Durability;
-use afl_store::server::{Server, ServerStatus};
+use afl_store::conflict::CONFLICT_TRIES;
+use afl_store::paging::Pages;
 
 use crate::error::{Contention, Error, NotFound, StateRefusal};
 use crate::serve::Wake;
 use crate::service::Service;
+use crate::view::OnlineServers;
 
-const TRIES: usize = 16;
 const PAGE: usize = 1_000;
 
 /// How many steps one commit opens again.
@@ -40,12 +41,6 @@ struct FailedSteps {
     undecided: Option<StepId>,
 }
 
-enum RetryAttempt {
-    Done,
-    /// Others wrote the run: look again.
-    Overtaken,
-}
-
 impl Service {
     /// Tries again what failed. Step, event and task are reset in one durable commit. Says which steps.
     pub async fn retry(&self, run: &RunId, again: &Again) -> Result<Vec<StepId>, Error> {
@@ -54,24 +49,21 @@ impl Service {
             Again::Run | Again::Step(_) => {}
         }
         let mut opened = Vec::new();
-        for _ in 0..TRIES {
+        for _ in 0..CONFLICT_TRIES {
             let epoch = self.store.epoch();
             match self.try_retry(run, again, &mut opened).await {
-                Ok(RetryAttempt::Done) => return Ok(opened),
-                Ok(RetryAttempt::Overtaken) => {}
+                Ok(()) => return Ok(opened),
                 Err(error) if error.is_conflict() || self.is_torn(&error, epoch) => {}
                 Err(error) => return Err(error),
             }
         }
-        Err(Contention::Run { run: run.clone(), tries: TRIES }.into())
+        Err(Contention::of_run(run).into())
     }
 
     /// Work is not left to a server that is not there to take it.
     pub(crate) async fn check_online(&self, server: &str) -> Result<(), Error> {
-        let now = self.store.now().await?;
-        let all = self.collection::<Server>().readable().await?.into_iter().map(|(_, stored)| stored.item);
-        let online = all.filter(|server| server.status(now) == ServerStatus::Online);
-        let mut names: Vec<String> = online.map(|server| server.server_name).collect();
+        let OnlineServers(online) = self.online_servers().await?;
+        let mut names: Vec<String> = online.into_iter().map(|server| server.server_name).collect();
         if names.iter().any(|name| name == server) {
             return Ok(());
         }
@@ -81,12 +73,7 @@ impl Service {
     }
 
     /// Adds what it opened, some of it also when others write the run meanwhile.
-    async fn try_retry(
-        &self,
-        id: &RunId,
-        again: &Again,
-        opened: &mut Vec<StepId>,
-    ) -> Result<RetryAttempt, Error> {
+    async fn try_retry(&self, id: &RunId, again: &Again, opened: &mut Vec<StepId>) -> Result<(), Error> {
         let suspended = self.suspended(id).await?;
         let run = &suspended.run;
         if run.item.control == Control::Cancel || run.item.status == RunStatus::Canceled {
@@ -117,7 +104,7 @@ impl Service {
         for some in failed.steps.chunks(OPENED_AT_ONCE) {
             self.supply(&mut evaluator, &wants_of(some)).await?;
             if self.is_outdated(&evaluator).await? {
-                return Ok(RetryAttempt::Overtaken);
+                return Err(Error::overtaken());
             }
             for step in some {
                 evaluator.reopen(step.item.id.clone(), self.actor.clone(), on.cloned());
@@ -126,16 +113,17 @@ impl Service {
             opened.extend(some.iter().map(|step| step.item.id.clone()));
         }
         self.wake(Wake::Evaluated(Box::new(evaluator)));
-        Ok(RetryAttempt::Done)
+        Ok(())
     }
 
     async fn failed_within(&self, run: &RunId, within: &StepId) -> Result<FailedSteps, Error> {
         let mut failed = FailedSteps::default();
         let mut above = self.above(run, within).await?;
-        let mut after: Option<StepId> = None;
         let mut seen = 0;
-        loop {
-            let page = self.store.steps_within(run, within, after.as_ref(), PAGE).await?;
+        let mut pages = Pages::first();
+        while !pages.is_over() {
+            let page = self.store.steps_within(run, within, pages.after(), PAGE).await?;
+            pages.follow(page.next);
             seen += page.items.len();
             for step in page.items {
                 let id = &step.item.id;
@@ -149,10 +137,6 @@ impl Service {
                 } else {
                     failed.steps.push(step);
                 }
-            }
-            match page.next {
-                Some(next) => after = Some(next),
-                None => break,
             }
         }
         if seen == 0 { Err(Error::no_step(run, within)) } else { Ok(failed) }
@@ -202,15 +186,8 @@ impl Ancestors {
 fn wants_of(failed: &[Stored<Step>]) -> Wants {
     let mut wants = Wants::default();
     for step in failed {
-        let id = &step.item.id;
-        wants.steps.extend(std::iter::successors(Some(id.clone()), StepId::parent));
-        match step.item.event {
-            Transmission::None => {}
-            Transmission::Sent | Transmission::Answered => {
-                wants.events.insert(id.clone());
-                wants.tasks.insert(id.clone());
-            }
-        }
+        wants.steps.extend(std::iter::successors(Some(step.item.id.clone()), StepId::parent));
+        wants.add_work(&step.item);
     }
     wants
 }

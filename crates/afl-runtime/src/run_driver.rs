@@ -19,6 +19,7 @@ use afl_engine::evaluation::{Evaluation, Wants};
 use afl_engine::id::{RunId, StepId};
 use afl_engine::task::Task;
 use afl_engine::time::Millis;
+use afl_store::paging::Pages;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -114,15 +115,13 @@ impl RunDriver {
 
     async fn open_tasks(&self) -> Result<Vec<Arc<Task>>, Error> {
         let mut tasks = Vec::new();
-        let mut after: Option<StepId> = None;
-        loop {
-            let page = self.service.store.tasks_page(&self.run, after.as_ref(), PAGE).await?;
+        let mut pages = Pages::first();
+        while !pages.is_over() {
+            let page = self.service.store.tasks_page(&self.run, pages.after(), PAGE).await?;
             let open = page.items.into_iter().filter(|task| !task.item.state.is_terminal());
             tasks.extend(open.map(|task| Arc::new(task.item)));
-            match page.next {
-                Some(next) => after = Some(next),
-                None => return Ok(tasks),
-            }
+            pages.follow(page.next);
         }
+        Ok(tasks)
     }
 }

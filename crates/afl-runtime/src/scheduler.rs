@@ -24,13 +24,6 @@ pub(crate) struct RunScheduler {
     quarantined: BTreeMap<RunId, String>,
 }
 
-/// Whether a run is being driven already.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum InHand {
-    Yes,
-    No,
-}
-
 #[derive(Debug)]
 struct RunSlot {
     state: SlotState,
@@ -73,15 +66,15 @@ impl RunScheduler {
         }
     }
 
-    /// Work that a scan found. A run that is queued or being driven is left alone: its wake-up may have come before the
-    /// scan, and if it has not, the next scan finds the run again.
-    pub(crate) fn note_found(&mut self, work: RunWork) -> InHand {
+    /// Takes work that a scan found, and returns whether it did. A run that is queued or being driven is left alone: its
+    /// wake-up may have come before the scan, and if it has not, the next scan finds the run again.
+    pub(crate) fn note_found(&mut self, work: RunWork) -> bool {
         let state = self.slots.get(&work.run).map(|slot| slot.state);
         match state {
-            Some(SlotState::Ready | SlotState::Busy | SlotState::BusyAgain) => InHand::Yes,
+            Some(SlotState::Ready | SlotState::Busy | SlotState::BusyAgain) => false,
             Some(SlotState::Idle { .. }) | None => {
                 self.note(work);
-                InHand::No
+                true
             }
         }
     }

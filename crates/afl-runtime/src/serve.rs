@@ -33,7 +33,7 @@ use crate::drive::{DriveResult, DriveStatus, Others, RunWork};
 use crate::error::{Error, StateRefusal};
 use crate::find_work::{RunWithWork, RunsWithWork, WorkScan};
 use crate::janitor::Janitor;
-use crate::scheduler::{InHand, RunScheduler};
+use crate::scheduler::RunScheduler;
 use crate::service::Service;
 
 /// How many wake-ups may wait; one more makes the driver look for itself.
@@ -341,16 +341,15 @@ impl Driver {
         let mut news: u32 = 0;
         for RunWithWork { work, first } in found.work {
             let arrivals = work.arrivals.len() as u32;
-            match self.scheduler.note_found(work) {
-                InHand::No => news += arrivals,
-                InHand::Yes => {
-                    // The next look begins with it, however long it is in hand.
-                    if first.is_some() {
-                        last = last.min(first);
-                    }
-                    self.look_soon(Instant::now() + LOOK_AGAIN.max(share));
-                }
+            if self.scheduler.note_found(work) {
+                news += arrivals;
+                continue;
             }
+            // The next look begins with it, however long it is in hand.
+            if first.is_some() {
+                last = last.min(first);
+            }
+            self.look_soon(Instant::now() + LOOK_AGAIN.max(share));
         }
         self.last = last.or(self.last.take());
         let wanted = match news {

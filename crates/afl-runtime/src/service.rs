@@ -46,15 +46,8 @@ pub struct Service {
     pub(crate) created: Option<mpsc::UnboundedSender<Arc<Task>>>,
     /// How often runs were driven in this process.
     pub(crate) driven: Arc<AtomicU64>,
-    starts: Starts,
-}
-
-/// How far a start evaluates where this process drives no runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Starts {
-    ToRest,
-    /// The caller drives the run further.
-    FirstCommit,
+    /// Whether starts return with their first commit; otherwise they evaluate up to the fixed point.
+    is_starting_only: bool,
 }
 
 impl Service {
@@ -79,7 +72,7 @@ impl Service {
             waker: Arc::default(),
             created: None,
             driven: Arc::default(),
-            starts: Starts::ToRest,
+            is_starting_only: false,
         }
     }
 
@@ -87,7 +80,7 @@ impl Service {
     /// caller drives the run further.
     #[must_use]
     pub fn starting_only(self) -> Self {
-        Self { starts: Starts::FirstCommit, ..self }
+        Self { is_starting_only: true, ..self }
     }
 
     /// Sends the tasks that evaluations create to the driver of one run.
@@ -97,7 +90,7 @@ impl Service {
 
     /// Whether this process drives a run after its first commit.
     pub(crate) fn is_gone_on_with(&self) -> bool {
-        self.is_driven() || self.starts == Starts::FirstCommit
+        self.is_driven() || self.is_starting_only
     }
 
     /// The same service for one actor. The history of a task names the actor of each decision.

@@ -12,6 +12,7 @@ use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 use afl_lang::program::ProgramHash;
 use afl_store::backend::Durability;
+use afl_store::conflict::CONFLICT_TRIES;
 use afl_store::store::{Reservation, Terms};
 
 use crate::error::{Contention, Error, InvalidRequest, StateRefusal};
@@ -22,9 +23,6 @@ use crate::service::Service;
 
 /// How long an idempotency key may be.
 pub const MAX_KEY_BYTES: usize = 256;
-
-/// How often a start that met another one looks again.
-const TRIES: usize = 16;
 
 /// What to start.
 #[derive(Clone, PartialEq, Debug)]
@@ -72,28 +70,23 @@ impl Service {
     /// hold that.
     pub async fn start(&self, request: StartRequest) -> Result<StartResult, Error> {
         let prepared = self.prepare(&request).await?;
-        for _ in 0..TRIES {
-            if let Some(key) = &request.idempotency_key
-                && let Some(started) = self.reserved(key, &prepared).await?
-            {
+        // A conflict means that another start has the key, or the id.
+        let attempt = || async {
+            if let Some(started) = self.reserved(&request, &prepared).await? {
                 return Ok(started);
             }
             let now = self.store.now().await?;
             let id = run_id::fresh(now, &self.entropy);
             let reservation = prepared.reservation(&request, &id);
             let terms = Terms { reservation: reservation.as_ref(), task: None };
-            match self.try_start(&prepared, &request, &id, terms, now).await {
-                // Another start has the key, or the id: look again.
-                Err(error) if error.is_conflict() => {}
-                outcome => return outcome,
-            }
-        }
-        Err(Contention::Start { tries: TRIES }.into())
+            self.try_start(&prepared, &request, &id, terms, now).await
+        };
+        self.redo(Contention::Start { tries: CONFLICT_TRIES }, attempt).await
     }
 
     /// Starts the run that has this id, however often it is called. Its key may be reserved for it already.
     pub(crate) async fn start_as(&self, id: &RunId, request: &StartRequest) -> Result<StartResult, Error> {
-        for _ in 0..TRIES {
+        let attempt = || async {
             if let Some(run) = self.store.run(id).await? {
                 let status = run.item.status;
                 return Ok(StartResult { run: id.clone(), status, origin: Origin::Existing });
@@ -111,12 +104,9 @@ impl Service {
             }
             let now = self.store.now().await?;
             let terms = Terms { reservation: reservation.as_ref(), task: task.as_ref() };
-            match self.try_start(&prepared, request, id, terms, now).await {
-                Err(error) if error.is_conflict() => {}
-                outcome => return outcome,
-            }
-        }
-        Err(Contention::Start { tries: TRIES }.into())
+            self.try_start(&prepared, request, id, terms, now).await
+        };
+        self.redo(Contention::Start { tries: CONFLICT_TRIES }, attempt).await
     }
 
     pub(crate) async fn prepare(&self, request: &StartRequest) -> Result<PreparedStart, Error> {
@@ -124,8 +114,8 @@ impl Service {
             check_key(key)?;
         }
         let plan = self.plan(&request.program.to_string()).await?;
-        let workflow = plans::workflow(&plan, request.workflow.as_deref())?;
-        InputError::check_size(&workflow, &request.inputs)?;
+        let workflow = plans::pick_workflow(&plan, request.workflow.as_deref())?;
+        InputError::check_size(&workflow, &request.inputs).map_err(InvalidRequest::from)?;
         let digest = digest(&plan, &workflow, &request.inputs);
         Ok(PreparedStart { plan, workflow, digest })
     }
@@ -146,7 +136,8 @@ impl Service {
             idempotency_key: request.idempotency_key.clone(),
             epoch: self.store.epoch(),
         };
-        let evaluation = Evaluation::start(Arc::clone(&prepared.plan), start, now, self.options)?;
+        let evaluation = Evaluation::start(Arc::clone(&prepared.plan), start, now, self.options);
+        let evaluation = evaluation.map_err(InvalidRequest::from)?;
         match self.first_evaluation(evaluation, terms).await {
             Ok(status) => Ok(StartResult { run: id.clone(), status, origin: Origin::New }),
             Err(error) if error.is_uncertain() => self.started_after_all(id, error).await,
@@ -196,9 +187,10 @@ impl Service {
 
     pub(crate) async fn reserved(
         &self,
-        key: &str,
+        request: &StartRequest,
         prepared: &PreparedStart,
     ) -> Result<Option<StartResult>, Error> {
+        let Some(key) = &request.idempotency_key else { return Ok(None) };
         match self.store.reservation(key).await? {
             Some(reservation) => self.already_started(reservation, prepared).await.map(Some),
             None => Ok(None),

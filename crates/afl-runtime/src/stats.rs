@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use afl_engine::id::RunId;
 use afl_engine::time::Millis;
+use afl_store::paging::Pages;
 use afl_store::store::{RunState, TaskBucket, bucket};
 use serde::Serialize;
 
@@ -119,15 +120,12 @@ impl Service {
         self.collect_system_tasks(ended_before, &channels).await?;
         let mut old = Vec::new();
         for shelf in [RunState::Completed, RunState::Failed, RunState::Canceled] {
-            let mut after = None;
-            loop {
-                let page = self.store.runs(&[shelf], after.as_ref(), PAGE).await?;
+            let mut pages = Pages::first();
+            while !pages.is_over() {
+                let page = self.store.runs(&[shelf], pages.after(), PAGE).await?;
                 let ended = |run: &afl_engine::run::Run| run.ended.is_some_and(|ended| ended < ended_before);
                 old.extend(page.items.into_iter().map(|run| run.item).filter(ended));
-                match page.next {
-                    Some(next) => after = Some(next),
-                    None => break,
-                }
+                pages.follow(page.next);
             }
         }
         let mut deleted = Vec::new();

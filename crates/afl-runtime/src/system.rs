@@ -1,39 +1,31 @@
-//! System tasks: starts and evaluations that are left to the runners (document 000 §7.2).
+//! System tasks: starts that are left to the runners (document 000 §7.2).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use afl_engine::id::{RunId, StepId};
+use afl_engine::run::RunStatus;
 use afl_engine::task::{DEFAULT_TASK_LIST, Task, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
-use afl_engine::wire_enum;
+use afl_store::conflict::CONFLICT_TRIES;
+use afl_store::paging::Pages;
 use afl_store::queue::{Refusal, SystemTaskRequest};
 use afl_store::store::{Stored, bucket};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::drive::{DriveStatus, RunWork};
 use crate::error::{Contention, Error, InvalidRequest, NotFound, StateRefusal};
 use crate::run_id;
 use crate::service::Service;
 use crate::start::{Origin, StartRequest, StartResult};
 
-wire_enum! {
-    /// What runners do besides the work of steps.
-    pub enum SystemTask ("system task") {
-        /// Starts a run.
-        Execute = "afl:execute",
-        /// Evaluates a run.
-        Resume = "afl:resume",
-    }
-}
+/// The name of the task that starts a run.
+pub const EXECUTE: &str = "afl:execute";
 
-/// How often a hand-over that met another one looks again.
-const TRIES: usize = 16;
 const PAGE: usize = 500;
 
-/// What `afl:execute` has to start.
+/// What [`EXECUTE`] has to start.
 #[derive(Serialize, Deserialize)]
 struct ExecutePayload {
     run: RunId,
@@ -44,20 +36,13 @@ struct ExecutePayload {
     key: Option<String>,
 }
 
-#[derive(Serialize, Deserialize)]
-struct ResumePayload {
-    run: RunId,
-}
-
 impl Service {
     /// Leaves a start to a runner, durably. The run will have the id that is returned; refused inputs make a failed
     /// task.
     pub async fn hand_over(&self, request: StartRequest) -> Result<StartResult, Error> {
         let prepared = self.prepare(&request).await?;
-        for _ in 0..TRIES {
-            if let Some(key) = &request.idempotency_key
-                && let Some(started) = self.reserved(key, &prepared).await?
-            {
+        let attempt = || async {
+            if let Some(started) = self.reserved(&request, &prepared).await? {
                 return Ok(started);
             }
             let run = run_id::fresh(self.store.now().await?, &self.entropy);
@@ -69,50 +54,28 @@ impl Service {
                 labels: request.labels.clone(),
                 key: request.idempotency_key.clone(),
             };
-            let path = format!("start {}", prepared.workflow);
-            let order = order(SystemTask::Execute, &run, path, &start);
+            let order = SystemTaskRequest {
+                id: task_id(&run),
+                name: EXECUTE.into(),
+                path: format!("start {}", prepared.workflow),
+                list: DEFAULT_TASK_LIST.into(),
+                payload: object(&start),
+            };
             let reservation = prepared.reservation(&request, &run);
             match self.queue.enqueue(order, reservation.as_ref()).await {
-                Ok(()) => {}
-                Err(error) if error.is_conflict() => continue,
                 // The connection failed during the commit; the store knows whether it happened.
                 Err(error) if error.is_uncertain() && self.is_handed_over(&run).await? => {}
-                Err(error) => return Err(error.into()),
+                written => written?,
             }
-            let status = afl_engine::run::RunStatus::Running;
-            return Ok(StartResult { run, status, origin: Origin::New });
-        }
-        Err(Contention::Start { tries: TRIES }.into())
-    }
-
-    /// Leaves the evaluation of a run to a runner, durably. Says under which name the task is listed.
-    pub async fn hand_over_evaluation(&self, run: &RunId) -> Result<RunId, Error> {
-        self.existing(run).await?;
-        let fresh = run_id::fresh(self.store.now().await?, &self.entropy);
-        let resume = ResumePayload { run: run.clone() };
-        let order = order(SystemTask::Resume, &fresh, format!("evaluate {run}"), &resume);
-        let id = order.id.clone();
-        self.queue.enqueue(order, None).await?;
-        Ok(id)
-    }
-
-    /// Does a system task. An error of the store says nothing about the task; any other is its outcome.
-    pub async fn do_system_task(
-        &self,
-        task: SystemTask,
-        payload: Map<String, Value>,
-    ) -> Result<Map<String, Value>, Error> {
-        let result = match task {
-            SystemTask::Execute => self.execute(read(payload)?).await?,
-            SystemTask::Resume => self.evaluate_now(&read::<ResumePayload>(payload)?.run).await?,
+            Ok(StartResult { run, status: RunStatus::Running, origin: Origin::New })
         };
-        match result {
-            Value::Object(result) => Ok(result),
-            other => unreachable!("{other} is no object"),
-        }
+        self.redo(Contention::Start { tries: CONFLICT_TRIES }, attempt).await
     }
 
-    async fn execute(&self, start: ExecutePayload) -> Result<Value, Error> {
+    /// Does the task [`EXECUTE`]. An error of the store says nothing about the task; any other is its outcome.
+    pub async fn execute(&self, payload: Map<String, Value>) -> Result<Map<String, Value>, Error> {
+        let start: ExecutePayload = serde_json::from_value(Value::Object(payload))
+            .map_err(|error| InvalidRequest::SystemTask { reason: error.to_string() })?;
         let program = start.program.parse().map_err(|_| NotFound::Program { version: start.program })?;
         let request = StartRequest {
             program,
@@ -123,7 +86,7 @@ impl Service {
         };
         match self.start_as(&start.run, &request).await {
             Ok(StartResult { run, status, origin }) => {
-                Ok(json!({"run": run, "status": status, "new": origin == Origin::New}))
+                Ok(object(&json!({"run": run, "status": status, "new": origin == Origin::New})))
             }
             Err(error) if error.is_of_store() => Err(error),
             Err(refused) => {
@@ -133,16 +96,6 @@ impl Service {
                 }
                 Err(refused)
             }
-        }
-    }
-
-    async fn evaluate_now(&self, run: &RunId) -> Result<Value, Error> {
-        let arrivals = self.arrivals_of(run).await?;
-        let driven = self.drive_once(&RunWork { run: run.clone(), arrivals }).await?;
-        match driven.status {
-            DriveStatus::Rests(status) => Ok(json!({"run": run, "status": status})),
-            DriveStatus::Held | DriveStatus::Elsewhere => Ok(json!({"run": run, "status": "held"})),
-            DriveStatus::Gone => Err(Error::no_run(run)),
         }
     }
 
@@ -157,7 +110,7 @@ impl Service {
     }
 
     async fn asking_for(&self, run: &RunId) -> Result<Option<Stored<Task>>, Error> {
-        Ok(self.store.task(&id(SystemTask::Execute, run), &StepId::root()).await?)
+        Ok(self.store.task(&task_id(run), &StepId::root()).await?)
     }
 
     /// The same while the start is wanted; an error when it was withdrawn or failed before the run began.
@@ -236,10 +189,10 @@ impl Service {
         channels: &[String],
     ) -> Result<usize, Error> {
         let mut deleted = 0;
-        let mut after = None;
-        loop {
+        let mut pages = Pages::first();
+        while !pages.is_over() {
             // One that cannot be read stays, for the doctor to find; the others go all the same.
-            let page = self.store.tasks_in(bucket::ENDED, after.as_ref(), PAGE).await?;
+            let page = self.store.tasks_in(bucket::ENDED, pages.after(), PAGE).await?;
             let old = |task: &Task| task.ended.is_some_and(|ended| ended < ended_before);
             for task in page.items.iter().filter(|task| old(&task.item)) {
                 if self.outbox().refers_to(&task.item.workflow_id, channels).await? {
@@ -253,38 +206,20 @@ impl Service {
                 }
             }
             let is_past = page.items.last().is_some_and(|task| !old(&task.item));
-            match page.next {
-                Some(next) if !is_past => after = Some(next),
-                Some(_) | None => return Ok(deleted),
-            }
+            pages.follow(page.next.filter(|_| !is_past));
         }
+        Ok(deleted)
     }
 }
 
-/// Under which name the task is kept.
-fn id(task: SystemTask, own: &RunId) -> RunId {
-    let sort = match task {
-        SystemTask::Execute => "execute",
-        SystemTask::Resume => "resume",
-    };
-    RunId(format!("{}{sort}/{own}", RunId::NO_RUN).into())
+/// The scope of the task that starts this run.
+fn task_id(run: &RunId) -> RunId {
+    RunId(format!("{}execute/{run}", RunId::NO_RUN).into())
 }
 
-fn order(task: SystemTask, own: &RunId, path: String, payload: &impl Serialize) -> SystemTaskRequest {
-    let payload = match serde_json::to_value(payload).expect("a request has a JSON form") {
-        Value::Object(payload) => payload,
+fn object(value: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(value).expect("it has a JSON form") {
+        Value::Object(entries) => entries,
         other => unreachable!("{other} is no object"),
-    };
-    SystemTaskRequest {
-        id: id(task, own),
-        name: task.name().into(),
-        path,
-        list: DEFAULT_TASK_LIST.into(),
-        payload,
     }
-}
-
-fn read<T: for<'a> Deserialize<'a>>(payload: Map<String, Value>) -> Result<T, Error> {
-    serde_json::from_value(Value::Object(payload))
-        .map_err(|error| InvalidRequest::SystemTask { reason: error.to_string() }.into())
 }

@@ -2,6 +2,7 @@
 
 use afl_engine::id::{RunId, StepId};
 use afl_engine::task::{Task, TaskState};
+use afl_store::paging::Pages;
 use afl_store::store::{TaskBucket, bucket};
 
 use crate::error::Error;
@@ -55,9 +56,10 @@ impl Service {
     /// Those of the newest runs with failed steps first; a run counts them.
     async fn failed_tasks(&self, query: &TaskQuery) -> Result<Vec<Task>, Error> {
         let mut tasks = Vec::new();
-        let mut runs = RunQuery { limit: PAGE, ..RunQuery::default() };
-        loop {
-            let list = self.runs(&runs).await?;
+        let mut pages = Pages::first();
+        while !pages.is_over() {
+            let after = pages.after().cloned();
+            let list = self.runs(&RunQuery { after, limit: PAGE, ..RunQuery::default() }).await?;
             for run in list.runs.iter().filter(|run| run.counts.failed > 0) {
                 tasks.extend(self.tasks_of(&run.id, query).await?);
                 if tasks.len() >= query.limit {
@@ -65,11 +67,9 @@ impl Service {
                     return Ok(tasks);
                 }
             }
-            match list.next {
-                Some(next) => runs.after = Some(next),
-                None => return Ok(tasks),
-            }
+            pages.follow(list.next);
         }
+        Ok(tasks)
     }
 
     /// What the work of a facet must return, in the program of a run.
@@ -80,14 +80,11 @@ impl Service {
 
     async fn tasks_of(&self, run: &RunId, query: &TaskQuery) -> Result<Vec<Task>, Error> {
         let mut tasks = Vec::new();
-        let mut after: Option<StepId> = None;
-        loop {
-            let page = self.store.tasks_page(run, after.as_ref(), PAGE).await?;
+        let mut pages = Pages::first();
+        while !pages.is_over() && tasks.len() < query.limit {
+            let page = self.store.tasks_page(run, pages.after(), PAGE).await?;
             tasks.extend(page.items.into_iter().map(|stored| stored.item).filter(|task| query.fits(task)));
-            match page.next {
-                Some(next) if tasks.len() < query.limit => after = Some(next),
-                Some(_) | None => break,
-            }
+            pages.follow(page.next);
         }
         tasks.truncate(query.limit);
         Ok(tasks)

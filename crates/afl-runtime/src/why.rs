@@ -9,6 +9,7 @@ use afl_engine::run::{Control, Run, RunStatus};
 use afl_engine::state::State;
 use afl_engine::task::{Task, TaskState};
 use afl_engine::time::Millis;
+use afl_store::paging::Pages;
 use serde::Serialize;
 
 use crate::error::Error;
@@ -145,11 +146,11 @@ impl Service {
     async fn waits(&self, run: &Run, within: &StepId) -> Result<(Vec<Wait>, u64), Error> {
         let mut waits = Vec::new();
         let mut above: Vec<(StepId, ChainLink)> = Vec::new();
-        let mut after: Option<StepId> = None;
         let (mut seen, mut waiting) = (0, 0);
         let plan = self.plan_of(run).await?;
-        loop {
-            let page = self.steps(&run.id, Some(within), after.as_ref(), PAGE).await?;
+        let mut pages = Pages::first();
+        while !pages.is_over() {
+            let page = self.steps(&run.id, Some(within), pages.after(), PAGE).await?;
             seen += page.steps.len();
             for view in page.steps {
                 above.retain(|(ancestor, _)| view.id.is_within(ancestor));
@@ -165,12 +166,9 @@ impl Service {
                     return Ok((waits, run.counts.waiting.max(waiting)));
                 }
             }
-            match page.next {
-                Some(next) => after = Some(next),
-                None if seen == 0 => return Err(Error::no_step(&run.id, within)),
-                None => return Ok((waits, waiting)),
-            }
+            pages.follow(page.next);
         }
+        if seen == 0 { Err(Error::no_step(&run.id, within)) } else { Ok((waits, waiting)) }
     }
 }
 

@@ -1,36 +1,31 @@
-//! Does system tasks: `afl:execute` and `afl:resume`.
+//! Does the system task `afl:execute`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use afl_runtime::{Service, SystemTask};
+use afl_runtime::{EXECUTE, Service};
 use async_trait::async_trait;
 use tokio::time::sleep;
 
 use super::STORE_BACKOFF;
 use crate::handler::{Call, Handler, HandlerFailure, Outcome};
 
-struct SystemHandler {
-    service: Service,
-    task: SystemTask,
-}
+struct SystemHandler(Service);
 
 /// The handlers of system tasks, by the names of their tasks.
 pub(super) fn system_handlers(service: &Service) -> BTreeMap<String, Arc<dyn Handler>> {
-    let handler = |task: &SystemTask| -> (String, Arc<dyn Handler>) {
-        (task.name().to_owned(), Arc::new(SystemHandler { service: service.clone(), task: *task }))
-    };
-    SystemTask::ALL.iter().map(handler).collect()
+    let handler: Arc<dyn Handler> = Arc::new(SystemHandler(service.clone()));
+    BTreeMap::from([(EXECUTE.to_owned(), handler)])
 }
 
 #[async_trait]
 impl Handler for SystemHandler {
-    /// Tries again while the store is away and the task is ours; both tasks may be done any number of times.
+    /// Tries again while the store is away and the task is ours; it may be done any number of times.
     async fn run(&self, call: Call) -> Outcome {
         let mut failures = 0;
         loop {
-            let error = match self.service.do_system_task(self.task, call.payload.clone()).await {
+            let error = match self.0.execute(call.payload.clone()).await {
                 Ok(result) => return Ok(result),
                 Err(error) => error,
             };

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use afl_agents::handler::{Call, blocking, concurrent};
 use afl_agents::worker::{AttemptEnd, Profile, Worker, WorkerEvent};
-use afl_runtime::agent::{ClaimRequest, FacetFilter};
 use afl_runtime::lock::Lock;
 use afl_runtime::{Durability, Millis, RunId, StartRequest, TaskQuery, compile};
 use serde_json::{Value, json};
@@ -65,19 +64,6 @@ async fn a_start_with_inputs_that_are_refused_fails_and_says_why() {
     let failed = world.service.tasks(&failed).await.unwrap().tasks;
     assert!(failed[0].error.as_deref().unwrap().contains("`total`"), "{failed:?}");
     assert_eq!(service.poll_once().await.unwrap(), 0, "it is not tried again by itself");
-}
-
-#[tokio::test]
-async fn an_evaluation_that_is_handed_over_is_made_by_a_service_at_work() {
-    let world = World::new();
-    let run = world.checkout().await;
-    let claim =
-        world.service.claim(&ClaimRequest::new(FacetFilter::All, "somebody")).await.unwrap().pop().unwrap();
-    world.service.complete(&claim.ticket, &paid()).await.unwrap();
-    world.service.hand_over_evaluation(&run).await.unwrap();
-    let service = service(&world);
-    assert_eq!(service.poll_once().await.unwrap(), 1);
-    assert_eq!(world.receipt(&run).await, "txn-12345");
 }
 
 const THREE: &str = r"

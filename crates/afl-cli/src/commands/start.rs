@@ -3,7 +3,7 @@
 use afl_engine::run::RunStatus;
 use afl_engine::task::DEFAULT_TASK_LIST;
 use afl_lang::render::Color;
-use afl_runtime::{Origin, Service, StartResult, SystemTask};
+use afl_runtime::{EXECUTE, Origin, Service, StartResult};
 use clap::Args;
 use serde_json::json;
 
@@ -65,8 +65,7 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
         return Ok(Exit::Fine);
     }
     let (did, now) = if (options.enqueue && is_new) || is_waiting(&service, &started).await? {
-        let served =
-            service.online_servers().await?.can_do(SystemTask::Execute.name(), DEFAULT_TASK_LIST, &[]);
+        let served = service.online_servers().await?.can_do(EXECUTE, DEFAULT_TASK_LIST, &[]);
         let now = if served {
             "a runner starts it".to_owned()
         } else {

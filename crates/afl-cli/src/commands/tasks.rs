@@ -1,7 +1,7 @@
 //! `afl tasks`: lists the work that runs wait for.
 
 use afl_engine::task::{Task, TaskState};
-use afl_runtime::{RunId, Service, SystemTask, TaskList, TaskQuery};
+use afl_runtime::{EXECUTE, RunId, Service, TaskList, TaskQuery};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::json;
@@ -45,7 +45,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
-    let is_system = options.name.as_deref().is_some_and(|name| name.parse::<SystemTask>().is_ok());
+    let is_system = options.name.as_deref() == Some(EXECUTE);
     if let (Some(state @ (TaskState::Completed | TaskState::Ignored)), None) = (options.state, &options.run)
         && !is_system
     {

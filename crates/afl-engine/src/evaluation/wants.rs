@@ -21,6 +21,7 @@ use super::Evaluation;
 use super::known::RecordCache;
 use crate::attribute::{BlobHash, Held};
 use crate::id::StepId;
+use crate::step::{Step, Transmission};
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Wants {
@@ -28,6 +29,20 @@ pub struct Wants {
     pub events: FxHashSet<StepId>,
     pub tasks: FxHashSet<StepId>,
     pub blobs: FxHashSet<BlobHash>,
+}
+
+impl Wants {
+    /// The event and the task of a step that was sent out. An event may be stored beside these: that of a script before
+    /// the body, whose result was taken.
+    pub fn add_work(&mut self, step: &Step) {
+        match step.event {
+            Transmission::None => {}
+            Transmission::Sent | Transmission::Answered => {
+                self.events.insert(step.id.clone());
+                self.tasks.insert(step.id.clone());
+            }
+        }
+    }
 }
 
 /// Something is not at hand; it has been asked for.

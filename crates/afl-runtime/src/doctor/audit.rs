@@ -164,8 +164,7 @@ impl<'a> Audit<'a> {
 
     fn find(&mut self, promise: Promise, step: &StepId, problem: String) {
         let path = self.plan.readable(&self.run.workflow, step);
-        let repair = Repair::ByHand;
-        self.findings.push(Finding { promise, run: self.run.id.clone(), path, problem, repair });
+        self.findings.push(Finding::new(promise, &self.run.id, &path, problem, Repair::ByHand));
     }
 }
 

@@ -7,6 +7,7 @@ mod shared;
 mod system;
 
 use afl_engine::id::RunId;
+use afl_store::paging::{Pages, last_if_full};
 use afl_store::store::{self, Misplacement, Placement, RecordKind, SHARED};
 use serde::Serialize;
 
@@ -83,6 +84,12 @@ pub enum Repair {
     OfStore,
 }
 
+impl Finding {
+    fn new(promise: Promise, run: &RunId, path: &str, problem: String, repair: Repair) -> Self {
+        Self { promise, run: run.clone(), path: path.to_owned(), problem, repair }
+    }
+}
+
 impl Repair {
     fn of(error: &store::Error) -> Self {
         if error.is_of_newer_release() { Self::ByNewerRelease } else { Self::ByHand }
@@ -93,17 +100,14 @@ impl Service {
     /// Looks at every run and every system task of the store, and at what they share.
     pub async fn doctor(&self, remedy: Remedy) -> Result<Report, Error> {
         let mut report = Report::default();
-        let mut after = String::new();
-        loop {
+        let mut pages: Pages<String> = Pages::first();
+        while !pages.is_over() {
             // Every scope is read, not the lists: a record in no list is one that no other query finds.
-            let scopes = self.store.scopes(&after, PAGE).await?;
+            let scopes = self.store.scopes(pages.after().map_or("", String::as_str), PAGE).await?;
             for scope in &scopes {
                 self.examine_any(&mut report, scope, remedy).await?;
             }
-            match scopes.last() {
-                Some(last) if scopes.len() == PAGE => after.clone_from(last),
-                Some(_) | None => break,
-            }
+            pages.follow(last_if_full(&scopes, PAGE).cloned());
         }
         self.examine_store(&mut report).await?;
         Ok(report)
@@ -153,20 +157,14 @@ impl Service {
     /// Each record for itself.
     async fn examine_records(&self, id: &RunId, remedy: Remedy) -> Result<Examined, Error> {
         let (mut findings, mut sorts) = (Vec::new(), Sorts::default());
-        let mut after: Option<String> = None;
-        loop {
-            let page = self.store.inspect(id, after.as_deref(), PAGE).await?;
-            let full = page.len() == PAGE;
-            after = page.last().map(|last| last.record.clone());
+        let mut pages: Pages<String> = Pages::first();
+        while !pages.is_over() {
+            let page = self.store.inspect(id, pages.after().map(String::as_str), PAGE).await?;
+            pages.follow(last_if_full(&page, PAGE).map(|last| last.record.clone()));
             for one in page {
                 sorts.add(one.sort);
-                let finding = |promise, problem: String, repair| Finding {
-                    promise,
-                    run: id.clone(),
-                    path: one.record.clone(),
-                    problem,
-                    repair,
-                };
+                let finding =
+                    |promise, problem, repair| Finding::new(promise, id, &one.record, problem, repair);
                 match one.state {
                     Ok(Placement::Right) => {}
                     Ok(Placement::Wrong(misplaced)) => {
@@ -181,10 +179,8 @@ impl Service {
                     }
                 }
             }
-            if !full {
-                return Ok(Examined { findings, sorts });
-            }
         }
+        Ok(Examined { findings, sorts })
     }
 
     async fn put_right(&self, misplaced: Misplacement, remedy: Remedy) -> Result<Repair, Error> {

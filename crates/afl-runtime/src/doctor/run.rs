@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use afl_engine::evaluation::Wants;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::Run;
+use afl_store::paging::{Pages, last_if_full};
 use afl_store::store::{self, RecordKind};
 
 use super::audit::{self, Audit};
@@ -27,13 +28,6 @@ impl Service {
             if findings.iter().any(|finding| finding.promise == Promise::FailStop) {
                 return Ok(Some(findings));
             }
-            let by_hand = |promise, path: String, problem: String| Finding {
-                promise,
-                run: id.clone(),
-                path,
-                problem,
-                repair: Repair::ByHand,
-            };
             let before = match self.store.suspended(id).await {
                 Ok(Some(suspended)) => suspended.run,
                 // Values of a start that is in progress or was given up.
@@ -42,12 +36,12 @@ impl Service {
                 Ok(None) if look == 0 => continue,
                 Ok(None) => {
                     let problem = "the run itself is missing, though there are parts of it".to_owned();
-                    findings.push(by_hand(Promise::Acknowledged, "run".to_owned(), problem));
+                    findings.push(Finding::new(Promise::Acknowledged, id, "run", problem, Repair::ByHand));
                     return Ok(Some(findings));
                 }
                 Err(ref error @ store::Error::Unreadable { record: ref path, .. }) => {
-                    let finding = by_hand(Promise::FailStop, path.clone(), error.to_string());
-                    findings.push(Finding { repair: Repair::of(error), ..finding });
+                    let (problem, repair) = (error.to_string(), Repair::of(error));
+                    findings.push(Finding::new(Promise::FailStop, id, path, problem, repair));
                     return Ok(Some(findings));
                 }
                 Err(error) => return Err(error.into()),
@@ -66,25 +60,19 @@ impl Service {
         let plan = match self.plan_of(run).await {
             Ok(plan) => plan,
             Err(error) if error.is_damage() => {
-                let repair = if let Error::Damaged(Corruption::Record(record)) = &error {
-                    Repair::of(record)
-                } else {
-                    Repair::ByHand
+                let repair = match &error {
+                    Error::Damaged(Corruption::Record(record)) => Repair::of(record),
+                    _ => Repair::ByHand,
                 };
-                return Ok(vec![Finding {
-                    promise: Promise::PinnedDefinition,
-                    run: run.id.clone(),
-                    path: run.workflow.to_string(),
-                    problem: error.to_string(),
-                    repair,
-                }]);
+                let (promise, problem) = (Promise::PinnedDefinition, error.to_string());
+                return Ok(vec![Finding::new(promise, &run.id, &run.workflow, problem, repair)]);
             }
             Err(error) => return Err(error),
         };
         let mut audit = Audit::new(run, &plan);
-        let mut after: Option<StepId> = None;
-        loop {
-            let page = self.steps(&run.id, None, after.as_ref(), PAGE).await?;
+        let mut pages = Pages::first();
+        while !pages.is_over() {
+            let page = self.steps(&run.id, None, pages.after(), PAGE).await?;
             for view in &page.steps {
                 audit.step(view);
                 for (name, blob) in audit::blobs(view) {
@@ -93,10 +81,7 @@ impl Service {
                     }
                 }
             }
-            match page.next {
-                Some(next) => after = Some(next),
-                None => break,
-            }
+            pages.follow(page.next);
         }
         if audit.sorts() != sorts {
             for (step, record) in self.strays(&run.id).await? {
@@ -109,9 +94,9 @@ impl Service {
     /// Events and tasks of steps that are not there.
     async fn strays(&self, id: &RunId) -> Result<Vec<(StepId, String)>, Error> {
         let mut strays = Vec::new();
-        let mut after: Option<String> = None;
-        loop {
-            let page = self.store.inspect(id, after.as_deref(), PAGE).await?;
+        let mut pages: Pages<String> = Pages::first();
+        while !pages.is_over() {
+            let page = self.store.inspect(id, pages.after().map(String::as_str), PAGE).await?;
             let parts = page.iter().filter(|one| matches!(one.sort, RecordKind::Event | RecordKind::Task));
             let parts: Vec<(StepId, &String)> =
                 parts.filter_map(|one| Some((one.step()?, &one.record))).collect();
@@ -121,11 +106,9 @@ impl Service {
                 found.iter().filter(|(_, step)| step.is_none()).map(|(id, _)| id).collect();
             let alone = parts.iter().filter(|(step, _)| absent.contains(step));
             strays.extend(alone.map(|(step, record)| (step.clone(), (*record).clone())));
-            match page.last() {
-                Some(last) if page.len() == PAGE => after = Some(last.record.clone()),
-                Some(_) | None => return Ok(strays),
-            }
+            pages.follow(last_if_full(&page, PAGE).map(|last| last.record.clone()));
         }
+        Ok(strays)
     }
 
     /// Adds the readable path to the records of steps, as far as the run can be read.

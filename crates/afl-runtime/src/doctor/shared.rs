@@ -51,12 +51,9 @@ impl Service {
     /// How the store keeps its records: one that an index has lost is met nowhere else.
     pub(super) async fn examine_store(&self, report: &mut Report) -> Result<(), Error> {
         let flaws = self.store.backend().check_integrity().await?;
-        report.findings.extend(flaws.into_iter().map(|problem| Finding {
-            promise: Promise::FailStop,
-            run: RunId(STORE.into()),
-            path: "the store itself".to_owned(),
-            problem,
-            repair: Repair::OfStore,
+        let store = RunId(STORE.into());
+        report.findings.extend(flaws.into_iter().map(|problem| {
+            Finding::new(Promise::FailStop, &store, "the store itself", problem, Repair::OfStore)
         }));
         Ok(())
     }

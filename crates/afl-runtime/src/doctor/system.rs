@@ -37,17 +37,13 @@ impl Service {
         let problem = match event.map(|event| event.item.reception) {
             None => "its event is missing".to_owned(),
             Some(reception) => {
-                let is_open = match reception {
-                    Reception::Open => true,
-                    Reception::Arrived | Reception::Taken => false,
-                };
-                if is_open != task.item.state.is_terminal() {
+                if (reception == Reception::Open) != task.item.state.is_terminal() {
                     return Ok(None);
                 }
                 format!("it is {}, but its event is not", task.item.state)
             }
         };
-        let (promise, repair) = (Promise::Completion, Repair::ByHand);
-        Ok(Some(Finding { promise, run: id.clone(), path: task.item.path.clone(), problem, repair }))
+        let promise = Promise::Completion;
+        Ok(Some(Finding::new(promise, id, &task.item.path, problem, Repair::ByHand)))
     }
 }

@@ -94,7 +94,7 @@ impl Service {
             Err(Error::NotFound(NotFound::Step { .. })) => return Ok(None),
             found => found?,
         };
-        Ok(self.step_state(run, &step).await?.map(|state| (step, state)))
+        Ok(self.store.step(run, &step).await?.map(|stored| (step, stored.item.state)))
     }
 }
 

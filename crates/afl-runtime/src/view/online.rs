@@ -12,7 +12,7 @@ use crate::why::{On, Why};
 
 /// The agents that sent a heartbeat a short while ago.
 #[derive(Clone, PartialEq, Debug)]
-pub struct OnlineServers(Vec<Server>);
+pub struct OnlineServers(pub(crate) Vec<Server>);
 
 /// Why a run waits, with the facets that no agent takes.
 #[derive(Clone, PartialEq, Debug, Serialize)]

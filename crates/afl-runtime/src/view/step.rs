@@ -10,6 +10,7 @@ use afl_engine::object::ObjectType;
 use afl_engine::state::State;
 use afl_engine::task::{Task, TaskState};
 use afl_engine::time::Millis;
+use afl_engine::wire_enum;
 use serde::Serialize;
 
 use crate::query::StepView;
@@ -45,21 +46,22 @@ pub struct StepTask {
     pub error: Option<String>,
 }
 
-/// A step at a glance.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum StepStatus {
-    Done,
-    Failed,
-    /// With its run.
-    Canceled,
-    /// A step within it is open.
-    Open,
-    /// No agent has its task.
-    Waiting,
-    /// An agent has its task.
-    Working,
-    /// Its next attempt has a time.
-    Retrying,
+wire_enum! {
+    /// A step at a glance.
+    pub enum StepStatus ("status of a step") {
+        Done = "done",
+        Failed = "failed",
+        /// With its run.
+        Canceled = "canceled",
+        /// A step within it is open.
+        Open = "open",
+        /// No agent has its task.
+        Waiting = "waiting",
+        /// An agent has its task.
+        Working = "working",
+        /// Its next attempt has a time.
+        Retrying = "retrying",
+    }
 }
 
 impl From<&StepView> for StepSummary {
@@ -115,18 +117,6 @@ impl StepStatus {
             (TaskState::Completed | TaskState::Failed | TaskState::Ignored | TaskState::Canceled, _) => {
                 Self::Open
             }
-        }
-    }
-
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Canceled => "canceled",
-            Self::Open => "open",
-            Self::Waiting => "waiting",
-            Self::Working => "working",
-            Self::Retrying => "retrying",
         }
     }
 }

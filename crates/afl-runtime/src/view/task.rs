@@ -15,7 +15,6 @@ use serde::Serialize;
 
 use crate::error::Error;
 use crate::service::Service;
-use crate::tasks::TaskQuery;
 
 /// `TaskDefinition`, and what else an operator wants to know.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -79,11 +78,6 @@ pub struct TaskLogPage {
 }
 
 impl Service {
-    /// What [`Service::tasks`] finds, with their data.
-    pub async fn task_views(&self, query: &TaskQuery) -> Result<Vec<TaskView>, Error> {
-        self.view_tasks(&self.tasks(query).await?.tasks).await
-    }
-
     /// In the order of the tasks.
     pub async fn view_tasks(&self, tasks: &[Task]) -> Result<Vec<TaskView>, Error> {
         let mut wanted: BTreeMap<&RunId, Wants> = BTreeMap::new();
@@ -143,10 +137,7 @@ impl Service {
         let event = self.store.event(&task.workflow_id, &task.step_id).await?;
         let Some(result) = event.and_then(|event| event.item.result) else { return Ok(Vec::new()) };
         let plan = self.plan_of(&run).await?;
-        let Some(returns) = plan.returns(&task.name) else { return Ok(Vec::new()) };
-        // A facet that declares no returns answers in its parameters.
-        let parameters = plan.parameters(&task.name).unwrap_or_default();
-        let declared = if returns.is_empty() { parameters } else { returns };
+        let Some(declared) = plan.result(&task.name) else { return Ok(Vec::new()) };
         let is_declared = |key: &String| declared.iter().any(|parameter| parameter.name == *key);
         Ok(result.into_keys().filter(|key| !is_declared(key)).collect())
     }

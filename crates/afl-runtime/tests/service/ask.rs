@@ -9,9 +9,7 @@ use afl_runtime::agent::{
     ClaimRequest, ContinueResult, FacetFilter, LogLevel, LogLine, LogStream, Refusal, SettleResult,
 };
 use afl_runtime::doctor::Remedy;
-use afl_runtime::{
-    Again, Arrival, Error, Mark, NotFound, ReportedOutcome, RunWork, StateRefusal, SystemTask,
-};
+use afl_runtime::{Again, Arrival, Error, Mark, NotFound, ReportedOutcome, RunWork, StateRefusal};
 use serde_json::json;
 
 use crate::scene::{CHANNEL, Scene, channel};
@@ -56,12 +54,7 @@ impl Scene {
             | Ask::PutOff
             | Ask::Continue
             | Ask::FailStep => self.ask_as_agent(ask).await,
-            Ask::HandOver
-            | Ask::HandOverEvaluation
-            | Ask::DoStart
-            | Ask::DoEvaluation
-            | Ask::Withdraw
-            | Ask::Again => self.ask_of_runners(ask).await,
+            Ask::HandOver | Ask::DoStart | Ask::Withdraw | Ask::Again => self.ask_of_runners(ask).await,
             Ask::OpenChannel
             | Ask::CloseChannel
             | Ask::DropChannel
@@ -165,9 +158,7 @@ impl Scene {
                 request.idempotency_key = Some("the-key".to_owned());
                 service.hand_over(request).await?;
             }
-            Ask::HandOverEvaluation => drop(service.hand_over_evaluation(run).await?),
-            Ask::DoStart => drop(service.do_system_task(SystemTask::Execute, payload()).await?),
-            Ask::DoEvaluation => drop(service.do_system_task(SystemTask::Resume, payload()).await?),
+            Ask::DoStart => drop(service.execute(payload()).await?),
             Ask::Withdraw => drop(service.withdraw(&execute(run)).await?),
             Ask::Again => drop(service.ask_again(&execute(run), None).await?),
             other => unreachable!("{other:?} is not asked of runners"),

@@ -1,26 +1,26 @@
-//! Starts and evaluations that are left to runners, as tasks that are no step's.
+//! Starts that are left to runners, as tasks that are no step's.
 
 use afl_engine::event::EventError;
-use afl_engine::id::{RunId, StepId};
+use afl_engine::id::RunId;
 use afl_engine::run::RunStatus;
 use afl_engine::task::{MAX_DELIVERIES, Task, TaskKind, TaskState};
 use afl_engine::time::Millis;
 use afl_runtime::agent::{Claim, ClaimRequest, FacetFilter};
 use afl_runtime::doctor::{Finding, Promise, Remedy, Repair, Report};
-use afl_runtime::{CancelResult, Error, NotFound, Origin, RunQuery, StateRefusal, SystemTask, TaskQuery};
+use afl_runtime::{CancelResult, EXECUTE, Error, NotFound, Origin, RunQuery, StateRefusal, TaskQuery};
 use serde_json::json;
 
 use crate::world::World;
 
-async fn claim(world: &World, task: SystemTask) -> Option<Claim> {
-    let request = ClaimRequest::new(FacetFilter::Only(vec![task.name().to_owned()]), "runner");
+async fn claim(world: &World) -> Option<Claim> {
+    let request = ClaimRequest::new(FacetFilter::Only(vec![EXECUTE.to_owned()]), "runner");
     world.service.claim(&request).await.unwrap().pop()
 }
 
 /// As a runner does.
-async fn work(world: &World, task: SystemTask) {
-    let claim = claim(world, task).await.expect("the task is there");
-    match world.service.do_system_task(task, claim.payload.clone()).await {
+async fn work(world: &World) {
+    let claim = claim(world).await.expect("the task is there");
+    match world.service.execute(claim.payload.clone()).await {
         Ok(result) => drop(world.service.complete(&claim.ticket, &result).await.unwrap()),
         Err(error) => {
             let error = EventError { kind: "refused".to_owned(), message: error.to_string() };
@@ -58,12 +58,12 @@ async fn a_start_that_is_handed_over_is_made_once_however_often_it_is_delivered(
     );
 
     // A runner dies right after the start, and another one does it again.
-    let dead = claim(&world, SystemTask::Execute).await.unwrap();
-    world.service.do_system_task(SystemTask::Execute, dead.payload.clone()).await.unwrap();
+    let dead = claim(&world).await.unwrap();
+    world.service.execute(dead.payload.clone()).await.unwrap();
     world.clock.advance(Millis(60_001));
     world.service.sweep_once().await.unwrap();
     assert!(world.service.complete(&dead.ticket, &json!({}).as_object().unwrap().clone()).await.is_err());
-    work(&world, SystemTask::Execute).await;
+    work(&world).await;
     assert_eq!(runs(&world).await, std::slice::from_ref(&handed.run));
     let ended = listed(&world, TaskState::Completed).await;
     assert_eq!((ended.len(), ended[0].token), (1, 2));
@@ -90,7 +90,7 @@ async fn refused_inputs_are_a_failed_task_that_says_why_and_frees_its_key() {
         handed.run,
         "the same key is the same start"
     );
-    work(&world, SystemTask::Execute).await;
+    work(&world).await;
     let failed = listed(&world, TaskState::Failed).await;
     let reason = failed[0].error.clone().unwrap();
     assert!(reason.contains("`n`"), "{reason}");
@@ -102,7 +102,7 @@ async fn refused_inputs_are_a_failed_task_that_says_why_and_frees_its_key() {
     right.idempotency_key = Some("order-17".to_owned());
     let corrected = world.service.hand_over(right).await.unwrap();
     assert_eq!(corrected.origin, Origin::New);
-    work(&world, SystemTask::Execute).await;
+    work(&world).await;
     world.finish().await;
     assert_eq!(world.outputs(&corrected.run).await, json!({"n": 2}));
 }
@@ -122,7 +122,7 @@ async fn a_key_stands_for_one_run_whether_it_is_started_here_or_handed_over() {
         world.service.hand_over(other).await,
         Err(Error::Refused(StateRefusal::KeyTaken { .. }))
     ));
-    work(&world, SystemTask::Execute).await;
+    work(&world).await;
     world.finish().await;
     let again = world.service.hand_over(request).await.unwrap();
     assert_eq!((again.run, again.status, again.origin), (handed.run, RunStatus::Completed, Origin::Existing));
@@ -134,17 +134,17 @@ async fn a_start_that_kills_its_runners_fails_in_the_end() {
     let world = World::new();
     world.service.hand_over(world.request("One", json!({"n": 1})).await).await.unwrap();
     for _ in 0..MAX_DELIVERIES {
-        assert!(claim(&world, SystemTask::Execute).await.is_some());
+        assert!(claim(&world).await.is_some());
         world.clock.advance(Millis(60_001));
         world.service.sweep_once().await.unwrap();
     }
-    assert!(claim(&world, SystemTask::Execute).await.is_none());
+    assert!(claim(&world).await.is_none());
     let failed = listed(&world, TaskState::Failed).await;
     assert!(failed[0].error.as_deref().unwrap().contains("its lease ran out 5 times"), "{failed:?}");
 
     let asked = world.service.ask_again(&failed[0].workflow_id, None).await.unwrap();
     assert_eq!((asked.state, asked.deliveries), (TaskState::Pending, 0));
-    work(&world, SystemTask::Execute).await;
+    work(&world).await;
     assert_eq!(runs(&world).await.len(), 1);
 }
 
@@ -154,9 +154,9 @@ async fn a_start_that_is_withdrawn_is_not_made_and_its_runner_loses_it() {
     let mut request = world.request("One", json!({"n": 1})).await;
     request.idempotency_key = Some("k".to_owned());
     let first = world.service.hand_over(request.clone()).await.unwrap();
-    let claimed = claim(&world, SystemTask::Execute).await.unwrap();
+    let claimed = claim(&world).await.unwrap();
     world.service.withdraw(&claimed.task.workflow_id).await.unwrap();
-    let began = world.service.do_system_task(SystemTask::Execute, claimed.payload.clone()).await;
+    let began = world.service.execute(claimed.payload.clone()).await;
     assert!(matches!(began, Err(Error::Refused(StateRefusal::NotBegun { .. }))), "{began:?}");
     let late = world.service.complete(&claimed.ticket, &claimed.payload).await;
     assert!(late.is_err(), "{late:?}");
@@ -170,7 +170,7 @@ async fn what_runners_did_is_deleted_when_it_is_old_with_all_that_belongs_to_it(
     let world = World::new();
     let long: Vec<i64> = (0..5_000).collect();
     world.service.hand_over(world.request("Fan", json!({"items": long})).await).await.unwrap();
-    work(&world, SystemTask::Execute).await;
+    work(&world).await;
     let task = listed(&world, TaskState::Completed).await.pop().unwrap();
     let store = world.store();
     assert!(store.inspect(&task.workflow_id, None, 100).await.unwrap().len() > 2, "its inputs are large");
@@ -183,36 +183,19 @@ async fn what_runners_did_is_deleted_when_it_is_old_with_all_that_belongs_to_it(
 }
 
 #[tokio::test]
-async fn an_evaluation_that_is_handed_over_takes_in_what_has_come() {
-    let world = World::new();
-    let run = world.start("One", json!({"n": 1})).await;
-    for claim in world.claim(1).await {
-        crate::world::answer(&world.service, &claim).await;
-    }
-    assert_eq!(world.status(&run).await, RunStatus::Paused, "nobody drives it");
-    let task = world.service.hand_over_evaluation(&run).await.unwrap();
-    work(&world, SystemTask::Resume).await;
-    assert_eq!(world.outputs(&run).await, json!({"n": 2}));
-    let done = world.store().task(&task, &StepId::root()).await.unwrap().unwrap().item;
-    assert_eq!(done.state, TaskState::Completed);
-    let gone = world.service.hand_over_evaluation(&RunId("nobody".into())).await;
-    assert!(matches!(gone, Err(Error::NotFound(NotFound::Run { .. }))));
-}
-
-#[tokio::test]
 async fn canceling_a_run_that_has_not_begun_takes_its_start_back() {
     let world = World::new();
     let mut request = world.request("One", json!({"n": 1})).await;
     request.idempotency_key = Some("k".to_owned());
     for taken_by_a_runner in [false, true] {
         let run = world.service.hand_over(request.clone()).await.unwrap().run;
-        let held = if taken_by_a_runner { claim(&world, SystemTask::Execute).await } else { None };
+        let held = if taken_by_a_runner { claim(&world).await } else { None };
         for _ in 0..2 {
             assert_eq!(world.service.cancel(&run).await.unwrap(), CancelResult::Start);
         }
-        assert!(claim(&world, SystemTask::Execute).await.is_none());
+        assert!(claim(&world).await.is_none());
         if let Some(held) = held {
-            let late = world.service.do_system_task(SystemTask::Execute, held.payload).await.unwrap_err();
+            let late = world.service.execute(held.payload).await.unwrap_err();
             assert!(late.to_string().contains("canceled before it was started"), "{late}");
         }
         assert_eq!(runs(&world).await, []);
@@ -220,7 +203,7 @@ async fn canceling_a_run_that_has_not_begun_takes_its_start_back() {
     }
     // Its key can be used again, and a run that has begun is canceled as any other.
     let run = world.service.hand_over(request).await.unwrap().run;
-    work(&world, SystemTask::Execute).await;
+    work(&world).await;
     assert_eq!(world.service.cancel(&run).await.unwrap(), CancelResult::Run);
     assert_eq!(world.status(&run).await, RunStatus::Canceled);
     let unknown = world.service.cancel(&RunId("none".into())).await.unwrap_err();
@@ -236,8 +219,8 @@ async fn the_doctor_finds_system_tasks_that_are_damaged_or_where_nobody_looks() 
         starts.push(format!("@execute/{run}"));
         world.clock.advance(Millis(1));
     }
-    work(&world, SystemTask::Execute).await;
-    claim(&world, SystemTask::Execute).await.expect("one is in work");
+    work(&world).await;
+    claim(&world).await.expect("one is in work");
     let healthy = world.service.doctor(Remedy::Tell).await.unwrap();
     assert_eq!((healthy.runs, healthy.system_tasks, healthy.findings), (1, 4, Vec::new()));
 
@@ -258,7 +241,7 @@ async fn the_doctor_finds_system_tasks_that_are_damaged_or_where_nobody_looks() 
     let fixed = world.service.doctor(Remedy::Fix).await.unwrap();
     assert_eq!(found(fixed), [misplaced(Repair::Done), damaged.clone()]);
     assert_eq!(found(world.service.doctor(Remedy::Tell).await.unwrap()), [damaged]);
-    assert_eq!(claim(&world, SystemTask::Execute).await.unwrap().ticket.run.to_string(), starts[2]);
+    assert_eq!(claim(&world).await.unwrap().ticket.run.to_string(), starts[2]);
     world.service.discard(&RunId(starts[3].as_str().into())).await.unwrap();
     assert_eq!(world.service.doctor(Remedy::Tell).await.unwrap().findings, []);
 }

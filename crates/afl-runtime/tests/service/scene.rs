@@ -9,7 +9,7 @@ use afl_engine::time::Millis;
 use afl_runtime::agent::{Claim, ClaimRequest, FacetFilter};
 use afl_runtime::notification::STUCK_AFTER;
 use afl_runtime::outbox::{Channel, ChannelTarget};
-use afl_runtime::{RunQuery, SystemTask, TaskQuery};
+use afl_runtime::{EXECUTE, RunQuery, TaskQuery};
 use serde_json::json;
 
 use crate::verbs::Ask;
@@ -80,13 +80,9 @@ impl Scene {
                 world.clock.advance(Millis(61_000));
             }
             Ask::WatchOver => world.clock.advance(STUCK_AFTER),
-            Ask::Turn | Ask::Drive | Ask::HandOverEvaluation | Ask::DoEvaluation => {
+            Ask::Turn | Ask::Drive => {
                 let claim = world.claim(1).await.remove(0);
                 world.service.complete(&claim.ticket, &inc(&claim)).await.unwrap();
-                if ask == Ask::DoEvaluation {
-                    world.service.hand_over_evaluation(&scene.run).await.unwrap();
-                    scene.held = claim_system(world, SystemTask::Resume).await;
-                }
             }
             _ => {}
         }
@@ -101,7 +97,7 @@ impl Scene {
         let run = world.service.hand_over(request).await.unwrap().run;
         let mut held = None;
         match ask {
-            Ask::DoStart => held = claim_system(&world, SystemTask::Execute).await,
+            Ask::DoStart => held = claim_start(&world).await,
             Ask::Again => {
                 let task = world.service.start_task(&run).await.unwrap().unwrap();
                 world.service.withdraw(&task.workflow_id).await.unwrap();
@@ -192,18 +188,16 @@ pub(crate) fn channel() -> Channel {
     }
 }
 
-async fn claim_system(world: &World, task: SystemTask) -> Option<Claim> {
-    let request = ClaimRequest::new(FacetFilter::Only(vec![task.name().to_owned()]), "runner");
+async fn claim_start(world: &World) -> Option<Claim> {
+    let request = ClaimRequest::new(FacetFilter::Only(vec![EXECUTE.to_owned()]), "runner");
     world.service.claim(&request).await.unwrap().pop()
 }
 
 /// As a runner does.
 async fn do_system_tasks(world: &World) {
-    for task in [SystemTask::Execute, SystemTask::Resume] {
-        while let Some(claim) = claim_system(world, task).await {
-            let result = world.service.do_system_task(task, claim.payload.clone()).await.unwrap();
-            world.service.complete(&claim.ticket, &result).await.unwrap();
-        }
+    while let Some(claim) = claim_start(world).await {
+        let result = world.service.execute(claim.payload.clone()).await.unwrap();
+        world.service.complete(&claim.ticket, &result).await.unwrap();
     }
 }
 

@@ -5,6 +5,7 @@ use afl_engine::id::RunId;
 use afl_engine::state::State;
 use afl_engine::task::TaskState;
 use afl_runtime::agent::Actor;
+use afl_runtime::view::TaskView;
 use afl_runtime::{Again, ReportedOutcome, Service, TaskQuery};
 use serde_json::json;
 
@@ -14,6 +15,10 @@ async fn events(world: &World, run: &RunId, path: &str) -> Vec<String> {
     let step = world.step(run, path).await;
     let task = world.store().task(run, &step).await.unwrap().unwrap().item;
     task.events().iter().map(|event| format!("{} {}", event.event_type, event.actor)).collect()
+}
+
+async fn views(world: &World, query: &TaskQuery) -> Vec<TaskView> {
+    world.service.view_tasks(&world.service.tasks(query).await.unwrap().tasks).await.unwrap()
 }
 
 fn ada(world: &World) -> Service {
@@ -26,7 +31,7 @@ async fn a_task_is_shown_with_the_fields_of_the_documents() {
     let world = World::new();
     let run = world.start("Two", json!({"n": 1})).await;
     let query = TaskQuery { limit: 10, ..TaskQuery::default() };
-    let [waiting] = &world.service.task_views(&query).await.unwrap()[..] else { panic!("one task waits") };
+    let [waiting] = &views(&world, &query).await[..] else { panic!("one task waits") };
     let created = world.clock.now();
     assert_eq!(
         serde_json::to_value(waiting).unwrap(),
@@ -40,7 +45,7 @@ async fn a_task_is_shown_with_the_fields_of_the_documents() {
         })
     );
     world.claim(1).await;
-    let [held] = &world.service.task_views(&query).await.unwrap()[..] else { panic!("one task is held") };
+    let [held] = &views(&world, &query).await[..] else { panic!("one task is held") };
     assert_eq!((held.state, held.claimer.as_deref()), (TaskState::Running, Some("agent")));
 }
 
