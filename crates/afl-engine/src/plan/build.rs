@@ -181,13 +181,13 @@ impl<'p> Builder<'p> {
 
     fn mixins(&self, mixins: &[MixinCall], names: &StepNames<'_>) -> Vec<Mixin> {
         let mixin = |mixin: &MixinCall| {
-            let kind = match mixin.target.parse() {
-                Ok(policy) => MixinKind::Policy(policy),
-                Err(_) => {
+            let kind = mixin.target.parse().map_or_else(
+                |_| {
                     let facet = self.plan.facet_at(&mixin.target);
                     MixinKind::Facet(facet.expect("a compiled program mixes in facets it declares"))
-                }
-            };
+                },
+                MixinKind::Policy,
+            );
             let reads = names.reads(values(&mixin.args));
             Mixin { kind, alias: mixin.alias.clone(), args: mixin.args.clone(), reads }
         };
