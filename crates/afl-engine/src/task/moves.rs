@@ -276,8 +276,7 @@ impl TaskRecord {
             }
             Move::Extend { expires } => {
                 let lease = self.lease.as_mut().expect("a ticket is current only with a lease");
-                lease.expires = expires;
-                lease.heartbeat = now;
+                (lease.expires, lease.heartbeat) = (expires, now);
                 ""
             }
             Move::Ask { question, wait } => {
@@ -292,10 +291,9 @@ impl TaskRecord {
             Move::Answer { question } | Move::AnswerParked { question } => &question.0,
             Move::Complete => {
                 self.end(now);
-                match by {
-                    // The lease stays after the end: it names the agent, and recognizes a holder that repeats itself.
-                    Authority::Holder { .. } => {}
-                    Authority::Actor(_) => self.lease = None,
+                // A holder's lease stays: it names the agent, and recognizes a holder that repeats itself.
+                if let Authority::Actor(_) = by {
+                    self.lease = None;
                 }
                 ""
             }
