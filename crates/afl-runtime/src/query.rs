@@ -47,7 +47,7 @@ pub struct RunList {
     pub next: Option<PageCursor>,
 }
 
-/// A step with its event and its task, lease included. [`StepSummary`](crate::view::StepEntry) is its JSON.
+/// A step with its event and its task, lease included. [`StepSummary`](crate::view::StepSummary) is its JSON.
 #[derive(Clone, PartialEq, Debug)]
 pub struct StepView {
     pub id: StepId,
