@@ -9,13 +9,17 @@
 //! all open tasks and all outcomes that wait are read once, after the evaluator has read the run.
 //! [`RunDriver::revalidate`] reads one record to find out whether another process wrote the run.
 //!
+//! A process may die while it holds a task, or between an outcome and its evaluation. So the driver reads the open tasks
+//! again now and then, by their keys. It ends the attempts of silent holders itself and needs no sweep of the store.
+//!
 //! Rejected: to wake by the bucket of arrived outcomes, as [`Service::serve`] does. It holds the outcomes of all runs, so
 //! the cost would grow with what others do.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use afl_engine::evaluation::{Evaluation, Wants};
+use afl_engine::evaluation::{Evaluation, Stored, Wants};
 use afl_engine::id::{RunId, StepId};
 use afl_engine::task::Task;
 use afl_engine::time::Millis;
@@ -40,7 +44,9 @@ pub struct RunDriver {
     run: RunId,
     hot: Option<Box<Evaluation>>,
     created: mpsc::UnboundedReceiver<Arc<Task>>,
-    /// When all of the run was read the last time.
+    /// The steps whose tasks are open, as far as the evaluator and the last search know.
+    open: BTreeSet<StepId>,
+    /// When all open tasks were read the last time.
     searched: Option<Instant>,
 }
 
@@ -50,33 +56,52 @@ pub struct RunTurn {
     pub status: DriveStatus,
     /// The tasks that came to be, or all open ones.
     pub tasks: Vec<Arc<Task>>,
-    /// Whether all of the run was read, so that nothing was overlooked.
+    /// Whether all open tasks were read, so that nothing was overlooked.
     pub is_complete: bool,
 }
 
 impl RunDriver {
     pub fn new(service: Service, run: RunId) -> Self {
         let (sender, created) = mpsc::unbounded_channel();
-        Self { service: service.creating(sender), run, hot: None, created, searched: None }
+        Self {
+            service: service.creating(sender),
+            run,
+            hot: None,
+            created,
+            open: BTreeSet::new(),
+            searched: None,
+        }
     }
 
     /// Evaluates these outcomes up to the next fixed point, and all others that wait if some may be unknown.
     pub async fn drive(&mut self, arrived: Vec<StepId>) -> Result<RunTurn, Error> {
-        let mut arrivals: Vec<Arrival> =
-            arrived.into_iter().map(|step| Arrival { step, event: None }).collect();
+        arrived.iter().for_each(|step| drop(self.open.remove(step)));
+        let mut arrivals: Vec<Arrival> = arrived.into_iter().map(arrival).collect();
         let mut turn = RunTurn { status: DriveStatus::Gone, tasks: Vec::new(), is_complete: false };
         loop {
             let work = RunWork { run: self.run.clone(), arrivals };
             let driven = self.service.drive(&work, self.hot.take(), Others::Ignore).await?;
             turn.status = driven.status;
+            let before = turn.tasks.len();
             turn.tasks.extend(std::iter::from_fn(|| self.created.try_recv().ok()));
+            self.open.extend(turn.tasks[before..].iter().map(|task| task.step_id.clone()));
             self.hot = driven.hot;
             if self.hot.is_none() || !(driven.was_cold || self.is_search_due()) {
                 return Ok(turn);
             }
             self.searched = Some(Instant::now());
-            arrivals = self.service.arrivals_of(&self.run).await?;
-            turn.tasks = self.open_tasks().await?;
+            self.service.queue.return_aside(&self.run).await?;
+            arrivals = Vec::new();
+            if driven.was_cold {
+                arrivals = self.service.arrivals_of(&self.run).await?;
+                self.open = self.open_steps().await?;
+            }
+            let tasks = self.tasks(self.open.clone()).await?;
+            let (ended, open): (Vec<Task>, Vec<Task>) =
+                tasks.into_iter().partition(|task| task.state.is_terminal());
+            arrivals.extend(ended.into_iter().map(|task| arrival(task.step_id.clone())));
+            self.open = open.iter().map(|task| task.step_id.clone()).collect();
+            turn.tasks = open.into_iter().map(Arc::new).collect();
             turn.is_complete = true;
             if arrivals.is_empty() {
                 return Ok(turn);
@@ -84,7 +109,7 @@ impl RunDriver {
         }
     }
 
-    /// Lets the next [`drive`](Self::drive) read all of the run.
+    /// Lets the next [`drive`](Self::drive) read all open tasks.
     pub fn distrust(&mut self) {
         self.searched = None;
     }
@@ -97,11 +122,25 @@ impl RunDriver {
         Ok(self.hot.is_none() || self.is_search_due())
     }
 
-    /// The tasks of some steps as they are now.
+    /// The tasks of some steps as they are now. A holder that fell silent has lost its task by then.
     pub async fn tasks(&self, steps: impl IntoIterator<Item = StepId>) -> Result<Vec<Task>, Error> {
         let wants = Wants { tasks: steps.into_iter().collect(), ..Wants::default() };
-        let found = self.service.store.load(&self.run, &wants).await?.tasks;
-        Ok(found.into_iter().filter_map(|(_, task)| Some(task?.item)).collect())
+        let mut found = self.load_tasks(&wants).await?;
+        let now = self.now().await?;
+        let is_overdue = |task: &&Stored<Task>| task.item.deadline().is_some_and(|deadline| deadline <= now);
+        let overdue: Vec<Stored<Task>> = found.iter().filter(is_overdue).cloned().collect();
+        if !overdue.is_empty() {
+            for task in overdue {
+                self.service.queue.sweep_task(task, now).await?;
+            }
+            found = self.load_tasks(&wants).await?;
+        }
+        Ok(found.into_iter().map(|task| task.item).collect())
+    }
+
+    async fn load_tasks(&self, wants: &Wants) -> Result<Vec<Stored<Task>>, Error> {
+        let found = self.service.store.load(&self.run, wants).await?.tasks;
+        Ok(found.into_iter().filter_map(|(_, task)| task).collect())
     }
 
     /// The store's clock, by which tasks say when they may be done.
@@ -113,15 +152,19 @@ impl RunDriver {
         self.searched.is_none_or(|last| last.elapsed() >= BACKSTOP)
     }
 
-    async fn open_tasks(&self) -> Result<Vec<Arc<Task>>, Error> {
-        let mut tasks = Vec::new();
+    async fn open_steps(&self) -> Result<BTreeSet<StepId>, Error> {
+        let mut steps = BTreeSet::new();
         let mut pages = Pages::first();
         while !pages.is_over() {
             let page = self.service.store.tasks_page(&self.run, pages.after(), PAGE).await?;
             let open = page.items.into_iter().filter(|task| !task.item.state.is_terminal());
-            tasks.extend(open.map(|task| Arc::new(task.item)));
+            steps.extend(open.map(|task| task.item.step_id.clone()));
             pages.follow(page.next);
         }
-        Ok(tasks)
+        Ok(steps)
     }
+}
+
+fn arrival(step: StepId) -> Arrival {
+    Arrival { step, event: None }
 }

@@ -58,8 +58,6 @@ impl Worker {
         until: impl Future<Output = S>,
     ) -> Result<StopReason<S>, WorkerError> {
         self.refresh().await?;
-        // A process that died may have left tasks of the run.
-        self.service.sweep_once().await?;
         let mut one = OneRun::new(self, run);
         let stopped = tokio::select! {
             stopped = one.work() => stopped,
@@ -240,7 +238,6 @@ impl<'a> OneRun<'a> {
         if Instant::now() < self.glance {
             return Ok(false);
         }
-        self.worker.service.sweep_once().await?;
         self.glance = Instant::now() + GLANCE;
         Ok(self.driver.revalidate().await?)
     }

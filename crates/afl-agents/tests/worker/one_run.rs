@@ -1,16 +1,22 @@
 //! A worker bounded to one run, beside other processes on the same store.
 
+use std::fmt::Write as _;
 use std::future::pending;
 use std::sync::Arc;
+use std::time::Duration;
 
 use afl_agents::handler::{Call, concurrent};
 use afl_agents::worker::{Profile, StopReason, Worker, WorkerError};
-use afl_runtime::RunId;
 use afl_runtime::agent::{ClaimRequest, FacetFilter};
+use afl_runtime::{Millis, RunId};
+use afl_store::clock::Clock;
+use afl_store::fault::{Fault, Faulty};
+use afl_store::memory::Memory;
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
+use crate::spy::Hearing;
 use crate::world::{World, object, paid};
 
 const TWO: &str = r"
@@ -93,4 +99,75 @@ async fn a_worker_of_one_run_leaves_the_tasks_of_other_runs() {
     assert_eq!(world.receipt(&run).await, "txn-12345");
     assert!(!world.service.run(&other).await.unwrap().status.is_terminal());
     assert_eq!(world.service.stats().await.unwrap().pending.values().sum::<usize>(), 1);
+}
+
+/// The other process dies with the task, so its lease ends; no janitor runs.
+#[tokio::test(start_paused = true)]
+async fn a_worker_of_one_run_takes_over_from_a_holder_that_fell_silent() {
+    let world = World::simulated(Hearing::Good);
+    let run = world.checkout().await;
+    let request = ClaimRequest { lease: Millis(10_000), ..ClaimRequest::new(FacetFilter::All, "another") };
+    assert_eq!(world.restarted().service.claim(&request).await.unwrap().len(), 1);
+    let worker = world.worker(Profile::Poller);
+    worker.register("billing.ProcessPayment", concurrent(|_| async { Ok(paid()) }));
+    let finished = finish(&worker, &run);
+    for _ in 0..20 {
+        assert!(!finished.is_finished() || world.clock.now() >= Millis(1_800_000_010_000), "the lease lasts");
+        world.pass(1_000).await;
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+    }
+    assert!(finished.is_finished(), "its lease is over");
+    assert_eq!(finished.await.unwrap().unwrap(), StopReason::Ended);
+}
+
+fn chain(steps: usize) -> String {
+    let mut text = "namespace chain {
+        event facet Next(n: Long) => (n: Long)
+        workflow Long(n: Long) => (n: Long) andThen {
+            s0 = Next(n = $.n)\n"
+        .to_owned();
+    for step in 1..steps {
+        writeln!(text, "s{step} = Next(n = s{}.n)", step - 1).unwrap();
+    }
+    write!(text, "yield Long(n = s{}.n) }} }}", steps - 1).unwrap();
+    text
+}
+
+/// The records that a run of such steps costs beside held runs. Each step takes a second, so the worker looks for
+/// changes of other processes at each one, and reads its open tasks again many times.
+async fn records(steps: usize, held_runs: usize) -> u64 {
+    let store = Arc::new(Faulty::new(Arc::new(Memory::new(Clock::System)), |_| Fault::None));
+    let world = World::over(store.clone());
+    for _ in 0..held_runs {
+        let held = world.start(&chain(1), json!({"n": 1})).await;
+        world.service.pause(&held).await.unwrap();
+        // A claim finds its run held, and puts the task aside.
+        let request = ClaimRequest::new(FacetFilter::All, "another");
+        assert!(world.service.claim(&request).await.unwrap().is_empty());
+    }
+    let run = world.start(&chain(steps), json!({"n": 7})).await;
+    let worker = world.worker(Profile::Poller);
+    let next = |call: Call| async move {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Ok(call.payload)
+    };
+    worker.register("chain.Next", concurrent(next));
+    let before = store.counts().records;
+    assert_eq!(worker.finish(&run, pending::<()>()).await.unwrap(), StopReason::Ended);
+    store.counts().records - before
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_run_costs_the_same_beside_any_number_of_held_runs() {
+    assert_eq!(records(70, 50).await, records(70, 0).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_of_a_long_slow_run_costs_what_one_of_a_short_run_does() {
+    let [short, long] = [100, 1_000];
+    let of_short = records(short, 0).await / short as u64;
+    let of_long = records(long, 0).await / long as u64;
+    assert!(of_long * 10 < of_short * 13, "{of_short} records a step of {short}, {of_long} of {long}");
 }

@@ -14,7 +14,7 @@ use crate::backend::{BucketCursor, Decision, Durability, Head, Ranks, Take};
 use crate::notification::NotifyOn;
 use crate::paging::{Pages, last_if_full};
 use crate::record::Record;
-use crate::store::{Defect, Error, Stored, bucket, decode, encode};
+use crate::store::{Defect, Error, Stored, bucket, decode, encode, task_record};
 
 /// How many records of a bucket one round looks at.
 const PAGE: usize = 500;
@@ -109,7 +109,11 @@ impl Queue {
     }
 
     async fn sweep_one(&self, record: &Record, now: Millis, swept: &mut SweepReport) -> Result<(), Error> {
-        match self.end_silent(record, now).await {
+        let ended = match decode::<Task>(record) {
+            Ok(task) => self.end_silent(task, now).await,
+            Err(error) => Err(error),
+        };
+        match ended {
             Ok(Some(SettleResult::Arrived(event))) => {
                 swept.arrived.extend(crate::store::run_of(&record.key).map(|run| (run, event.item.step_id)));
             }
@@ -120,15 +124,25 @@ impl Queue {
         Ok(())
     }
 
-    async fn end_silent(&self, record: &Record, now: Millis) -> Result<Option<SettleResult>, Error> {
-        let task = decode::<Task>(record)?;
-        let event = self.store.event(&task.item.workflow_id, &task.item.step_id).await?;
-        let Some(Stored::<Event> { item: event, version }) = event else {
-            return Err(Error::unreadable(&record.key, Defect::Missing));
+    /// Ends the attempt at one task if its holder fell silent. Reads nothing of other tasks, and leaves an unreadable
+    /// one to the doctor.
+    pub async fn sweep_task(&self, task: Stored<Task>, now: Millis) -> Result<(), Error> {
+        match self.end_silent(task, now).await {
+            Err(Error::Unreadable { .. } | Error::Shared { .. }) => Ok(()),
+            // The holder or a janitor was faster.
+            Err(error) if error.is_conflict() => Ok(()),
+            ended => ended.map(drop),
+        }
+    }
+
+    async fn end_silent(&self, task: Stored<Task>, now: Millis) -> Result<Option<SettleResult>, Error> {
+        let (run, step) = (&task.item.workflow_id, &task.item.step_id);
+        let key = self.store.run_key(run, task_record(step));
+        let Some(Stored::<Event> { item: event, version }) = self.store.event(run, step).await? else {
+            return Err(Error::unreadable(&key, Defect::Missing));
         };
         let basis = Basis { task: task.version, event: version };
-        let refused =
-            |refusal: MoveRefusal| Error::unreadable(&record.key, Defect::Body(refusal.to_string()));
+        let refused = |refusal: MoveRefusal| Error::unreadable(&key, Defect::Body(refusal.to_string()));
         let Some(outcome) = outcome::silent(task.item, event, now).map_err(refused)? else { return Ok(None) };
         self.write_outcome(outcome, basis, NotifyOn::OnErrors, now).await.map(Some)
     }
