@@ -75,7 +75,9 @@ impl RunDriver {
 
     /// Evaluates these outcomes up to the next fixed point, and all others that wait if some may be unknown.
     pub async fn drive(&mut self, arrived: Vec<StepId>) -> Result<RunTurn, Error> {
-        arrived.iter().for_each(|step| drop(self.open.remove(step)));
+        for step in &arrived {
+            self.open.remove(step);
+        }
         let mut arrivals: Vec<Arrival> = arrived.into_iter().map(arrival).collect();
         let mut turn = RunTurn { status: DriveStatus::Gone, tasks: Vec::new(), is_complete: false };
         loop {
