@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use super::builtin::BuiltinHost;
 use super::exec::ExecHost;
 use super::http::HttpHost;
-use super::python::{PythonConfig, PythonHost, ScriptHost};
+use super::python::{PythonConfig, PythonHost};
 use super::{HandlerFile, HandlerSpec, Host, HostError, HostOption, HostedHandler, Offers};
 use crate::handler::{Call, Handler, HandlerFailure, Outcome, perform};
 use crate::http::{HttpClient, HttpConfig};
@@ -47,7 +47,6 @@ fn list(parts: &HostParts) -> Vec<Arc<dyn Host>> {
         Arc::new(ExecHost::new(parts)),
         Arc::new(HttpHost(parts.http.clone())),
         Arc::new(BuiltinHost(parts.http.clone())),
-        Arc::new(ScriptHost::new(parts)),
     ]
 }
 

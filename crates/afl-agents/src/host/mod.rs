@@ -31,9 +31,7 @@ pub use python::{MAX_RESULT_BYTES, PythonConfig, SCRIPT_TASK};
 pub trait Host: Send + Sync {
     /// The schemes of `module_uri` that are its own, each with how people write such a URI. The empty scheme is a URI
     /// without one.
-    fn schemes(&self) -> &'static [(&'static str, &'static str)] {
-        &[]
-    }
+    fn schemes(&self) -> &'static [(&'static str, &'static str)];
 
     /// What it reads of a registration's metadata.
     fn options(&self) -> &'static [HostOption] {
@@ -46,9 +44,7 @@ pub trait Host: Send + Sync {
     }
 
     /// The handler that a registration names, or the problem of its URI.
-    fn parse(self: Arc<Self>, spec: HandlerSpec<'_>) -> Result<Box<dyn HostedHandler>, String> {
-        unreachable!("no registration names {}", spec.registration.module_uri)
-    }
+    fn parse(self: Arc<Self>, spec: HandlerSpec<'_>) -> Result<Box<dyn HostedHandler>, String>;
 
     /// Makes paths absolute that a person wrote relative to `folder`. Every host is asked about every registration.
     fn anchor(&self, _registration: &mut Registration, _folder: &Path) {}

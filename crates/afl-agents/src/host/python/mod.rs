@@ -1,4 +1,4 @@
-//! The host of Python handlers: warm processes, so that a handler may hang or crash and only its call is lost.
+//! The host of Python handlers and of `script` blocks: warm processes, so that a handler may hang or crash and only its call is lost.
 
 mod answer;
 mod discover;
@@ -12,6 +12,7 @@ mod script;
 mod texts;
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,11 +27,11 @@ use interpreter::Interpreter;
 use module::PythonModule;
 use pool::PythonPool;
 pub use script::SCRIPT_TASK;
-pub(super) use script::ScriptHost;
+use script::ScriptHandler;
 
 use super::list::HostParts;
-use super::{Discovery, HandlerFile, HandlerSpec, Host, HostOption, HostedHandler};
-use crate::handler::HandlerFailure;
+use super::{Discovery, HandlerFile, HandlerSpec, Host, HostOption, HostedHandler, Offers};
+use crate::handler::{Handler, HandlerFailure};
 use crate::process::Guardian;
 use crate::registration::Registration;
 use crate::roots::{Roots, anchored};
@@ -45,6 +46,8 @@ pub(super) struct PythonHost {
     /// By the interpreter that registrations name; the agent's own has none. An async lock, because a second
     /// caller waits for the first caller's probe.
     pools: Mutex<BTreeMap<Option<PathBuf>, Arc<PythonPool>>>,
+    /// Needs no registration: the code is in the task.
+    script: Arc<dyn Handler>,
 }
 
 /// How Python handlers run.
@@ -117,6 +120,10 @@ impl Host for PythonHost {
         discover::discover(&self.config.python, files).await
     }
 
+    fn offers(&self) -> Offers<'_> {
+        Box::new(iter::once((SCRIPT_TASK, &self.script)))
+    }
+
     async fn close(&self) {
         let pools: Vec<_> = self.pools.lock().await.values().cloned().collect();
         join_all(pools.iter().map(|pool| pool.close())).await;
@@ -130,6 +137,7 @@ impl PythonHost {
             roots: parts.config.roots.clone(),
             guardian: parts.guardian.clone(),
             pools: Mutex::default(),
+            script: Arc::new(ScriptHandler::new(parts)),
         }
     }
 

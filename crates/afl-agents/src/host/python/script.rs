@@ -1,6 +1,5 @@
 //! Runs the `script` blocks of AFL: a fresh, caged process for each, so that no script sees another.
 
-use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +15,6 @@ use super::process::{CallEnd, PythonProcess};
 use super::{PythonConfig, texts};
 use crate::handler::{Call, Context, Handler, HandlerFailure, Object, Outcome};
 use crate::host::list::HostParts;
-use crate::host::{Host, Offers};
 use crate::process::Guardian;
 
 const LANGUAGE: &str = "python";
@@ -28,11 +26,8 @@ const LIMITS: &[(&str, u64)] =
 /// The name of a script's task.
 pub const SCRIPT_TASK: &str = "afl:script";
 
-/// Needs no registration: the code is in the task.
-pub(in crate::host) struct ScriptHost(Arc<dyn Handler>);
-
 /// Does tasks whose payload is `language`, `code` and `params`; the result is what the code leaves in `result`.
-struct ScriptHandler {
+pub(super) struct ScriptHandler {
     config: PythonConfig,
     guardian: Arc<Guardian>,
     interpreter: OnceCell<Interpreter>,
@@ -52,21 +47,13 @@ struct ScriptPayload<'a> {
     params: &'a Object,
 }
 
-impl ScriptHost {
-    pub(in crate::host) fn new(parts: &HostParts) -> Self {
+impl ScriptHandler {
+    pub(super) fn new(parts: &HostParts) -> Self {
         let (config, guardian) = (parts.config.python.clone(), parts.guardian.clone());
         let busy = Semaphore::new(config.workers);
-        Self(Arc::new(ScriptHandler { config, guardian, interpreter: OnceCell::new(), busy }))
+        Self { config, guardian, interpreter: OnceCell::new(), busy }
     }
-}
 
-impl Host for ScriptHost {
-    fn offers(&self) -> Offers<'_> {
-        Box::new(iter::once((SCRIPT_TASK, &self.0)))
-    }
-}
-
-impl ScriptHandler {
     async fn attempt(&self, call: &Call) -> Outcome {
         let script = read(&call.payload)?;
         let cage = call.context.while_queued(self.cage(&call.context)).await?;
