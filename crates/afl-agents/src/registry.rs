@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use afl_runtime::collection::{Collection, CollectionItem};
-use afl_runtime::{Durability, Service};
+use afl_runtime::{Durability, Service, retry_on_conflict};
 
 use crate::host::{Hosts, HostsConfig};
 use crate::registration::{Registration, RegistrationProblem};
@@ -32,9 +32,6 @@ pub enum RegistryError {
     Store(#[from] afl_runtime::Error),
 }
 
-/// How often a registration that met another writer is written again.
-const TRIES: usize = 16;
-
 impl Registry {
     pub fn new(service: &Service) -> Self {
         let hosts = Arc::new(Hosts::unstarted(HostsConfig::default()));
@@ -53,19 +50,15 @@ impl Registry {
             .parse(&registration)
             .map_err(|problems| RegistryError::Wrong { facet: registration.facet_name.clone(), problems })?;
         let now = self.registrations.now().await.map_err(afl_runtime::Error::from)?;
-        let mut tries = 0;
-        loop {
-            let name = &registration.facet_name;
-            let found = self.registrations.get(name).await.map_err(afl_runtime::Error::from)?;
+        let name = &registration.facet_name;
+        let kept = retry_on_conflict(|| async {
+            let found = self.registrations.get(name).await?;
             let created = found.as_ref().map_or(now.0, |found| found.item.created);
             let kept = Registration { created, updated: now.0, ..registration.clone() };
             let version = found.map(|found| found.version);
-            match self.registrations.put(name, &kept, version, Durability::Durable).await {
-                Ok(_) => return Ok(kept),
-                Err(error) if error.is_conflict() && tries < TRIES => tries += 1,
-                Err(error) => return Err(RegistryError::Store(error.into())),
-            }
-        }
+            self.registrations.put(name, &kept, version, Durability::Durable).await.map(|_| kept)
+        });
+        kept.await.map_err(|error| RegistryError::Store(error.into()))
     }
 
     /// All of them, by facet.
@@ -81,16 +74,11 @@ impl Registry {
 
     /// Removes a registration and returns it, if there was one.
     pub async fn remove(&self, facet: &str) -> Result<Option<Registration>, RegistryError> {
-        for _ in 0..TRIES {
-            let found = self.registrations.get(facet).await.map_err(afl_runtime::Error::from)?;
-            let Some(found) = found else { return Ok(None) };
-            match self.registrations.remove(facet, found.version).await {
-                Ok(()) => return Ok(Some(found.item)),
-                Err(error) if error.is_conflict() => {}
-                Err(error) => return Err(RegistryError::Store(error.into())),
-            }
-        }
-        Ok(None)
+        let removed = retry_on_conflict(|| async {
+            let Some(found) = self.registrations.get(facet).await? else { return Ok(None) };
+            self.registrations.remove(facet, found.version).await.map(|()| Some(found.item))
+        });
+        removed.await.map_err(|error| RegistryError::Store(error.into()))
     }
 
     /// Wakes after a registration came, changed or went.

@@ -87,6 +87,7 @@ pub use afl_engine::wire_enum;
 pub use afl_lang::program::{Parameter, Program};
 pub use afl_lang::types::TypeRef;
 pub use afl_store::backend::Durability;
+pub use afl_store::conflict::retry_on_conflict;
 pub use afl_store::{collection, lock, notification, server, watch};
 pub use answer::{AnswerResult, ReportedOutcome};
 pub use control::CancelResult;

@@ -89,7 +89,7 @@ impl Service {
     }
 
     /// Whether this process drives a run after its first commit.
-    pub(crate) fn is_gone_on_with(&self) -> bool {
+    pub(crate) fn is_driven_after_start(&self) -> bool {
         self.is_driven() || self.is_starting_only
     }
 

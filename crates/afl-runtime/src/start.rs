@@ -163,7 +163,7 @@ impl Service {
         self.store.commit(&changes, terms, Durability::Durable).await?;
         evaluator.committed();
         self.tell(&mut evaluator);
-        if advance == Advance::Commit && self.is_gone_on_with() {
+        if advance == Advance::Commit && self.is_driven_after_start() {
             // Two evaluators of one run would only be in each other's way.
             self.wake(Wake::Unfinished(Box::new(evaluator)));
             return Ok(RunStatus::Running);
