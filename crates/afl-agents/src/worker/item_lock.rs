@@ -63,9 +63,9 @@ impl ItemLockResult {
         }
     }
 
-    pub(super) async fn let_go(self) {
+    pub(super) async fn release(self) {
         if let Self::Ours(lock) = self {
-            // A lock that is not let go ends by itself.
+            // A lock that is not released ends by itself.
             drop(lock.locks.forget(&lock.hold).await);
         }
     }

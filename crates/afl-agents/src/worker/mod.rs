@@ -32,8 +32,10 @@ mod system;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
+#[expect(clippy::disallowed_types, reason = "sync code on any thread changes and shows the facts")]
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use afl_runtime::{Backoff, Millis, Program, Service};
@@ -70,13 +72,20 @@ pub struct Worker {
     registry: Registry,
     running: Arc<AtomicBool>,
     phase: watch::Sender<WorkerPhase>,
-    /// When it was started the last time.
-    started: watch::Sender<Option<Instant>>,
-    /// Where its status can be asked for.
-    http: watch::Sender<Option<SocketAddr>>,
-    counts: watch::Sender<WorkerCounts>,
+    #[expect(clippy::disallowed_types, reason = "protects the facts alone; held for a look or a change")]
+    live: Arc<Mutex<LiveFacts>>,
     latencies: Latencies,
     listener: Option<mpsc::Sender<WorkerEvent>>,
+}
+
+/// What the status of a worker shows.
+#[derive(Default)]
+struct LiveFacts {
+    /// When it was started the last time.
+    started: Option<Instant>,
+    /// Where its status can be asked for.
+    http: Option<SocketAddr>,
+    counts: WorkerCounts,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -126,9 +135,7 @@ impl Worker {
             directory: watch::Sender::new(Directory::new(topics, system)),
             running: Arc::default(),
             phase: watch::Sender::new(WorkerPhase::Idle),
-            started: watch::Sender::default(),
-            http: watch::Sender::default(),
-            counts: watch::Sender::default(),
+            live: Arc::default(),
             latencies: Latencies::new(),
             listener: None,
         })
@@ -221,7 +228,7 @@ impl Worker {
     }
 
     pub fn counts(&self) -> WorkerCounts {
-        self.counts.borrow().clone()
+        self.live().counts.clone()
     }
 
     pub fn phase(&self) -> WorkerPhase {
@@ -230,11 +237,15 @@ impl Worker {
 
     /// The address of its status server, while it runs and if it has one.
     pub fn http_address(&self) -> Option<SocketAddr> {
-        *self.http.borrow()
+        self.live().http
     }
 
     fn uptime(&self) -> Duration {
-        self.started.borrow().map(|started| started.elapsed()).unwrap_or_default()
+        self.live().started.map(|started| started.elapsed()).unwrap_or_default()
+    }
+
+    fn live(&self) -> MutexGuard<'_, LiveFacts> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads the registrations of the store again, in the profile that has handlers from there.

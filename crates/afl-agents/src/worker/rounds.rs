@@ -37,7 +37,7 @@ impl Worker {
         let worked = AssertUnwindSafe(Box::pin(self.work(until))).catch_unwind().await;
         let worked =
             worked.unwrap_or_else(|panic| Err(WorkerError::Panicked(message_of(&*panic).to_owned())));
-        self.http.send_replace(None);
+        self.live().http = None;
         if self.phase() != WorkerPhase::Idle {
             self.disappear(&worked).await;
         }
@@ -48,8 +48,11 @@ impl Worker {
     async fn work(&self, until: impl Future<Output = ()> + Send) -> Result<(), WorkerError> {
         self.refresh().await?;
         let listener = listen(&self.config).await?;
-        self.http.send_replace(listener.as_ref().and_then(|listener| listener.local_addr().ok()));
-        self.started.send_replace(Some(Instant::now()));
+        let address = listener.as_ref().and_then(|listener| listener.local_addr().ok());
+        {
+            let mut live = self.live();
+            (live.http, live.started) = (address, Some(Instant::now()));
+        }
         self.appear().await?;
         self.publish(|| WorkerEvent::Ready { names: self.registered_names(), http: self.http_address() });
         let (stop, stopped) = watch::channel(false);
@@ -190,13 +193,13 @@ impl Worker {
             }
         };
         self.publish(|| WorkerEvent::Began(AttemptInfo::of(claim)));
-        self.counts.send_modify(|counts| counts.began(claim));
+        self.live().counts.began(claim);
         let (lease, every) = (self.config.lease(), self.config.extend_every());
         let (attempt, context) = TaskAttempt::new(&self.service, claim, lease, every, granted);
         let began = Instant::now();
         let ended = attempt.run(handler, context, aborted, &lock, &self.latencies).await;
-        lock.let_go().await;
-        self.counts.send_modify(|counts| counts.ended(claim, &ended));
+        lock.release().await;
+        self.live().counts.ended(claim, &ended);
         let took = began.elapsed();
         self.latencies.work.observe(took.as_secs_f64());
         self.publish(|| WorkerEvent::Ended { work: AttemptInfo::of(claim), ended: ended.clone(), took });
