@@ -103,7 +103,7 @@ impl Context {
 
     /// A sign of life with a part of the result, shown before the end. Later parts replace earlier ones by key.
     pub fn update(&self, partial: Object) {
-        self.tell(|notes| notes.merge(partial));
+        self.tell(|notes| notes.update.get_or_insert_default().extend(partial));
         self.heartbeat();
     }
 

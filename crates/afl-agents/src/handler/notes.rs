@@ -50,10 +50,6 @@ impl Notes {
         self.line_bytes += line.text.len();
         self.lines.push(line);
     }
-
-    pub(super) fn merge(&mut self, partial: Object) {
-        self.update.get_or_insert_default().extend(partial);
-    }
 }
 
 pub(super) fn cut(text: &mut String) {

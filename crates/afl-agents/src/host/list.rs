@@ -170,8 +170,7 @@ impl Hosts {
 
     /// The files in which hosts discover handlers, for messages and help.
     pub fn discoverable(&self) -> String {
-        let forms = self.all.iter().filter_map(|host| host.discovery());
-        enumerated(&forms.map(|discovery| discovery.form).collect::<Vec<_>>(), "or")
+        enumerated(self.all.iter().filter_map(|host| Some(host.discovery()?.form.to_owned())), "or")
     }
 
     /// The handlers that files declare. Runs nothing of them.
@@ -195,15 +194,13 @@ impl Hosts {
 
     /// How people write a `module_uri`.
     pub fn forms(&self) -> String {
-        let forms: Vec<&str> =
-            self.all.iter().flat_map(|host| host.schemes()).map(|(_, form)| *form).collect();
-        enumerated(&forms, "or")
+        let schemes = self.all.iter().flat_map(|host| host.schemes());
+        enumerated(schemes.map(|(_, form)| (*form).to_owned()), "or")
     }
 
     /// The keys of the metadata that hosts read.
     pub fn option_names(&self) -> String {
-        let names: Vec<String> = self.options().map(|option| format!("`{}`", option.name)).collect();
-        enumerated(&names.iter().map(String::as_str).collect::<Vec<_>>(), "and")
+        enumerated(self.options().map(|option| format!("`{}`", option.name)), "and")
     }
 
     fn options(&self) -> impl Iterator<Item = &'static HostOption> {
@@ -232,8 +229,8 @@ fn is_of(host: &dyn Host, file: &Path) -> bool {
     host.discovery().is_some_and(|discovery| extension.is_some_and(|own| own == discovery.extension))
 }
 
-fn enumerated(words: &[&str], last: &str) -> String {
-    match words {
+fn enumerated(words: impl Iterator<Item = String>, last: &str) -> String {
+    match &*words.collect::<Vec<_>>() {
         [rest @ .., end] if !rest.is_empty() => format!("{} {last} {end}", rest.join(", ")),
         words => words.concat(),
     }

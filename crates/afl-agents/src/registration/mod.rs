@@ -3,7 +3,6 @@
 mod checksum;
 mod lookup;
 mod name;
-mod topics;
 
 use std::time::Duration;
 
@@ -12,9 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use checksum::Checksum;
-pub use lookup::{NoHandler, find};
+pub use lookup::{BadTopic, NoHandler, Topics, find};
 pub use name::DottedName;
-pub use topics::{BadTopic, Topics};
 
 use crate::handler::{HandlerFailure, Object};
 

@@ -17,9 +17,9 @@ impl Worker {
     /// The record as `startup`, then as `running`.
     pub(super) async fn appear(&self) -> Result<(), WorkerError> {
         self.phase.send_replace(WorkerPhase::Startup);
-        self.write_record().await?;
+        self.write_record(None).await?;
         self.phase.send_replace(WorkerPhase::Running);
-        self.write_record().await
+        self.write_record(None).await
     }
 
     pub(super) async fn keep_presence(&self, until: impl Future<Output = ()>) {
@@ -33,7 +33,7 @@ impl Worker {
                 () = sleep(every) => {}
             }
             // A heartbeat that fails is followed by the next; meanwhile the record grows old, which is true.
-            drop(self.write_record().await);
+            drop(self.write_record(None).await);
             drop(self.forget_old_locks().await);
         }
     }
@@ -42,7 +42,7 @@ impl Worker {
     pub(super) async fn disappear(&self, worked: &Result<(), WorkerError>) {
         let error = worked.as_ref().err().map(ToString::to_string);
         self.phase.send_replace(if error.is_none() { WorkerPhase::Ended } else { WorkerPhase::Broken });
-        drop(tokio::time::timeout(FAREWELL, self.write_record_with(error)).await);
+        drop(tokio::time::timeout(FAREWELL, self.write_record(error)).await);
     }
 
     /// Reads the registrations again when they changed, and now and then.
@@ -63,16 +63,12 @@ impl Worker {
             if names != before {
                 self.publish(|| WorkerEvent::Handlers { names });
                 // Others look there for who can do their work.
-                drop(self.write_record().await);
+                drop(self.write_record(None).await);
             }
         }
     }
 
-    async fn write_record(&self) -> Result<(), WorkerError> {
-        self.write_record_with(None).await
-    }
-
-    async fn write_record_with(&self, error: Option<String>) -> Result<(), WorkerError> {
+    async fn write_record(&self, error: Option<String>) -> Result<(), WorkerError> {
         let servers = self.service.collection::<Server>();
         let known = servers.get(&self.server_id).await.map_err(afl_runtime::Error::from)?;
         let now = self.service.now().await?;

@@ -1,7 +1,4 @@
 //! Pushes the messages of one channel to its receiver, in order while all goes well.
-//!
-//! A named lock keeps two agents from pushing the same messages at once. It saves work only: one that loses the lock on
-//! the way delivers a message twice at worst, and its id shows the receiver the repetition.
 
 use std::sync::Arc;
 use std::time::Duration;
