@@ -175,36 +175,28 @@ impl ExecHandler {
             .env("AFL_ATTEMPT", facts.attempt.to_string());
         command.env("AFL_STEP", &facts.path).env("AFL_PROGRAM", &self.path);
         command.stdin(Stdio::piped()).stdout(Stdio::from(writer)).stderr(stderr_end);
-        let (group, stdin) = spawn(&mut command, &self.host.guardian).await?;
+        let group = spawn(&mut command, &self.host.guardian).await?;
         let stdout = pipe::Receiver::from_owned_fd(reader.into())?;
-        Ok(ProgramRun { group, stdin: Some(stdin), stdout: Some(stdout), stderr, result: Vec::new() })
+        Ok(ProgramRun { group, stdout: Some(stdout), stderr, result: Vec::new() })
     }
 }
 
 /// A copy that was just written may for a moment be open for writing in a process that is being started elsewhere.
-async fn spawn(
-    command: &mut Command,
-    guardian: &Arc<Guardian>,
-) -> io::Result<(Group, tokio::process::ChildStdin)> {
+async fn spawn(command: &mut Command, guardian: &Arc<Guardian>) -> io::Result<Group> {
     let mut tries = 0;
     loop {
         match Group::spawn(command, guardian) {
-            Ok(mut group) => {
-                let stdin = group.take_stdin();
-                return stdin.map(|stdin| (group, stdin)).ok_or_else(|| io::ErrorKind::BrokenPipe.into());
-            }
             Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < ETXTBSY_TRIES => {
                 tries += 1;
                 time::sleep(Duration::from_millis(5)).await;
             }
-            Err(error) => return Err(error),
+            spawned => return spawned,
         }
     }
 }
 
 struct ProgramRun {
     group: Group,
-    stdin: Option<tokio::process::ChildStdin>,
     stdout: Option<pipe::Receiver>,
     stderr: Output,
     result: Vec<u8>,
@@ -213,7 +205,7 @@ struct ProgramRun {
 impl ProgramRun {
     /// Feeds and reads the program until it ends. The caller drops the future when the end takes too long.
     async fn follow(&mut self, payload: &[u8], context: &Context) -> io::Result<ExitStatus> {
-        let mut stdin = self.stdin.take();
+        let mut stdin = self.group.take_stdin();
         let mut feeding = std::pin::pin!(async move {
             if let Some(stdin) = &mut stdin {
                 // A program need not read its input; its exit code says whether that was right.
