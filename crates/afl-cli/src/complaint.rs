@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::outcome::RunOutcome;
+use crate::outcome;
 use crate::output;
 use crate::store;
 
@@ -78,7 +78,7 @@ impl Form {
         match self {
             Self::Text => Ok(()),
             Self::Object => output::json(&object(failure, store)),
-            Self::Outcome => output::json(&RunOutcome::without_end(failure, store)),
+            Self::Outcome => output::json(&outcome::without_end(failure, store)),
         }
     }
 }

@@ -20,7 +20,8 @@ use crate::failure::Failure;
 use crate::handlers::Given;
 use crate::local_handlers::{LocalHandlers, capability};
 use crate::mock::Mock;
-use crate::outcome::{self, OutcomePrinter, RunOutcome};
+use crate::outcome::{self, OutcomePrinter};
+use crate::output;
 use crate::progress::{self, ProgressLine, Talk};
 use crate::shell::word;
 use crate::stop::{Signal, StopSignals};
@@ -150,7 +151,7 @@ impl Foreground {
         let (json, store, color) = (self.options.json, self.store.clone(), self.color);
         let Followed { service, reason, run } = self.follow(run).await?;
         if json {
-            RunOutcome::of(&service, &run).await?.print()?;
+            output::json(&service.outcome(&run).await?)?;
         } else {
             let printer = OutcomePrinter { service: &service, store: &store, resume, color };
             printer.print(reason, &run).await?;

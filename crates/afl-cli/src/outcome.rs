@@ -1,15 +1,13 @@
-//! The outcome of a run: one object for programs, a few lines for people.
+//! The outcome of a run for people, and that of a command without a run.
 
 use afl_agents::worker::StopReason;
-use afl_engine::failure::StepFailure as RunFailure;
-use afl_engine::id::RunId;
 use afl_engine::run::{Run, RunStatus};
 use afl_engine::task::UNCERTAIN;
 use afl_engine::time::Millis;
-use afl_engine::value::{Map, Value};
+use afl_engine::value::Map;
 use afl_lang::render::Color;
+use afl_runtime::view::{OutcomeError, OutcomeStatus, RunOutcome};
 use afl_runtime::{LeftTo, On, Service};
-use serde::Serialize;
 
 use crate::color::{self, paint};
 use crate::decide::Undecided;
@@ -21,101 +19,18 @@ use crate::shown::{self, Moment};
 use crate::stop::Signal;
 use crate::store::{self, Lifetime};
 
-#[derive(Clone, PartialEq, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct RunOutcome {
-    /// Nothing when there is none, or it is not known.
-    pub(crate) run: Option<RunId>,
-    pub(crate) status: Status,
-    pub(crate) outputs: Map<String, Value>,
-    pub(crate) error: Option<OutcomeError>,
-    pub(crate) iterations_per_run: Vec<u64>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Status {
-    Completed,
-    Failed,
-    Paused,
-    Canceled,
-    /// Refused before anything was stored.
-    Rejected,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub(crate) struct OutcomeError {
-    pub(crate) message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) path: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) help: Option<String>,
-    #[serde(rename = "type")]
-    pub(crate) kind: String,
-}
-
-/// The types of the errors by which a command cannot begin or continue a run.
-const REJECTED: &str = "Rejected";
-const INACCESSIBLE: &str = "Inaccessible";
-
-impl RunOutcome {
-    pub(crate) async fn of(service: &Service, run: &Run) -> Result<Self, Failure> {
-        let outputs = match run.status {
-            RunStatus::Completed => service.outputs(&run.id).await?,
-            RunStatus::Running | RunStatus::Paused | RunStatus::Failed | RunStatus::Canceled => Map::new(),
-        };
-        Ok(Self {
-            run: Some(run.id.clone()),
-            status: match run.status {
-                RunStatus::Running | RunStatus::Paused => Status::Paused,
-                RunStatus::Completed => Status::Completed,
-                RunStatus::Failed => Status::Failed,
-                RunStatus::Canceled => Status::Canceled,
-            },
-            outputs,
-            error: run.error.as_ref().map(OutcomeError::of),
-            iterations_per_run: run.iterations_per_run.clone(),
-        })
-    }
-
-    /// The outcome of a command that failed before the run ended. A run that it was driving when the store was lost is kept.
-    pub(crate) fn without_end(failure: &Failure, store: &store::Options) -> Self {
-        let (status, kind) = match (failure.run(), failure.exit()) {
-            (Some(_), Exit::Inaccessible) => (Status::Paused, INACCESSIBLE),
-            (None, Exit::Inaccessible) => (Status::Rejected, INACCESSIBLE),
-            (
-                _,
-                Exit::Fine
-                | Exit::Mistakes
-                | Exit::WrongUse
-                | Exit::Waiting
-                | Exit::Interrupted
-                | Exit::Terminated,
-            ) => (Status::Rejected, REJECTED),
-        };
-        let (message, help) = (failure.to_string(), failure.help(store));
-        Self {
-            run: failure.run().cloned(),
-            status,
-            outputs: Map::new(),
-            error: Some(OutcomeError { message, path: None, help, kind: kind.into() }),
-            iterations_per_run: Vec::new(),
-        }
-    }
-
-    pub(crate) fn print(&self) -> Result<(), Failure> {
-        output::json(self)
-    }
-}
-
-impl OutcomeError {
-    fn of(failure: &RunFailure) -> Self {
-        Self {
-            message: failure.to_string(),
-            path: Some(failure.path.clone()),
-            help: None,
-            kind: failure.kind.clone(),
-        }
+/// The outcome of a command that failed before the run ended. A run that it was driving when the store was lost is kept.
+pub(crate) fn without_end(failure: &Failure, store: &store::Options) -> RunOutcome {
+    let (run, is_lost) = (failure.run().cloned(), failure.exit() == Exit::Inaccessible);
+    let status = if is_lost && run.is_some() { OutcomeStatus::Paused } else { OutcomeStatus::Rejected };
+    let kind = if is_lost { "Inaccessible" } else { "Rejected" };
+    let (message, help) = (failure.to_string(), failure.help(store));
+    RunOutcome {
+        run,
+        status,
+        outputs: Map::new(),
+        error: Some(OutcomeError { message, path: None, help, kind: kind.into() }),
+        iterations_per_run: Vec::new(),
     }
 }
 

@@ -148,7 +148,7 @@ async fn backend(address: StoreAddress, missing: IfMissing) -> Result<Arc<dyn Ba
         return Err(Failure::NoStore { path: file.to_owned() });
     }
     let on_wait = WaitObserver::new(|error| output::say(&format!("warning: {error}; waiting for it\n")));
-    Ok(address.open(on_wait).await?)
+    Ok(address.open(on_wait).await.map_err(afl_runtime::Error::from)?)
 }
 
 /// Who sits at this machine, for the history of what they decide.

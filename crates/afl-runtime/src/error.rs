@@ -175,6 +175,28 @@ impl Error {
         StoreError::Restarted.into()
     }
 
+    /// The run that it is about, where that is known.
+    pub fn run(&self) -> Option<&RunId> {
+        match self {
+            Self::NotFound(NotFound::Step { run, .. })
+            | Self::Refused(
+                StateRefusal::NotBegun { run, .. }
+                | StateRefusal::Ended { run, .. }
+                | StateRefusal::Canceling { run }
+                | StateRefusal::NothingFailed { run, .. }
+                | StateRefusal::Undecided { run, .. },
+            )
+            | Self::Contended(Contention::Run { run, .. })
+            | Self::Damaged(Corruption::Record(store::Error::Unreadable { run, .. })) => Some(run),
+            _ => None,
+        }
+    }
+
+    /// Whether the disk of the store is full.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Unavailable(StoreError::Full))
+    }
+
     /// Whether one write was overtaken: read again and decide anew.
     pub(crate) fn is_conflict(&self) -> bool {
         matches!(self, Self::Contended(Contention::Write(_)))

@@ -103,7 +103,7 @@ pub use rounds::Rounds;
 pub use run_driver::{RunDriver, RunTurn};
 pub use serve::Health;
 pub use service::Service;
-pub use start::{MAX_KEY_BYTES, Origin, StartRequest, StartResult};
+pub use start::{MAX_KEY_BYTES, StartRequest, StartResult};
 pub use stats::{BACKLOG_COUNTED, Backlog, COUNTED, Stats};
 pub use subscribe::{TraceRecord, TraceSubscription};
 pub use system::EXECUTE;

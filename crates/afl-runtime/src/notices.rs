@@ -9,6 +9,7 @@ use afl_store::notification::{KEPT_FOR, Notification, NotificationType, STUCK_AF
 use afl_store::paging::Pages;
 use afl_store::server::{OFFLINE_AFTER, Server, ServerState};
 use afl_store::store::{Error as Unreadable, bucket};
+use serde::Serialize;
 
 use crate::error::{Error, NotFound};
 use crate::service::Service;
@@ -17,9 +18,10 @@ use crate::service::Service;
 const STUCK_TOLD: usize = 20;
 
 /// A notification with the name it is stored under.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Notice {
     pub id: String,
+    #[serde(flatten)]
     pub notification: Notification,
 }
 

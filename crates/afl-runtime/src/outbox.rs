@@ -88,6 +88,12 @@ impl Service {
         Ok(self.outbox().drop_all(name).await?)
     }
 
+    /// Lets the messages of a channel that were given up be delivered after all; returns their number.
+    pub async fn revive_channel(&self, name: &str) -> Result<usize, Error> {
+        self.channel(name).await?;
+        Ok(self.outbox().revive(name).await?)
+    }
+
     /// `EventDispatcher.poll_completed` of document 002: up to `max` messages of a feed, the oldest first. They come
     /// again until they are acknowledged.
     pub async fn feed(&self, name: &str, max: usize) -> Result<Vec<Envelope>, Error> {

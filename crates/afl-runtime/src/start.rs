@@ -14,6 +14,7 @@ use afl_lang::program::ProgramHash;
 use afl_store::backend::Durability;
 use afl_store::conflict::CONFLICT_TRIES;
 use afl_store::store::{Reservation, Terms};
+use serde::Serialize;
 
 use crate::error::{Contention, Error, InvalidRequest, StateRefusal};
 use crate::plans;
@@ -43,18 +44,13 @@ impl StartRequest {
     }
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct StartResult {
     pub run: RunId,
     pub status: RunStatus,
-    pub origin: Origin,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Origin {
-    New,
-    /// The key was used before.
-    Existing,
+    /// False when the key was used before.
+    #[serde(rename = "new")]
+    pub is_new: bool,
 }
 
 /// A request against the program it names.
@@ -89,7 +85,7 @@ impl Service {
         let attempt = || async {
             if let Some(run) = self.store.run(id).await? {
                 let status = run.item.status;
-                return Ok(StartResult { run: id.clone(), status, origin: Origin::Existing });
+                return Ok(StartResult { run: id.clone(), status, is_new: false });
             }
             let task = self.asked_by(id).await?;
             let prepared = self.prepare(request).await?;
@@ -139,7 +135,7 @@ impl Service {
         let evaluation = Evaluation::start(Arc::clone(&prepared.plan), start, now, self.options);
         let evaluation = evaluation.map_err(InvalidRequest::from)?;
         match self.first_evaluation(evaluation, terms).await {
-            Ok(status) => Ok(StartResult { run: id.clone(), status, origin: Origin::New }),
+            Ok(status) => Ok(StartResult { run: id.clone(), status, is_new: true }),
             Err(error) if error.is_uncertain() => self.started_after_all(id, error).await,
             Err(error) => Err(error),
         }
@@ -182,7 +178,7 @@ impl Service {
     async fn started_after_all(&self, id: &RunId, error: Error) -> Result<StartResult, Error> {
         let Some(run) = self.store.run(id).await? else { return Err(error) };
         self.wake(Wake::Look);
-        Ok(StartResult { run: id.clone(), status: run.item.status, origin: Origin::New })
+        Ok(StartResult { run: id.clone(), status: run.item.status, is_new: true })
     }
 
     pub(crate) async fn reserved(
@@ -211,7 +207,7 @@ impl Service {
             None if self.is_handed_over(&run).await? => RunStatus::Running,
             None => RunStatus::Canceled,
         };
-        Ok(StartResult { run, status, origin: Origin::Existing })
+        Ok(StartResult { run, status, is_new: false })
     }
 }
 

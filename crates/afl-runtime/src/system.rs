@@ -13,12 +13,11 @@ use afl_store::paging::Pages;
 use afl_store::queue::{Refusal, SystemTaskRequest};
 use afl_store::store::{Stored, bucket};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use crate::error::{Contention, Error, InvalidRequest, NotFound, StateRefusal};
 use crate::run_id;
 use crate::service::Service;
-use crate::start::{Origin, StartRequest, StartResult};
+use crate::start::{StartRequest, StartResult};
 
 /// The name of the task that starts a run.
 pub const EXECUTE: &str = "afl:execute";
@@ -67,7 +66,7 @@ impl Service {
                 Err(error) if error.is_uncertain() && self.is_handed_over(&run).await? => {}
                 written => written?,
             }
-            Ok(StartResult { run, status: RunStatus::Running, origin: Origin::New })
+            Ok(StartResult { run, status: RunStatus::Running, is_new: true })
         };
         self.redo(Contention::Start { tries: CONFLICT_TRIES }, attempt).await
     }
@@ -85,9 +84,7 @@ impl Service {
             idempotency_key: start.key,
         };
         match self.start_as(&start.run, &request).await {
-            Ok(StartResult { run, status, origin }) => {
-                Ok(object(&json!({"run": run, "status": status, "new": origin == Origin::New})))
-            }
+            Ok(started) => Ok(object(&started)),
             Err(error) if error.is_of_store() => Err(error),
             Err(refused) => {
                 // There will be no such run, so who corrects the inputs may use the key.

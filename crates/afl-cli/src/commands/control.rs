@@ -1,10 +1,10 @@
 //! `afl pause` and `afl cancel`: hold a run, or end it.
 
 use afl_engine::id::RunId;
-use afl_engine::run::{Control, RunStatus};
+use afl_engine::run::{Control, Run, RunStatus};
+use afl_runtime::view::RunControl;
 use afl_runtime::{CancelResult, Error, Service, StateRefusal};
 use clap::Args;
-use serde_json::json;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -39,7 +39,7 @@ pub(crate) async fn cancel(target: &RunTarget) -> Result<Exit, Failure> {
     match service.cancel(&id).await? {
         CancelResult::Run => return target.tell(&service, &id, &format!("run {id} is canceled")).await,
         CancelResult::Start if target.json => {
-            output::json(&json!({"run": id, "status": RunStatus::Canceled, "control": Control::Cancel}))?;
+            output::view(&RunControl { run: id, status: RunStatus::Canceled, control: Control::Cancel })?;
         }
         CancelResult::Start => {
             output::say(&format!("run {id} had not begun, and will not: its start is taken back\n"));
@@ -52,8 +52,8 @@ impl RunTarget {
     /// How the run stands now: an object for programs, this sentence for people.
     async fn tell(&self, service: &Service, id: &RunId, sentence: &str) -> Result<Exit, Failure> {
         if self.json {
-            let run = service.run(id).await?;
-            output::json(&json!({"run": id, "status": run.status, "control": run.control}))?;
+            let Run { status, control, .. } = service.run(id).await?;
+            output::view(&RunControl { run: id.clone(), status, control })?;
         } else {
             output::say(&format!("{sentence}\n"));
         }

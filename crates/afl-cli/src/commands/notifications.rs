@@ -2,7 +2,7 @@
 
 use afl_runtime::{Mark, Notice};
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -75,7 +75,6 @@ async fn list(options: &Options) -> Result<(), Failure> {
         service.notifications(options.limit).await?
     };
     if options.list.json {
-        let notices: Vec<Value> = notices.iter().map(entry).collect();
         return output::json(&json!({"notifications": notices, "unread": unread_count}));
     }
     if notices.is_empty() {
@@ -101,9 +100,3 @@ fn row(notice: &Notice) -> Vec<String> {
 }
 
 const WHAT_CHARS: usize = 100;
-
-fn entry(notice: &Notice) -> Value {
-    let mut object = serde_json::to_value(&notice.notification).expect("a notification has a JSON form");
-    object["id"] = notice.id.clone().into();
-    object
-}

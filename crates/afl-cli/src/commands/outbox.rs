@@ -2,9 +2,10 @@
 
 use afl_engine::time::Millis;
 use afl_runtime::COUNTED;
-use afl_runtime::outbox::{Channel, ChannelStatus, ChannelTarget};
+use afl_runtime::outbox::{Channel, ChannelTarget};
+use afl_runtime::view::ChannelView;
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -143,22 +144,16 @@ struct RetryDead {
 
 async fn retry(options: &RetryDead) -> Result<Exit, Failure> {
     let service = options.store.open(IfMissing::Refuse).await?;
-    service.channel(&options.name).await?;
-    let revived = service.outbox().revive(&options.name).await?;
+    let revived = service.revive_channel(&options.name).await?;
     output::say(&format!("{} will be delivered after all\n", count(revived, "message")));
     Ok(Exit::Fine)
 }
 
 async fn list(options: &ListOptions) -> Result<Exit, Failure> {
     let service = options.store.open(IfMissing::Refuse).await?;
-    let mut all = Vec::new();
-    for (name, channel) in service.channels().await? {
-        let status = service.outbox().status(&name, COUNTED).await?;
-        all.push((name, channel, status));
-    }
+    let all = service.channel_views().await?;
     if options.json {
-        let channels: Vec<Value> = all.iter().map(entry).collect();
-        output::json(&json!({ "channels": channels }))?;
+        output::json(&json!({ "channels": all }))?;
     } else if all.is_empty() {
         let add = options.store.command("outbox add");
         output::say(&format!("there are no channels; {add} adds one\n"));
@@ -169,19 +164,7 @@ async fn list(options: &ListOptions) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-type Listed = (String, Channel, ChannelStatus);
-
-fn entry((name, channel, status): &Listed) -> Value {
-    let mut object = serde_json::to_value(channel).expect("a channel has a JSON form");
-    object["name"] = name.clone().into();
-    object["to"] = channel.to.to_string().into();
-    for (field, value) in json!(status).as_object().into_iter().flatten() {
-        object[field] = value.clone();
-    }
-    object
-}
-
-fn row((name, channel, status): &Listed) -> [String; 6] {
+fn row(ChannelView { name, channel, status }: &ChannelView) -> [String; 6] {
     let to = if channel.enabled { channel.to.to_string() } else { format!("{} (disabled)", channel.to) };
     [
         name.clone(),
@@ -207,22 +190,20 @@ struct ShowChannel {
 
 async fn show(options: &ShowChannel) -> Result<Exit, Failure> {
     let service = options.object.store.open(IfMissing::Refuse).await?;
-    let channel = service.channel(&options.name).await?.item;
-    let status = service.outbox().status(&options.name, COUNTED).await?;
-    let shown = (options.name.clone(), channel, status);
+    let view = service.channel_view(&options.name).await?;
     if options.object.json {
-        output::json(&entry(&shown))?;
+        output::view(&view)?;
         return Ok(Exit::Fine);
     }
-    let [name, to, topics, facets, waiting, dead] = row(&shown);
-    let (_, channel, status) = &shown;
+    let [name, to, topics, facets, waiting, dead] = row(&view);
+    let ChannelView { channel, status, .. } = view;
     let oldest = status.oldest.map_or_else(String::new, |at| Moment(at).local());
     let fields = [
         ("name", name),
         ("to", to),
         ("topics", topics),
         ("facets", facets),
-        ("secret", channel.secret.clone().unwrap_or_default()),
+        ("secret", channel.secret.unwrap_or_default()),
         ("created", Moment(channel.created).local()),
         ("waiting", waiting),
         ("dead", dead),

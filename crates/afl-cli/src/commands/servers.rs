@@ -1,9 +1,9 @@
 //! `afl servers`: who does the work of this store.
 
 use afl_runtime::Millis;
-use afl_runtime::server::{Server, ServerStatus};
+use afl_runtime::view::ServerView;
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -23,40 +23,29 @@ pub(crate) struct Options {
 
 pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     let service = options.list.store.open(IfMissing::Refuse).await?;
-    let now = service.now().await?;
-    let mut servers: Vec<Server> =
-        service.collection::<Server>().readable().await?.into_iter().map(|(_, stored)| stored.item).collect();
-    servers.sort_by_key(|server| (place(server.status(now)), -server.start_time.0));
+    let servers = service.servers().await?;
     if options.list.json {
-        let servers: Vec<Value> = servers.iter().map(|server| entry(server, now)).collect();
         output::json(&json!({ "servers": servers }))?;
     } else if servers.is_empty() {
         output::say(&format!("no servers; {} starts one\n", options.list.store.command("agent")));
     } else {
+        let now = service.now().await?;
         let header: Vec<&str> = HEADER.split(", ").collect();
         output::data(&shown::table(&header, servers.iter().map(|server| row(server, now))))?;
     }
     Ok(Exit::Fine)
 }
 
-fn place(status: ServerStatus) -> u8 {
-    match status {
-        ServerStatus::Online => 0,
-        ServerStatus::Stale => 1,
-        ServerStatus::Offline => 2,
-    }
-}
-
 const HEADER: &str = "SERVER, SERVICE, STATUS, HEARD OF, DONE, FAILED, DOES NOW, TASK LISTS, CAN DO, HTTP";
 
-fn row(server: &Server, now: Millis) -> Vec<String> {
+fn row(ServerView { server, status }: &ServerView, now: Millis) -> Vec<String> {
     let handled = server.handled.values();
     let (done, failed) =
         handled.fold((0, 0), |(done, failed), one| (done + one.completed, failed + one.failed));
     vec![
         shown::inert(&format!("{} ({})", server.server_name, server.pid)),
         shown::inert(&server.service_name),
-        server.status(now).name().to_owned(),
+        status.name().to_owned(),
         Moment(server.ping_time).from(Moment(now)),
         done.to_string(),
         failed.to_string(),
@@ -68,9 +57,3 @@ fn row(server: &Server, now: Millis) -> Vec<String> {
 }
 
 const COLUMN_CHARS: usize = 60;
-
-fn entry(server: &Server, now: Millis) -> Value {
-    let mut entry = serde_json::to_value(server).expect("a server has a JSON form");
-    entry["status"] = json!(server.status(now));
-    entry
-}

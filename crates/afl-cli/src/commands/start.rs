@@ -3,9 +3,8 @@
 use afl_engine::run::RunStatus;
 use afl_engine::task::DEFAULT_TASK_LIST;
 use afl_lang::render::Color;
-use afl_runtime::{EXECUTE, Origin, Service, StartResult};
+use afl_runtime::{EXECUTE, Service, StartResult};
 use clap::Args;
-use serde_json::json;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -56,12 +55,9 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
         if options.enqueue { launch.hand_over(&service).await } else { launch.start(&service).await };
     telemetry.finish().await;
     let started = started?;
-    let is_new = match started.origin {
-        Origin::New => true,
-        Origin::Existing => false,
-    };
+    let is_new = started.is_new;
     if options.json {
-        output::json(&json!({"run": started.run, "status": started.status, "new": is_new}))?;
+        output::view(&started)?;
         return Ok(Exit::Fine);
     }
     let (did, now) = if (options.enqueue && is_new) || is_waiting(&service, &started).await? {

@@ -3,7 +3,6 @@
 //! Libraries describe the error; only this file knows the commands of `afl`.
 
 use afl_runtime::{Contention, Corruption, Error, InvalidRequest, NotFound, StateRefusal};
-use afl_store::store::Error::Unreadable;
 
 use crate::exit::Exit;
 use crate::shell::word;
@@ -29,7 +28,11 @@ pub(super) fn of(error: &Error, store: &store::Options) -> Option<String> {
             | Contention::Write(_),
         )
         | Error::Unavailable(_) => None,
-        Error::Damaged(corruption) => damaged(corruption, store),
+        Error::Damaged(Corruption::Record(_)) if error.run().is_some() => {
+            Some(format!("{} lists the damage", store.command("doctor")))
+        }
+        Error::Damaged(Corruption::MissingProgram { .. }) => Some(stores_program(store)),
+        Error::Damaged(Corruption::Record(_) | Corruption::Program { .. }) => None,
     }
 }
 
@@ -110,16 +113,6 @@ fn refused(refusal: &StateRefusal, store: &store::Options) -> Option<String> {
         | StateRefusal::RecordNotDamaged { .. }
         | StateRefusal::NewerRelease { .. }
         | StateRefusal::DrivenAlready => None,
-    }
-}
-
-fn damaged(corruption: &Corruption, store: &store::Options) -> Option<String> {
-    match corruption {
-        Corruption::Record(Unreadable { .. }) => {
-            Some(format!("{} lists the damage", store.command("doctor")))
-        }
-        Corruption::MissingProgram { .. } => Some(stores_program(store)),
-        Corruption::Record(_) | Corruption::Program { .. } => None,
     }
 }
 

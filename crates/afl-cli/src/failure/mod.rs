@@ -7,10 +7,7 @@ use std::io::{Error, ErrorKind};
 use afl_engine::id::RunId;
 use afl_lang::graph::GraphError;
 use afl_lang::render::Color;
-use afl_runtime::{Contention, Corruption, Error as ServiceError, NotFound, StateRefusal};
-use afl_store::backend::StoreError;
-use afl_store::queue::Refusal;
-use afl_store::store::Error as StoredError;
+use afl_runtime::Error as ServiceError;
 
 use crate::color::{self, paint};
 use crate::exit::Exit;
@@ -139,25 +136,14 @@ impl Failure {
     /// The run that it is about, where that is known.
     pub(crate) fn run(&self) -> Option<&RunId> {
         match self {
-            Self::OfRun { run, .. }
-            | Self::Service(
-                ServiceError::NotFound(NotFound::Step { run, .. })
-                | ServiceError::Refused(
-                    StateRefusal::NotBegun { run, .. }
-                    | StateRefusal::Ended { run, .. }
-                    | StateRefusal::Canceling { run }
-                    | StateRefusal::NothingFailed { run, .. }
-                    | StateRefusal::Undecided { run, .. },
-                )
-                | ServiceError::Contended(Contention::Run { run, .. })
-                | ServiceError::Damaged(Corruption::Record(StoredError::Unreadable { run, .. })),
-            ) => Some(run),
+            Self::OfRun { run, .. } => Some(run),
+            Self::Service(error) => error.run(),
             _ => None,
         }
     }
 
     fn is_full(&self) -> bool {
-        matches!(self, Self::Service(ServiceError::Unavailable(StoreError::Full)))
+        matches!(self, Self::Service(error) if error.is_full())
     }
 
     /// What the user reads, ending with a line break.
@@ -243,24 +229,6 @@ impl Failure {
                 failure => failure.help(store),
             },
         }
-    }
-}
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        Self::Service(error.into())
-    }
-}
-
-impl From<StoredError> for Failure {
-    fn from(error: StoredError) -> Self {
-        Self::Service(error.into())
-    }
-}
-
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Self {
-        Self::Service(refusal.into())
     }
 }
 

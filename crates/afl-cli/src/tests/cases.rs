@@ -25,7 +25,7 @@ use crate::handlers::Given;
 use crate::launch::Launch;
 use crate::local_handlers::LocalHandlers;
 use crate::mock::Mock;
-use crate::outcome::RunOutcome;
+use crate::outcome;
 
 /// It gives no inputs to a workflow that needs some: that the program compiles is all that is said of it.
 const ONLY_COMPILED: &str = "comparison_is_legal";
@@ -106,12 +106,12 @@ async fn run_one(service: &Service, case: &ConformanceCase) -> Option<CaseResult
         }
         Err(failure) => {
             assert!(is_rejection(&failure), "{}: {failure}", case.name);
-            let outcome = serde_json::to_value(RunOutcome::without_end(&failure, &options.store)).unwrap();
+            let outcome = serde_json::to_value(outcome::without_end(&failure, &options.store)).unwrap();
             return Some(CaseResult { outcome, canonical: String::new() });
         }
     };
     let Followed { service, run, .. } = follow(service, &options, launch, mock.as_ref()).await;
-    let outcome = RunOutcome::of(&service, &run).await.unwrap();
+    let outcome = service.outcome(&run).await.unwrap();
     Some(CaseResult {
         outcome: serde_json::to_value(outcome).unwrap(),
         canonical: service.canonical(&run.id).await.unwrap(),

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use afl_engine::run::RunStatus;
 use afl_engine::value::{Map, Value};
 use afl_runtime::agent::{Claim, ContinueResult, Refusal, SettleResult, Ticket};
-use afl_runtime::{
-    AnswerResult, CancelResult, Error, Origin, ReportedOutcome, RunQuery, Service, StateRefusal,
-};
+use afl_runtime::{AnswerResult, CancelResult, Error, ReportedOutcome, RunQuery, Service, StateRefusal};
 use serde_json::json;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
@@ -34,7 +32,7 @@ async fn f6_fifty_starts_at_once_with_one_key_are_one_run_on_every_store() {
         }
         let started = starts.join_all().await;
         assert!(started.iter().all(|one| one.run == started[0].run), "{:?}", site.kind);
-        let new = started.iter().filter(|one| one.origin == Origin::New).count();
+        let new = started.iter().filter(|one| one.is_new).count();
         assert_eq!(new, 1, "{:?}", site.kind);
         let list = services[1].runs(&RunQuery { limit: 9, ..RunQuery::default() }).await.unwrap();
         assert_eq!(list.runs.len(), 1, "{:?}", site.kind);

@@ -4,15 +4,19 @@
 //! object is a type here, so that a surface only prints. The names of the fields are a contract with scripts.
 
 mod blocked;
+mod channel;
 mod needs;
 mod online;
+mod outcome;
 mod run;
 mod step;
 mod task;
 
 pub use blocked::{Blocked, BlockedStep};
+pub use channel::ChannelView;
 pub use needs::ProgramNeeds;
-pub use online::{OnlineServers, WhyReport};
-pub use run::{RunDetail, RunSummary};
+pub use online::{OnlineServers, ServerView, WhyReport};
+pub use outcome::{OutcomeError, OutcomeStatus, RunOutcome};
+pub use run::{RunControl, RunDetail, RunSummary};
 pub use step::{StepStatus, StepSummary, StepTask};
 pub use task::{TaskDetail, TaskLogPage, TaskView};

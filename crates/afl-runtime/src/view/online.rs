@@ -1,4 +1,6 @@
-//! Which agents are online, and which work none of them takes.
+//! The agents of a store, and which work none of them takes.
+
+use std::cmp::Reverse;
 
 use afl_engine::evaluation::SCRIPT_EVENT;
 use afl_engine::id::{RunId, StepId};
@@ -14,6 +16,14 @@ use crate::why::{On, Why};
 #[derive(Clone, PartialEq, Debug)]
 pub struct OnlineServers(pub(crate) Vec<Server>);
 
+/// An agent with the status that its heartbeats give it.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct ServerView {
+    #[serde(flatten)]
+    pub server: Server,
+    pub status: ServerStatus,
+}
+
 /// Why a run waits, with the facets that no agent takes.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct WhyReport {
@@ -23,10 +33,18 @@ pub struct WhyReport {
 }
 
 impl Service {
-    pub async fn online_servers(&self) -> Result<OnlineServers, Error> {
+    /// All agents by their status, the newest first.
+    pub async fn servers(&self) -> Result<Vec<ServerView>, Error> {
         let now = self.store.now().await?;
         let all = self.collection::<Server>().readable().await?.into_iter().map(|(_, stored)| stored.item);
-        Ok(OnlineServers(all.filter(|server| server.status(now) == ServerStatus::Online).collect()))
+        let mut views: Vec<_> = all.map(|server| ServerView { status: server.status(now), server }).collect();
+        views.sort_by_key(|view| (view.status, Reverse(view.server.start_time)));
+        Ok(views)
+    }
+
+    pub async fn online_servers(&self) -> Result<OnlineServers, Error> {
+        let online = self.servers().await?.into_iter().filter(|view| view.status == ServerStatus::Online);
+        Ok(OnlineServers(online.map(|view| view.server).collect()))
     }
 
     /// Why a step of the run stands where it does, with the facets that no agent online takes.

@@ -48,6 +48,14 @@ pub struct RunDetail {
     pub more: bool,
 }
 
+/// How a run stands after an operator's request.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct RunControl {
+    pub run: RunId,
+    pub status: RunStatus,
+    pub control: Control,
+}
+
 impl From<&Run> for RunSummary {
     fn from(run: &Run) -> Self {
         Self {

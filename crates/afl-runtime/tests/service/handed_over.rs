@@ -7,7 +7,7 @@ use afl_engine::task::{MAX_DELIVERIES, Task, TaskKind, TaskState};
 use afl_engine::time::Millis;
 use afl_runtime::agent::{Claim, ClaimRequest, FacetFilter};
 use afl_runtime::doctor::{Finding, Promise, Remedy, Repair, Report};
-use afl_runtime::{CancelResult, EXECUTE, Error, NotFound, Origin, RunQuery, StateRefusal, TaskQuery};
+use afl_runtime::{CancelResult, EXECUTE, Error, NotFound, RunQuery, StateRefusal, TaskQuery};
 use serde_json::json;
 
 use crate::world::World;
@@ -43,7 +43,7 @@ async fn runs(world: &World) -> Vec<RunId> {
 async fn a_start_that_is_handed_over_is_made_once_however_often_it_is_delivered() {
     let world = World::new();
     let handed = world.service.hand_over(world.request("Two", json!({"n": 1})).await).await.unwrap();
-    assert_eq!(handed.origin, Origin::New);
+    assert!(handed.is_new);
     let waiting = listed(&world, TaskState::Pending).await;
     let [task] = &waiting[..] else { panic!("{waiting:?}") };
     assert_eq!(
@@ -101,7 +101,7 @@ async fn refused_inputs_are_a_failed_task_that_says_why_and_frees_its_key() {
     let mut right = world.request("One", json!({"n": 1})).await;
     right.idempotency_key = Some("order-17".to_owned());
     let corrected = world.service.hand_over(right).await.unwrap();
-    assert_eq!(corrected.origin, Origin::New);
+    assert!(corrected.is_new);
     work(&world).await;
     world.finish().await;
     assert_eq!(world.outputs(&corrected.run).await, json!({"n": 2}));
@@ -114,7 +114,7 @@ async fn a_key_stands_for_one_run_whether_it_is_started_here_or_handed_over() {
     request.idempotency_key = Some("k".to_owned());
     let handed = world.service.hand_over(request.clone()).await.unwrap();
     let started = world.service.start(request.clone()).await.unwrap();
-    assert_eq!((started.run, started.origin), (handed.run.clone(), Origin::Existing));
+    assert_eq!((started.run, started.is_new), (handed.run.clone(), false));
     assert_eq!(started.status, RunStatus::Running, "it will be started");
     let mut other = world.request("One", json!({"n": 2})).await;
     other.idempotency_key = Some("k".to_owned());
@@ -125,7 +125,7 @@ async fn a_key_stands_for_one_run_whether_it_is_started_here_or_handed_over() {
     work(&world).await;
     world.finish().await;
     let again = world.service.hand_over(request).await.unwrap();
-    assert_eq!((again.run, again.status, again.origin), (handed.run, RunStatus::Completed, Origin::Existing));
+    assert_eq!((again.run, again.status, again.is_new), (handed.run, RunStatus::Completed, false));
     assert_eq!(runs(&world).await.len(), 1);
 }
 

@@ -6,7 +6,7 @@ use afl_engine::run::RunStatus;
 use afl_engine::state::State;
 use afl_runtime::agent::{Actor, Refusal};
 use afl_runtime::{
-    Again, Error, InvalidRequest, NotFound, On, Origin, RunQuery, StartRequest, StateRefusal, StepView,
+    Again, Error, InvalidRequest, NotFound, On, RunQuery, StartRequest, StateRefusal, StepView,
     TraceSubscription, WhyReason, compile,
 };
 use serde_json::json;
@@ -73,7 +73,7 @@ async fn f6_fifty_starts_with_one_key_give_one_run() {
     }
     let started = starts.join_all().await;
     assert!(started.iter().all(|one| one.run == started[0].run));
-    assert_eq!(started.iter().filter(|one| one.origin == Origin::New).count(), 1);
+    assert_eq!(started.iter().filter(|one| one.is_new).count(), 1);
     let list = world.service.runs(&RunQuery { limit: 100, ..RunQuery::default() }).await.unwrap();
     assert_eq!(list.runs.len(), 1);
     request.inputs.insert("n".to_owned(), json!(2));
