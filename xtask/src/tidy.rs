@@ -92,6 +92,7 @@ fn measured(
     measures.extend(documents::measure(workspace, files)?);
     measures.push(citations::measure(workspace, files, sources)?);
     measures.push(predicates::measure(sources));
+    measures.push(type_names::participles(sources));
     report.findings = ratchet::check(workspace, measures, mode)?;
     Ok(report)
 }

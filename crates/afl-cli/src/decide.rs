@@ -18,21 +18,21 @@ pub(crate) async fn advise(
     tasks: impl IntoIterator<Item = &Task>,
     flag: &str,
 ) -> Result<(), Failure> {
-    for undecided in Undecided::among(service, tasks).await? {
+    for undecided in UncertainStep::among(service, tasks).await? {
         output::say(&format!("help: {}\n", undecided.advice(flag)));
     }
     Ok(())
 }
 
 /// A step whose work may have happened.
-pub(crate) struct Undecided<'a> {
+pub(crate) struct UncertainStep<'a> {
     pub(crate) run: &'a RunId,
     pub(crate) path: &'a str,
     /// What a result must have.
     pub(crate) must_return: Vec<String>,
 }
 
-impl<'a> Undecided<'a> {
+impl<'a> UncertainStep<'a> {
     /// Those among some tasks, the first ones.
     pub(crate) async fn among(
         service: &Service,

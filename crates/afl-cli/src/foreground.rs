@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use crate::color::{self, paint};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::handlers::Given;
+use crate::handlers::HandlerSet;
 use crate::local_handlers::{LocalHandlers, capability};
 use crate::mock::Mock;
 use crate::outcome::{self, OutcomePrinter};
@@ -52,8 +52,8 @@ impl Options {
         self.mock.as_deref().map(Mock::read).transpose()
     }
 
-    pub(crate) async fn handlers(&self) -> Result<Given, Failure> {
-        Given::read(&self.handlers).await
+    pub(crate) async fn handlers(&self) -> Result<HandlerSet, Failure> {
+        HandlerSet::read(&self.handlers).await
     }
 
     /// With those that are there for the program, unless others are named.
@@ -149,7 +149,7 @@ impl Foreground {
 
     async fn drive_to_rest(self, run: &RunId, resume: &str) -> Result<Exit, Failure> {
         let (json, store, color) = (self.options.json, self.store.clone(), self.color);
-        let Followed { service, reason, run } = self.follow(run).await?;
+        let FollowResult { service, reason, run } = self.follow(run).await?;
         if json {
             output::json(&service.outcome(&run).await?)?;
         } else {
@@ -177,7 +177,7 @@ impl Foreground {
         self.store.command(&format!("resume {run}{}", self.options.flags()))
     }
 
-    pub(crate) async fn follow(self, run: &RunId) -> Result<Followed, Failure> {
+    pub(crate) async fn follow(self, run: &RunId) -> Result<FollowResult, Failure> {
         let Self { service, quiet, progress, logs, handlers, stop, .. } = self;
         let watching = progress.watch_counts(&quiet, run);
         let (tell, events) = mpsc::channel(WORK_SHOWN);
@@ -198,7 +198,7 @@ impl Foreground {
             watching.abort();
         }
         progress.clear();
-        Ok(Followed { reason: stopped?, run: quiet.run(run).await?, service: quiet })
+        Ok(FollowResult { reason: stopped?, run: quiet.run(run).await?, service: quiet })
     }
 }
 
@@ -206,7 +206,7 @@ impl Foreground {
 const WORK_SHOWN: usize = 65_536;
 
 /// A run that this command can do no more for.
-pub(crate) struct Followed {
+pub(crate) struct FollowResult {
     pub(crate) service: Service,
     pub(crate) reason: StopReason<Signal>,
     pub(crate) run: Run,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use afl_lang::source::{Source, Sources};
 
-use crate::failure::{Failure, Sought};
+use crate::failure::{Failure, FileRole};
 
 /// The texts of one program. A file that is given as both is primary.
 pub(crate) fn program(primary: &[PathBuf], library: &[PathBuf]) -> Result<Sources, Failure> {
@@ -39,10 +39,10 @@ impl Input {
     }
 
     pub(crate) fn read(&self) -> Result<String, Failure> {
-        self.read_as(Sought::File)
+        self.read_as(FileRole::File)
     }
 
-    pub(crate) fn read_as(&self, sought: Sought) -> Result<String, Failure> {
+    pub(crate) fn read_as(&self, sought: FileRole) -> Result<String, Failure> {
         let bytes = match self {
             Self::Stdin => {
                 let mut bytes = Vec::new();
@@ -120,5 +120,5 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
 }
 
 fn unreadable(path: &Path, source: io::Error) -> Failure {
-    Failure::Unreadable { name: path.display().to_string(), sought: Sought::Sources, source }
+    Failure::Unreadable { name: path.display().to_string(), sought: FileRole::Sources, source }
 }

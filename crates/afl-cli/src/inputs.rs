@@ -12,7 +12,7 @@ use afl_lang::types::TypeRef;
 use clap::Args;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use crate::failure::{Failure, Sought};
+use crate::failure::{Failure, FileRole};
 use crate::input::{Input, STANDARD};
 use crate::json_text::{self, NotJson};
 use crate::launch::pair;
@@ -155,7 +155,7 @@ fn value(text: &str, ty: Option<&TypeRef>) -> Result<Result<Value, String>, Fail
     if file.starts_with('@') {
         return Ok(typed(file, ty));
     }
-    Ok(typed(&Input::File(file.into()).read_as(Sought::Value)?, ty))
+    Ok(typed(&Input::File(file.into()).read_as(FileRole::Value)?, ty))
 }
 
 const NULL: &str = "null";

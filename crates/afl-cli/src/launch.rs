@@ -58,14 +58,19 @@ pub(crate) struct Launch {
 
 /// Which messages about the program are shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Shown {
+pub(crate) enum MessageFilter {
     All,
     /// A program reads the result as data.
     Errors,
 }
 
 impl Options {
-    pub(crate) fn prepare(&self, mock: Option<&Mock>, color: Color, shown: Shown) -> Result<Launch, Failure> {
+    pub(crate) fn prepare(
+        &self,
+        mock: Option<&Mock>,
+        color: Color,
+        shown: MessageFilter,
+    ) -> Result<Launch, Failure> {
         if self.inputs.reads_stdin() && self.files.iter().any(|file| file.as_os_str() == STANDARD) {
             return Err(Failure::StdinTwice);
         }
@@ -104,12 +109,12 @@ impl Options {
         lists
     }
 
-    fn compile(&self, color: Color, shown: Shown) -> Result<Program, Failure> {
+    fn compile(&self, color: Color, shown: MessageFilter) -> Result<Program, Failure> {
         let sources = input::program(&self.files, &self.library)?;
         let (program, diagnostics) = report::compile(&sources, Validation::Require, "started", color)?;
         match shown {
-            Shown::All => report::show(color, DiagnosticFormat::Human, &sources, &diagnostics)?,
-            Shown::Errors => {}
+            MessageFilter::All => report::show(color, DiagnosticFormat::Human, &sources, &diagnostics)?,
+            MessageFilter::Errors => {}
         }
         Ok(program)
     }

@@ -13,7 +13,7 @@ use afl_runtime::view::ProgramNeeds;
 
 use crate::color::{self, paint};
 use crate::failure::Failure;
-use crate::handlers::Given;
+use crate::handlers::HandlerSet;
 use crate::mock::{Mock, MockHandlers};
 use crate::output;
 
@@ -28,7 +28,7 @@ const LEASE_MS: u64 = 15_000;
 pub(crate) struct LocalHandlers {
     /// Goes before all others.
     mock: MockHandlers,
-    given: Given,
+    given: HandlerSet,
     /// The capabilities that tasks may need.
     capabilities: Vec<String>,
     /// Whether the program has `script` blocks.
@@ -39,7 +39,7 @@ impl LocalHandlers {
     /// For a workflow of a program. Warns of facets that none of them can do.
     pub(crate) fn new(
         mock: Option<&Mock>,
-        given: Given,
+        given: HandlerSet,
         capabilities: &[String],
         program: &Program,
         workflow: &str,

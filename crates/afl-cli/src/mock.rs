@@ -6,7 +6,7 @@ use std::path::Path;
 use afl_agents::handler::{self, Call, Object};
 use afl_engine::failure::FailureKind;
 use afl_engine::value::{Map, Value};
-use afl_lang::program::{FacetKind, Program, Qualified};
+use afl_lang::program::{FacetKind, Program, QualifiedName};
 use afl_lang::suggest::closest;
 use serde::Deserialize;
 
@@ -41,7 +41,7 @@ pub(crate) enum MockHandler {
 }
 
 /// The handlers of a program's event facets, by whole names.
-pub(crate) type MockHandlers = BTreeMap<Qualified, MockHandler>;
+pub(crate) type MockHandlers = BTreeMap<QualifiedName, MockHandler>;
 
 /// The parts of a conformance case that a mock uses.
 #[derive(Deserialize)]
@@ -86,12 +86,12 @@ impl Mock {
     /// Which facets of a program are answered. A short name stands for a facet that no other shares it with.
     pub(crate) fn handlers_of(&self, program: &Program) -> Result<MockHandlers, Failure> {
         let events = program.facets_of(FacetKind::Event);
-        let facets: Vec<Qualified> = events.map(|facet| facet.id.clone()).collect();
+        let facets: Vec<QualifiedName> = events.map(|facet| facet.id.clone()).collect();
         let mut handlers = MockHandlers::new();
         for (name, handler) in &self.handlers {
-            let fits = |facet: &&Qualified| ***facet == **name || facet.rsplit('.').next() == Some(name);
+            let fits = |facet: &&QualifiedName| ***facet == **name || facet.rsplit('.').next() == Some(name);
             let exact = facets.iter().find(|facet| ***facet == **name);
-            let fitting: Vec<&Qualified> = facets.iter().filter(fits).collect();
+            let fitting: Vec<&QualifiedName> = facets.iter().filter(fits).collect();
             match (exact, &fitting[..]) {
                 (Some(facet), _) | (None, &[facet]) => {
                     handlers.insert(facet.clone(), handler.clone());
@@ -110,7 +110,7 @@ impl Mock {
         Ok(handlers)
     }
 
-    fn unknown_facet(&self, name: &str, facets: &[Qualified]) -> Failure {
+    fn unknown_facet(&self, name: &str, facets: &[QualifiedName]) -> Failure {
         let short_names = facets.iter().filter_map(|facet| facet.rsplit('.').next());
         let closest = closest(name, facets.iter().map(|facet| &**facet).chain(short_names));
         Failure::UnknownMock {

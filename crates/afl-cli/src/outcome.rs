@@ -10,7 +10,7 @@ use afl_runtime::view::{OutcomeError, OutcomeStatus, RunOutcome};
 use afl_runtime::{LeftTo, On, Service};
 
 use crate::color::{self, paint};
-use crate::decide::Undecided;
+use crate::decide::UncertainStep;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
@@ -73,7 +73,7 @@ impl OutcomePrinter<'_> {
         match self.store.lifetime() {
             Lifetime::Kept if failure.kind == UNCERTAIN => {
                 let task = self.service.task(&run.id, &failure.step).await?;
-                for undecided in Undecided::among(self.service, &task).await? {
+                for undecided in UncertainStep::among(self.service, &task).await? {
                     self.help(&undecided.advice(&self.store.flag()));
                 }
             }

@@ -12,7 +12,7 @@ use afl_store::backend::Backend;
 use afl_store::record::Tenant;
 use clap::{ArgMatches, Args};
 
-use crate::failure::{Failure, Sought};
+use crate::failure::{Failure, FileRole};
 use crate::output;
 use crate::shell::word;
 
@@ -160,7 +160,7 @@ fn user() -> String {
 fn project_file(missing: IfMissing) -> Result<PathBuf, Failure> {
     let here = env::current_dir().map_err(|source| Failure::Unreadable {
         name: ".".into(),
-        sought: Sought::File,
+        sought: FileRole::File,
         source,
     })?;
     if let Some(folder) = here.ancestors().map(|folder| folder.join(FOLDER)).find(|folder| folder.is_dir()) {

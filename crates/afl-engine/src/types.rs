@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use afl_lang::program::{Parameter, Program, Qualified, SchemaDecl};
+use afl_lang::program::{Parameter, Program, QualifiedName, SchemaDecl};
 use afl_lang::types::TypeRef;
 
 use crate::eval::{EvalError, NoScope, eval};
@@ -25,7 +25,7 @@ pub fn as_declared(value: Value, ty: &TypeRef, schemas: &Schemas) -> Result<Valu
 
 /// The schemas of a program by their qualified names.
 #[derive(Clone, Debug, Default)]
-pub struct Schemas(BTreeMap<Qualified, SchemaDecl>);
+pub struct Schemas(BTreeMap<QualifiedName, SchemaDecl>);
 
 impl Schemas {
     pub fn of(program: &Program) -> Self {

@@ -57,7 +57,7 @@ impl RatchetCount {
 }
 
 /// Allowed counts by [`RatchetCount::key`].
-type Recorded = BTreeMap<String, usize>;
+type AllowedCounts = BTreeMap<String, usize>;
 
 pub(super) fn check(
     workspace: &Workspace,
@@ -78,7 +78,7 @@ pub(super) fn check(
     }
 }
 
-fn compare(measures: Vec<RatchetCount>, recorded: &Recorded) -> Vec<Breach> {
+fn compare(measures: Vec<RatchetCount>, recorded: &AllowedCounts) -> Vec<Breach> {
     let gone = recorded.keys().filter(|key| !measures.iter().any(|measure| measure.key == **key));
     let mut findings: Vec<Breach> =
         gone.map(|key| Breach::on(RATCHET, format!("`{key}` is gone: {BLESS}"))).collect();
@@ -100,14 +100,14 @@ fn compare(measures: Vec<RatchetCount>, recorded: &Recorded) -> Vec<Breach> {
     findings
 }
 
-fn lower(measures: &[RatchetCount], recorded: &Recorded) -> Recorded {
+fn lower(measures: &[RatchetCount], recorded: &AllowedCounts) -> AllowedCounts {
     let above = measures.iter().filter(|measure| measure.count > measure.limit);
     let known = above.filter_map(|measure| Some((measure, recorded.get(&measure.key)?)));
     known.map(|(measure, known)| (measure.key.clone(), measure.count.min(*known))).collect()
 }
 
 /// Each line is a key and a count; `#` opens a comment.
-fn parse(text: &str) -> Result<Recorded> {
+fn parse(text: &str) -> Result<AllowedCounts> {
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines
         .map(|line| {
@@ -118,7 +118,7 @@ fn parse(text: &str) -> Result<Recorded> {
         .collect()
 }
 
-fn render(recorded: &Recorded) -> String {
+fn render(recorded: &AllowedCounts) -> String {
     recorded.iter().fold(OPENING.to_owned(), |text, (key, count)| text + &format!("{key} {count}\n"))
 }
 

@@ -1,4 +1,4 @@
-//! A type's name is unique in the workspace, so that a search finds one thing.
+//! A type's name is unique in the workspace, so that a search finds one thing, and no bare participle: `Told`, `Writing`.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +12,41 @@ const SHARED: &[(&str, &str)] = &[
     ("Error", "each module has the failures of its own callers"),
     ("Options", "each command has its own"),
 ];
+
+/// Participles without the ending of most.
+const IRREGULAR: &[&str] = &[
+    "Begun", "Built", "Done", "Found", "Given", "Heard", "Held", "Hidden", "Kept", "Known", "Left", "Lost",
+    "Made", "Met", "Seen", "Sent", "Shown", "Sought", "Taken", "Told", "Written",
+];
+
+/// Words with the ending of a participle that are nouns.
+const NOUNS: &[&str] =
+    &["Ending", "Feed", "Finding", "Need", "Opening", "Seed", "Setting", "Speed", "Tracing"];
+
+/// Types whose whole name is a participle.
+pub(super) fn participles(sources: &[RustFile]) -> RatchetCount {
+    let mut cases = Vec::new();
+    for source in sources {
+        for item in source.types().into_iter().filter(|item| source.part(item.line) == CodePart::Source) {
+            if is_participle(&item.name) {
+                let message = format!("the type `{}` is called by a participle", item.name);
+                cases.push(Breach::at(&source.path, item.line, message));
+            }
+        }
+    }
+    RatchetCount::of_breaches(
+        "participles",
+        "types called by a participle",
+        "name the thing by a noun",
+        cases,
+    )
+}
+
+fn is_participle(name: &str) -> bool {
+    let is_one_word = name.chars().skip(1).all(char::is_lowercase);
+    let is_regular = (name.ends_with("ed") || name.ends_with("ing")) && !NOUNS.contains(&name);
+    is_one_word && is_regular || IRREGULAR.contains(&name)
+}
 
 pub(super) fn measure(sources: &[RustFile]) -> (RatchetCount, TidyReport) {
     let mut places: BTreeMap<String, Vec<(&str, usize)>> = BTreeMap::new();
@@ -46,6 +81,17 @@ mod tests {
 
     use super::*;
     use crate::tidy::shown;
+
+    #[test]
+    fn a_participle_alone_is_no_name() {
+        let code = "struct Told;\nenum Writing {}\ntype Checked = u8;\nstruct Finding;\nstruct FoundRun;\nstruct Speed;\n";
+        let measure = participles(&[RustFile::new("crates/a/src/lib.rs", code.to_owned())]);
+        assert_snapshot!(shown(&measure.cases), @"
+        crates/a/src/lib.rs:1: the type `Told` is called by a participle
+        crates/a/src/lib.rs:2: the type `Writing` is called by a participle
+        crates/a/src/lib.rs:3: the type `Checked` is called by a participle
+        ");
+    }
 
     #[test]
     fn a_name_that_two_types_have_is_found() {

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use crate::color::{self, paint};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::handlers::{Given, Trouble};
+use crate::handlers::{HandlerSet, Trouble};
 use crate::local_handlers::capability;
 use crate::output;
 use crate::progress::{ProgressLine, Talk};
@@ -93,7 +93,7 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
         Lifetime::Kept => {}
         Lifetime::ThisCommand => return Err(Trouble::AgentInMemory.into()),
     }
-    let given = Given::read(&options.handlers).await?;
+    let given = HandlerSet::read(&options.handlers).await?;
     let hosts = given.hosts(&options.roots)?;
     let service = options.store.open(IfMissing::Create).await?;
     let (service, telemetry) = options.telemetry.begin(service, &ProgressLine::new(Talk::LogsOnly), color);

@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::color::{self, paint};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::handlers::{self, Given, Trouble};
+use crate::handlers::{self, HandlerSet, Trouble};
 use crate::input;
 use crate::output::{self, Target};
 use crate::report;
@@ -103,7 +103,7 @@ fn metadata_help() -> String {
 async fn register(options: &RegisterHandler) -> Result<Exit, Failure> {
     let registrations = match (&options.facet, &options.module) {
         (Some(facet), Some(module)) => vec![options.one(facet, module)?],
-        (_, None) | (None, _) => Given::read(&options.from).await?.registrations,
+        (_, None) | (None, _) => HandlerSet::read(&options.from).await?.registrations,
     };
     let service = options.store.open(IfMissing::Create).await?;
     let registry = Registry::new(&service);
@@ -223,7 +223,7 @@ struct CheckHandlers {
 }
 
 async fn check(options: &CheckHandlers, color: Color) -> Result<Exit, Failure> {
-    let given = Given::read(&options.from).await?;
+    let given = HandlerSet::read(&options.from).await?;
     let hosts = given.hosts(&options.roots)?;
     let all = if given.is_empty() {
         let service = options.list.store.open(IfMissing::Refuse).await?;

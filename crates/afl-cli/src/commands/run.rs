@@ -6,7 +6,7 @@ use clap::Args;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::foreground::{self, Foreground};
-use crate::launch::{self, Launch, Shown};
+use crate::launch::{self, Launch, MessageFilter};
 use crate::local_handlers::LocalHandlers;
 use crate::mock::Mock;
 use crate::store::{self, IfMissing};
@@ -43,7 +43,7 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
 /// All that can be wrong before a store is touched.
 pub(crate) fn prepare(options: &Options, color: Color) -> Result<(Launch, Option<Mock>), Failure> {
     let mock = options.foreground.mock()?;
-    let shown = if options.foreground.json { Shown::Errors } else { Shown::All };
+    let shown = if options.foreground.json { MessageFilter::Errors } else { MessageFilter::All };
     let launch = options.launch.prepare(mock.as_ref(), color, shown)?;
     Ok((launch, mock))
 }

@@ -8,7 +8,7 @@ use clap::Args;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::launch::{self, Shown};
+use crate::launch::{self, MessageFilter};
 use crate::output;
 use crate::progress::{ProgressLine, Talk};
 use crate::store::{self, IfMissing, Lifetime};
@@ -47,7 +47,7 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
         Lifetime::Kept => {}
         Lifetime::ThisCommand => return Err(Failure::StartedInMemory),
     }
-    let shown = if options.json { Shown::Errors } else { Shown::All };
+    let shown = if options.json { MessageFilter::Errors } else { MessageFilter::All };
     let launch = options.launch.prepare(None, color, shown)?;
     let service = options.store.open(IfMissing::Create).await?;
     let (service, telemetry) = options.telemetry.begin(service, &ProgressLine::new(Talk::LogsOnly), color);

@@ -11,7 +11,7 @@ use afl_runtime::{ChainLink, Error, NotFound, On, Wait, Why, WhyReason};
 use clap::Args;
 
 use crate::color::{self, paint};
-use crate::decide::{self, Undecided};
+use crate::decide::{self, UncertainStep};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::outcome::sentence;
@@ -199,7 +199,7 @@ fn capabilities(why: &Why) -> String {
 fn decisions(why: &Why, flag: &str) -> Vec<String> {
     let undecided = why.waits.iter().filter_map(|wait| match &wait.on {
         On::Decision { must_return, .. } => {
-            Some(Undecided { run: &why.run, path: &wait.path, must_return: must_return.clone() })
+            Some(UncertainStep { run: &why.run, path: &wait.path, must_return: must_return.clone() })
         }
         On::Agent { .. } | On::Holder { .. } | On::Retry { .. } | On::Driver | On::Failure(_) => None,
     });

@@ -18,7 +18,7 @@ use crate::store;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("cannot read {name}: {}", reason(source, "file"))]
-    Unreadable { name: String, sought: Sought, source: Error },
+    Unreadable { name: String, sought: FileRole, source: Error },
     #[error("cannot read {name}: it is not UTF-8 text, see the byte {byte:#04x} at offset {offset}")]
     NotText { name: String, byte: u8, offset: usize },
     #[error("cannot write {name}: {}", reason(source, "folder"))]
@@ -80,14 +80,14 @@ pub(crate) enum Failure {
 
 /// What a file that is not there was to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Sought {
+pub(crate) enum FileRole {
     Sources,
     /// That of an input, as `@FILE`.
     Value,
     File,
 }
 
-impl Sought {
+impl FileRole {
     fn help(self) -> &'static str {
         match self {
             Self::Sources => {

@@ -7,8 +7,8 @@ use afl_agents::registration::{DEFAULT_ENTRYPOINT, DEFAULT_TIMEOUT_MS, DEFAULT_V
 use afl_engine::value::{Map, Value};
 use serde::Deserialize;
 
-use super::{Given, Trouble};
-use crate::failure::{Failure, Sought};
+use super::{HandlerSet, Trouble};
+use crate::failure::{Failure, FileRole};
 use crate::input::Input;
 
 #[derive(Deserialize)]
@@ -34,18 +34,18 @@ struct HandlerEntry {
     metadata: Map<String, Value>,
 }
 
-pub(super) fn read(path: &Path, hosts: &Hosts) -> Result<Given, Failure> {
+pub(super) fn read(path: &Path, hosts: &Hosts) -> Result<HandlerSet, Failure> {
     let text = Input::File(path.to_owned()).read()?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let unreadable =
-        |source| Failure::Unreadable { name: folder.display().to_string(), sought: Sought::File, source };
+        |source| Failure::Unreadable { name: folder.display().to_string(), sought: FileRole::File, source };
     let folder = std::fs::canonicalize(folder).map_err(unreadable)?;
     let wrong = |reason: String| Trouble::BadFile { file: path.to_owned(), reason };
     let file: File = toml::from_str(&text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
     if file.handler.is_empty() {
         return Err(wrong("it has no `[[handler]]`".to_owned()).into());
     }
-    let mut given = Given { registrations: Vec::new(), roots: vec![folder.clone()] };
+    let mut given = HandlerSet { registrations: Vec::new(), roots: vec![folder.clone()] };
     for entry in file.handler {
         let mut registration = registration(entry);
         hosts.anchor(&mut registration, &folder);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use afl_agents::registration::Registration;
 use afl_agents::{Hosts, HostsConfig, Roots};
 
-use crate::failure::{Failure, Sought};
+use crate::failure::{Failure, FileRole};
 pub(crate) use trouble::Trouble;
 
 /// Beside a program, or in a folder of handlers.
@@ -17,12 +17,12 @@ pub(crate) const FILE: &str = "handlers.toml";
 
 /// Registrations of one process, and the folders that they come from.
 #[derive(Clone, PartialEq, Default, Debug)]
-pub(crate) struct Given {
+pub(crate) struct HandlerSet {
     pub(crate) registrations: Vec<Registration>,
     roots: Vec<PathBuf>,
 }
 
-impl Given {
+impl HandlerSet {
     /// From files and folders; each facet may have one handler.
     pub(crate) async fn read(paths: &[PathBuf]) -> Result<Self, Failure> {
         let mut given = Self::default();
@@ -68,7 +68,7 @@ pub(crate) fn sources() -> String {
 pub(crate) fn registration_from_here(facet: &str, module: &str) -> Result<Registration, Failure> {
     let here = std::env::current_dir().map_err(|source| Failure::Unreadable {
         name: ".".into(),
-        sought: Sought::File,
+        sought: FileRole::File,
         source,
     })?;
     let mut registration = Registration::new(facet, module);
@@ -76,7 +76,7 @@ pub(crate) fn registration_from_here(facet: &str, module: &str) -> Result<Regist
     Ok(registration)
 }
 
-async fn read(path: &Path) -> Result<Given, Failure> {
+async fn read(path: &Path) -> Result<HandlerSet, Failure> {
     let unreadable = |source| Trouble::Unreadable { path: path.to_owned(), source };
     let real = std::fs::canonicalize(path).map_err(unreadable)?;
     let hosts = readers();
@@ -102,8 +102,8 @@ fn files_in(folder: &Path, hosts: &Hosts) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// What files declare themselves, such as the functions that `@handler("ns.Facet")` marks.
-async fn declared(path: &Path, files: &[PathBuf], hosts: &Hosts) -> Result<Given, Failure> {
-    let mut given = Given::default();
+async fn declared(path: &Path, files: &[PathBuf], hosts: &Hosts) -> Result<HandlerSet, Failure> {
+    let mut given = HandlerSet::default();
     for file in hosts.discover(files).await.map_err(Trouble::Discovery)? {
         match file.registrations {
             Ok(registrations) => given.registrations.extend(registrations),

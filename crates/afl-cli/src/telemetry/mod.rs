@@ -70,7 +70,7 @@ impl Options {
             done.send(()).ok();
         };
         match thread::Builder::new().name("telemetry".to_owned()).spawn(write) {
-            Ok(_) => (service, Telemetry(Some(Writing { warn, end, ended }))),
+            Ok(_) => (service, Telemetry(Some(TelemetryThread { warn, end, ended }))),
             Err(source) => {
                 warn.unwritable(source);
                 (service, Telemetry::default())
@@ -81,9 +81,9 @@ impl Options {
 
 /// The writing of one command, if it writes any.
 #[derive(Default)]
-pub(crate) struct Telemetry(Option<Writing>);
+pub(crate) struct Telemetry(Option<TelemetryThread>);
 
-struct Writing {
+struct TelemetryThread {
     warn: Warn,
     /// Dropping it asks the thread to write the remaining records and to end.
     end: oneshot::Sender<()>,
@@ -93,7 +93,7 @@ struct Writing {
 impl Telemetry {
     /// Waits a moment until the emitted records are written.
     pub(crate) async fn finish(self) {
-        let Some(Writing { warn, end, ended }) = self.0 else { return };
+        let Some(TelemetryThread { warn, end, ended }) = self.0 else { return };
         drop(end);
         if timeout(GRACE, ended).await.is_err() {
             warn.unwritable(Error::new(ErrorKind::TimedOut, "it takes too long"));

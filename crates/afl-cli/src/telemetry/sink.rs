@@ -30,7 +30,7 @@ pub(super) struct Lines {
 
 /// Stands in the place of lines that are missing.
 #[derive(Serialize)]
-struct Missed {
+struct LostRecords {
     time: Millis,
     trace: &'static str,
     count: u64,
@@ -95,7 +95,7 @@ impl Lines {
             text.push(b'\n');
         }
         if self.lost > 0 {
-            push(&mut text, &Missed { time, trace: "missed", count: self.lost });
+            push(&mut text, &LostRecords { time, trace: "missed", count: self.lost });
         }
         text
     }

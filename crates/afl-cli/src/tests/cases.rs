@@ -20,8 +20,8 @@ use crate::cli::{Cli, Command};
 use crate::commands::run;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::foreground::{Followed, Foreground};
-use crate::handlers::Given;
+use crate::foreground::{FollowResult, Foreground};
+use crate::handlers::HandlerSet;
 use crate::launch::Launch;
 use crate::local_handlers::LocalHandlers;
 use crate::mock::Mock;
@@ -110,7 +110,7 @@ async fn run_one(service: &Service, case: &ConformanceCase) -> Option<CaseResult
             return Some(CaseResult { outcome, canonical: String::new() });
         }
     };
-    let Followed { service, run, .. } = follow(service, &options, launch, mock.as_ref()).await;
+    let FollowResult { service, run, .. } = follow(service, &options, launch, mock.as_ref()).await;
     let outcome = service.outcome(&run).await.unwrap();
     Some(CaseResult {
         outcome: serde_json::to_value(outcome).unwrap(),
@@ -124,8 +124,8 @@ pub(super) async fn follow(
     options: &run::Options,
     launch: Launch,
     mock: Option<&Mock>,
-) -> Followed {
-    let (given, program, workflow) = (Given::default(), &launch.program, &launch.workflow);
+) -> FollowResult {
+    let (given, program, workflow) = (HandlerSet::default(), &launch.program, &launch.workflow);
     let handlers = LocalHandlers::new(mock, given, &[], program, workflow, Color::Plain).unwrap();
     let foreground =
         Foreground::new(service.clone(), handlers, &options.foreground, &options.store, Color::Plain);

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use super::cases::follow;
 use crate::cli::{Cli, Command};
 use crate::commands::run;
-use crate::foreground::Followed;
+use crate::foreground::FollowResult;
 
 /// A store in memory that counts, and runs in it.
 struct CountedStore {
@@ -67,7 +67,7 @@ impl CountedStore {
         };
         let (launch, mock) = run::prepare(&options, Color::Plain).unwrap();
         let before = self.store.counts().records;
-        let Followed { service, run, .. } = follow(&self.service, &options, launch, mock.as_ref()).await;
+        let FollowResult { service, run, .. } = follow(&self.service, &options, launch, mock.as_ref()).await;
         let records = self.store.counts().records - before;
         assert_eq!(service.outputs(&run.id).await.unwrap()["n"], 7);
         records

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use afl_lang::program::{NamedArg, Parameter, Qualified};
+use afl_lang::program::{NamedArg, Parameter, QualifiedName};
 use afl_lang::types::TypeRef;
 
 use super::Evaluation;
@@ -139,7 +139,7 @@ impl Evaluation {
 
     /// The arguments of a yield, against the attributes of its target. In a `foreach` one element's value may
     /// be an element of the attribute's list.
-    fn yielded(&mut self, id: &StepId, target: &Qualified, values: Map<String, Value>) -> Worked<Fields> {
+    fn yielded(&mut self, id: &StepId, target: &QualifiedName, values: Map<String, Value>) -> Worked<Fields> {
         let plan = self.plan.clone();
         let is_in_foreach = self.is_in_element(id);
         let mut fields = BTreeMap::new();

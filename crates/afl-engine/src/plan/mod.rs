@@ -8,7 +8,9 @@ mod reads;
 use std::ops::Range;
 use std::sync::Arc;
 
-use afl_lang::program::{Expr, FacetKind, NamedArg, Parameter, Program, PromptBlock, Qualified, ScriptBlock};
+use afl_lang::program::{
+    Expr, FacetKind, NamedArg, Parameter, Program, PromptBlock, QualifiedName, ScriptBlock,
+};
 use afl_lang::types::TypeRef;
 use rustc_hash::FxHashMap;
 
@@ -25,7 +27,7 @@ pub(crate) use reads::{ExprRead, Reading};
 pub struct Plan {
     version: String,
     facets: Vec<Facet>,
-    names: FxHashMap<Qualified, FacetAt>,
+    names: FxHashMap<QualifiedName, FacetAt>,
     blocks: Vec<Block>,
     statements: Vec<PlanStatement>,
     pub(crate) schemas: Schemas,
@@ -43,12 +45,12 @@ pub(crate) struct StatementAt(u32);
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Callee {
     Facet(FacetAt),
-    Schema(Qualified),
+    Schema(QualifiedName),
 }
 
 #[derive(Debug)]
 pub(crate) struct Facet {
-    pub(crate) id: Qualified,
+    pub(crate) id: QualifiedName,
     pub(crate) name: Arc<str>,
     pub(crate) doc: Option<String>,
     pub(crate) kind: FacetKind,
@@ -102,7 +104,7 @@ pub(crate) enum Act {
     Call(PlanCall),
     Log(Vec<NamedArg>),
     Assert(Expr),
-    Yield { target: Qualified, alias: Option<String>, args: Vec<NamedArg> },
+    Yield { target: QualifiedName, alias: Option<String>, args: Vec<NamedArg> },
 }
 
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use super::args::UNSET;
 use super::scope::Instance;
 use super::table::{DefId, Sort};
 use crate::code::Code;
-use crate::program::{CallExpr, MixinCall, Qualified};
+use crate::program::{CallExpr, MixinCall, QualifiedName};
 use crate::syntax::ast::{Arg, CallSyntax, MixinSyntax, QName};
 
 impl<'a> Checker<'a> {
@@ -95,7 +95,7 @@ impl<'a> Checker<'a> {
     }
 
     /// The qualified target; as written where it is unknown.
-    fn target(&self, def: Option<DefId>, written: &QName<'a>) -> Qualified {
+    fn target(&self, def: Option<DefId>, written: &QName<'a>) -> QualifiedName {
         match def {
             Some(def) => self.table[def].id.clone(),
             None => written.text.as_ref().into(),

@@ -8,7 +8,8 @@ use super::params::ParamList;
 use super::scope::{FrameMode, Instance};
 use super::table::{Def, DefId};
 use crate::program::{
-    CallExpr, Decl, FacetDecl, ImplicitDecl, NamedArg, Namespace, Parameter, Program, Qualified, SchemaDecl,
+    CallExpr, Decl, FacetDecl, ImplicitDecl, NamedArg, Namespace, Parameter, Program, QualifiedName,
+    SchemaDecl,
 };
 use crate::source::FileId;
 use crate::syntax::ast::{self, DeclKind, ItemSyntax, SyntaxTree};
@@ -54,7 +55,7 @@ impl<'a> Checker<'a> {
 
     fn namespace(&mut self, namespace: &'a ast::NamespaceSyntax<'a>, declarations: Vec<Decl>) -> Namespace {
         let used = |item: &ItemSyntax<'a>| match item {
-            ItemSyntax::Use(import) => Some(Qualified::from(import.namespace.text.as_ref())),
+            ItemSyntax::Use(import) => Some(QualifiedName::from(import.namespace.text.as_ref())),
             ItemSyntax::Namespace(_) | ItemSyntax::Decl(_) => None,
         };
         Namespace {

@@ -13,7 +13,7 @@ mod svg;
 
 use serde::Serialize;
 
-use crate::program::{Program, Qualified};
+use crate::program::{Program, QualifiedName};
 pub use select::GraphError;
 
 /// The graph of one workflow: by its qualified or its short name, or the only one there is.
@@ -106,7 +106,7 @@ impl ClusterMembers {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Graph {
-    pub workflow: Qualified,
+    pub workflow: QualifiedName,
     pub nodes: Vec<GraphNode>,
     pub edges: Vec<Edge>,
     /// A cluster comes after the one around it.
@@ -137,7 +137,7 @@ pub enum NodeKind {
     Input,
     Step {
         sort: StepSort,
-        facet: Qualified,
+        facet: QualifiedName,
     },
     Yield,
     /// The variable of a `foreach`.

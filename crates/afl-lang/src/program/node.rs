@@ -10,7 +10,7 @@ use crate::types::TypeRef;
 pub const FORMAT_VERSION: u32 = 1;
 
 /// A qualified name, such as `billing.ProcessPayment`. Many nodes share one text.
-pub type Qualified = Arc<str>;
+pub type QualifiedName = Arc<str>;
 
 /// Where a node stands in its source; lines and columns count from one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,9 +41,9 @@ pub enum Decl {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Namespace {
     /// Also its id; several blocks of one name share it.
-    pub name: Qualified,
+    pub name: QualifiedName,
     pub doc: Option<String>,
-    pub uses: Vec<Qualified>,
+    pub uses: Vec<QualifiedName>,
     pub declarations: Vec<Decl>,
     pub location: Option<Location>,
     /// An index into [`Program::sources`].
@@ -55,7 +55,7 @@ pub struct Namespace {
 pub struct FacetDecl {
     pub kind: FacetKind,
     /// The qualified name; unique among facets and schemas.
-    pub id: Qualified,
+    pub id: QualifiedName,
     pub name: String,
     pub doc: Option<String>,
     pub params: Vec<Parameter>,
@@ -73,7 +73,7 @@ pub use crate::syntax::ast::FacetKind;
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct SchemaDecl {
-    pub id: Qualified,
+    pub id: QualifiedName,
     pub name: String,
     pub doc: Option<String>,
     pub fields: Vec<Parameter>,
@@ -83,7 +83,7 @@ pub struct SchemaDecl {
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct ImplicitDecl {
-    pub id: Qualified,
+    pub id: QualifiedName,
     pub name: String,
     pub call: CallExpr,
     pub location: Option<Location>,
@@ -197,7 +197,7 @@ pub struct AssertStmt {
 pub struct YieldStmt {
     pub id: String,
     /// The facet yielded to.
-    pub target: Qualified,
+    pub target: QualifiedName,
     /// Set when the yield goes to a mixin by its alias.
     pub alias: Option<String>,
     pub args: Vec<NamedArg>,
@@ -208,7 +208,7 @@ pub struct YieldStmt {
 #[derive(Clone, PartialEq, Debug)]
 pub struct CallExpr {
     pub id: String,
-    pub target: Qualified,
+    pub target: QualifiedName,
     /// Explicit arguments in source order, then those an implicit supplies.
     pub args: Vec<NamedArg>,
     pub mixins: Vec<MixinCall>,
@@ -218,7 +218,7 @@ pub struct CallExpr {
 /// `MixinSig` on a declaration, `MixinCall` on a call.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MixinCall {
-    pub target: Qualified,
+    pub target: QualifiedName,
     pub alias: Option<String>,
     pub args: Vec<NamedArg>,
     pub location: Option<Location>,
@@ -229,7 +229,7 @@ pub struct NamedArg {
     pub name: String,
     pub value: Expr,
     /// The implicit that supplies it, if one does.
-    pub implicit: Option<Qualified>,
+    pub implicit: Option<QualifiedName>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

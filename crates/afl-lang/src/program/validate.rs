@@ -38,9 +38,9 @@ impl fmt::Display for Referent {
 /// The namespace whose declarations every program has without containing them.
 const PRELUDE: &str = "afl.policy.";
 
-type Checked = Result<(), LoadError>;
+type CheckResult = Result<(), LoadError>;
 
-pub(super) fn check(program: &Program) -> Checked {
+pub(super) fn check(program: &Program) -> CheckResult {
     let mut names = DeclaredNames::default();
     program.walk().try_for_each(|decl| names.collect(decl))?;
     program.walk().try_for_each(|decl| names.check_decl(decl))
@@ -71,7 +71,7 @@ struct ReadableBlock<'s, 'p> {
 }
 
 impl<'p> DeclaredNames<'p> {
-    fn collect(&mut self, decl: &'p Decl) -> Checked {
+    fn collect(&mut self, decl: &'p Decl) -> CheckResult {
         let (id, is_new) = match decl {
             Decl::Namespace(_) => return Ok(()),
             Decl::Facet(facet) => (&facet.id, self.facets.insert(&facet.id)),
@@ -82,7 +82,7 @@ impl<'p> DeclaredNames<'p> {
         if is_new && !is_both { Ok(()) } else { Err(inconsistent(id, "it is declared twice")) }
     }
 
-    fn check_decl(&self, decl: &'p Decl) -> Checked {
+    fn check_decl(&self, decl: &'p Decl) -> CheckResult {
         match decl {
             Decl::Namespace(_) => Ok(()),
             Decl::Facet(facet) => self.check_facet(facet),
@@ -91,14 +91,14 @@ impl<'p> DeclaredNames<'p> {
         }
     }
 
-    fn check_facet(&self, facet: &'p FacetDecl) -> Checked {
+    fn check_facet(&self, facet: &'p FacetDecl) -> CheckResult {
         self.check_parameters(&facet.id, &facet.params)?;
         self.check_parameters(&facet.id, &facet.returns)?;
         self.check_mixins(&facet.mixins, outside(&facet.id))?;
         self.check_body(&facet.body, facet.catch.as_ref())
     }
 
-    fn check_parameters(&self, at: &'p str, parameters: &'p [Parameter]) -> Checked {
+    fn check_parameters(&self, at: &'p str, parameters: &'p [Parameter]) -> CheckResult {
         for parameter in parameters {
             if let Some(schema) = schema_of(&parameter.ty)
                 && !self.schemas.contains(schema)
@@ -110,7 +110,7 @@ impl<'p> DeclaredNames<'p> {
         Ok(())
     }
 
-    fn check_body(&self, body: &'p [AndThenBlock], catch: Option<&'p CatchClause>) -> Checked {
+    fn check_body(&self, body: &'p [AndThenBlock], catch: Option<&'p CatchClause>) -> CheckResult {
         let clauses: Vec<_> = body.iter().map(steps_of).collect();
         for (at, block) in body.iter().enumerate() {
             if block.after.iter().any(|earlier| *earlier as usize >= at) {
@@ -127,7 +127,7 @@ impl<'p> DeclaredNames<'p> {
         })
     }
 
-    fn check_block(&self, block: &'p AndThenBlock, clauses: &[FxHashSet<&'p str>]) -> Checked {
+    fn check_block(&self, block: &'p AndThenBlock, clauses: &[FxHashSet<&'p str>]) -> CheckResult {
         let scope = ReadScope { at: &block.id, block: None, clauses };
         match &block.content {
             BlockContent::Steps(statements) => self.check_statements(&block.id, statements, scope),
@@ -140,7 +140,7 @@ impl<'p> DeclaredNames<'p> {
         }
     }
 
-    fn check_when(&self, at: &'p str, when: &'p WhenBlock, scope: ReadScope<'_, 'p>) -> Checked {
+    fn check_when(&self, at: &'p str, when: &'p WhenBlock, scope: ReadScope<'_, 'p>) -> CheckResult {
         let default = when.cases.iter().position(|case| case.condition.is_none());
         if default.is_none_or(|default| default + 1 != when.cases.len()) {
             return Err(inconsistent(at, "the last case of a `when`, and no other, has no condition"));
@@ -158,7 +158,7 @@ impl<'p> DeclaredNames<'p> {
         at: &'p str,
         statements: &'p Statements,
         around: ReadScope<'_, 'p>,
-    ) -> Checked {
+    ) -> CheckResult {
         let steps = step_names(statements);
         if steps.len() < statements.steps.iter().filter(|it| matches!(it, Statement::Step(_))).count() {
             return Err(inconsistent(at, "two of its steps have one name"));
@@ -193,20 +193,20 @@ impl<'p> DeclaredNames<'p> {
         }
     }
 
-    fn check_call(&self, call: &'p CallExpr, scope: ReadScope<'_, 'p>) -> Checked {
+    fn check_call(&self, call: &'p CallExpr, scope: ReadScope<'_, 'p>) -> CheckResult {
         self.check_target(&call.target, scope.at)?;
         self.check_args(&call.args, scope)?;
         self.check_mixins(&call.mixins, scope)
     }
 
-    fn check_mixins(&self, mixins: &'p [MixinCall], scope: ReadScope<'_, 'p>) -> Checked {
+    fn check_mixins(&self, mixins: &'p [MixinCall], scope: ReadScope<'_, 'p>) -> CheckResult {
         mixins.iter().try_for_each(|mixin| {
             self.check_target(&mixin.target, scope.at)?;
             self.check_args(&mixin.args, scope)
         })
     }
 
-    fn check_args(&self, args: &'p [NamedArg], scope: ReadScope<'_, 'p>) -> Checked {
+    fn check_args(&self, args: &'p [NamedArg], scope: ReadScope<'_, 'p>) -> CheckResult {
         args.iter().try_for_each(|arg| {
             if let Some(implicit) = &arg.implicit
                 && !self.implicits.contains(&**implicit)
@@ -217,7 +217,7 @@ impl<'p> DeclaredNames<'p> {
         })
     }
 
-    fn check_target(&self, target: &'p str, at: &str) -> Checked {
+    fn check_target(&self, target: &'p str, at: &str) -> CheckResult {
         let is_declared = self.facets.contains(target) || self.schemas.contains(target);
         if is_declared || target.starts_with(PRELUDE) {
             Ok(())
@@ -272,7 +272,7 @@ fn awaited<'p>(
     }
 }
 
-fn check_expr(expr: &Expr, scope: ReadScope<'_, '_>) -> Checked {
+fn check_expr(expr: &Expr, scope: ReadScope<'_, '_>) -> CheckResult {
     let mut result = Ok(());
     expr.walk(&mut |part| {
         if let ExprKind::Step(step) = &part.kind
@@ -284,7 +284,7 @@ fn check_expr(expr: &Expr, scope: ReadScope<'_, '_>) -> Checked {
     result
 }
 
-fn check_reference(step: &StepRef, scope: ReadScope<'_, '_>) -> Checked {
+fn check_reference(step: &StepRef, scope: ReadScope<'_, '_>) -> CheckResult {
     let name = step.path.first().ok_or_else(|| inconsistent(scope.at, "a reference names no step"))?;
     let steps = match step.clause {
         None => scope.block.map(|block| block.steps),

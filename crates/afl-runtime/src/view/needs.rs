@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use afl_lang::program::{AndThenBlock, BlockContent, FacetDecl, FacetKind, Program, Qualified};
+use afl_lang::program::{AndThenBlock, BlockContent, FacetDecl, FacetKind, Program, QualifiedName};
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ProgramNeeds {
-    pub events: BTreeSet<Qualified>,
+    pub events: BTreeSet<QualifiedName>,
     /// Whether it can reach a `script` block.
     pub scripts: bool,
 }
@@ -16,8 +16,8 @@ impl ProgramNeeds {
     pub fn of(program: &Program, workflow: &str) -> Self {
         let facets: Vec<&FacetDecl> = program.facets().collect();
         let mut needs = Self::default();
-        let mut seen: BTreeSet<Qualified> = BTreeSet::new();
-        let mut open: Vec<Qualified> = vec![workflow.into()];
+        let mut seen: BTreeSet<QualifiedName> = BTreeSet::new();
+        let mut open: Vec<QualifiedName> = vec![workflow.into()];
         while let Some(name) = open.pop() {
             if seen.insert(name.clone())
                 && let Some(facet) = facets.iter().find(|facet| facet.id == name)
@@ -29,7 +29,7 @@ impl ProgramNeeds {
     }
 
     /// Adds the needs of a facet itself; the facets that it calls go to `open`.
-    fn add(&mut self, facet: &FacetDecl, open: &mut Vec<Qualified>) {
+    fn add(&mut self, facet: &FacetDecl, open: &mut Vec<QualifiedName>) {
         match facet.kind {
             FacetKind::Event => {
                 self.events.insert(facet.id.clone());

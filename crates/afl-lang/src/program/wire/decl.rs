@@ -6,7 +6,9 @@ use super::write::Purpose;
 use super::{
     Definitions, Field, Json, JsonWriter, ObjectReader, ObjectShape, WireError, WireValue, codec, nodes,
 };
-use crate::program::{Decl, FacetDecl, FacetKind, ImplicitDecl, MixinCall, Namespace, Qualified, SchemaDecl};
+use crate::program::{
+    Decl, FacetDecl, FacetKind, ImplicitDecl, MixinCall, Namespace, QualifiedName, SchemaDecl,
+};
 
 /// The keys beside `declarations` that repeat the declarations of one `type`, in the order they are written.
 pub(crate) const CATEGORIES: [(&str, &str); 6] = [
@@ -115,7 +117,7 @@ impl MemberList {
             })
         })?;
         // Only now: what lacks its declarations is no namespace, whatever its id.
-        let (id, name): (Qualified, Qualified) = (fields.take("id")?, fields.take("name")?);
+        let (id, name): (QualifiedName, QualifiedName) = (fields.take("id")?, fields.take("name")?);
         if id == name {
             return Ok(members);
         }
@@ -131,19 +133,19 @@ impl MemberList {
 struct NameAndId;
 
 impl NameAndId {
-    fn write_field(name: &Qualified, key: &'static str, out: &mut JsonWriter<'_>) {
+    fn write_field(name: &QualifiedName, key: &'static str, out: &mut JsonWriter<'_>) {
         name.write_field("id", out);
         name.write_field(key, out);
     }
 
-    fn read_field(key: &'static str, fields: &mut ObjectReader<'_>) -> Result<Qualified, WireError> {
-        fields.take::<Qualified>("id")?;
+    fn read_field(key: &'static str, fields: &mut ObjectReader<'_>) -> Result<QualifiedName, WireError> {
+        fields.take::<QualifiedName>("id")?;
         fields.take(key)
     }
 
-    fn describe(key: &'static str, shape: &mut ObjectShape<'_>, _: fn(&Namespace) -> &Qualified) {
-        shape.of::<Qualified>("id");
-        shape.of::<Qualified>(key);
+    fn describe(key: &'static str, shape: &mut ObjectShape<'_>, _: fn(&Namespace) -> &QualifiedName) {
+        shape.of::<QualifiedName>("id");
+        shape.of::<QualifiedName>(key);
     }
 }
 
