@@ -2,7 +2,7 @@
 //!
 //! Libraries describe the error; only this file knows the commands of `afl`.
 
-use afl_runtime::{Contention, Corruption, Error, InvalidRequest, NotFound, StateRefusal};
+use afl_runtime::{Corruption, Error, InvalidRequest, NotFound, StateRefusal};
 
 use crate::exit::Exit;
 use crate::shell::word;
@@ -21,18 +21,13 @@ pub(super) fn of(error: &Error, store: &store::Options) -> Option<String> {
         Error::NotFound(missing) => not_found(missing, store),
         Error::Invalid(request) => invalid(request, store),
         Error::Refused(refusal) => refused(refusal, store),
-        Error::Contended(
-            Contention::Run { .. }
-            | Contention::Start { .. }
-            | Contention::Channel { .. }
-            | Contention::Write(_),
-        )
-        | Error::Unavailable(_) => None,
         Error::Damaged(Corruption::Record(_)) if error.run().is_some() => {
             Some(format!("{} lists the damage", store.command("doctor")))
         }
         Error::Damaged(Corruption::MissingProgram { .. }) => Some(stores_program(store)),
-        Error::Damaged(Corruption::Record(_) | Corruption::Program { .. }) => None,
+        Error::Damaged(Corruption::Record(_) | Corruption::Program { .. })
+        | Error::Contended(_)
+        | Error::Unavailable(_) => None,
     }
 }
 
