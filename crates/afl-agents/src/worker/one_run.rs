@@ -8,8 +8,9 @@
 //! process holds it, its `Limit` leaves no room. The run waits for others when nothing is in work and nothing is due.
 //! Every half second the loop looks at the run's record, since other processes may pause, cancel or drive the run.
 //!
-//! Stand-ins answer at once, so their results are gathered and evaluated together: what happens then does not depend on
-//! the speed of this process.
+//! Stand-ins answer at once, so a run with them is to be the same each time, whatever the speed of this process. Their
+//! attempts share one task of the scheduler and end in the order of the program. Their results are evaluated together,
+//! and those that fail together are retried together.
 //!
 //! Rejected: the rounds of [`Worker::start`] beside [`Service::serve`](afl_runtime::Service::serve), each with a filter.
 //! Neither loop alone knows that the run rests, and a filter reads what it leaves out.
@@ -21,6 +22,9 @@ use std::time::Duration;
 
 use afl_runtime::agent::{ClaimRequest, Task, TaskState};
 use afl_runtime::{DriveStatus, Millis, RunDriver, RunId, StepId};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
@@ -66,6 +70,7 @@ impl Worker {
         // The tasks in work are given back.
         one.abort.send_replace(true);
         while one.attempts.join_next().await.is_some() {}
+        while one.stand_ins.next().await.is_some() {}
         stopped
     }
 }
@@ -77,6 +82,9 @@ struct OneRun<'a> {
     /// By task list and name, as a `Limit` counts them.
     facets: BTreeMap<(Arc<str>, Arc<str>), FacetQueue>,
     attempts: JoinSet<AttemptResult>,
+    stand_ins: FuturesUnordered<BoxFuture<'a, AttemptResult>>,
+    /// Stand-ins that failed since the last evaluation, by the wait before the next attempt.
+    retries: BTreeMap<Option<Millis>, Vec<(Millis, StepId)>>,
     in_work: BTreeSet<StepId>,
     /// When to read tasks again that cannot be begun now. Each is here, ready or in work, and in one place only.
     later: BTreeSet<(Instant, StepId)>,
@@ -115,6 +123,8 @@ impl<'a> OneRun<'a> {
             driver: RunDriver::new(worker.service.clone(), run.clone()),
             facets: BTreeMap::new(),
             attempts: JoinSet::new(),
+            stand_ins: FuturesUnordered::new(),
+            retries: BTreeMap::new(),
             in_work: BTreeSet::new(),
             later: BTreeSet::new(),
             arrived: Vec::new(),
@@ -170,18 +180,22 @@ impl<'a> OneRun<'a> {
 
     /// Begins as much as there is room for.
     fn begin(&mut self) {
-        while let Some(task) = self.next_ready() {
+        while let Some((by, task)) = self.next_ready() {
             self.in_work.insert(task.step_id.clone());
             let (worker, directory) = (self.worker.clone(), self.directory.clone());
             let aborted = self.abort.subscribe();
-            self.attempts.spawn(async move {
+            let attempt = async move {
                 let ended = worker.do_task(&task, directory, aborted).await;
                 (task, ended)
-            });
+            };
+            match by {
+                Doer::StandIn => self.stand_ins.push(attempt.boxed()),
+                Doer::Handler => drop(self.attempts.spawn(attempt)),
+            }
         }
     }
 
-    fn next_ready(&mut self) -> Option<Arc<Task>> {
+    fn next_ready(&mut self) -> Option<(Doer, Arc<Task>)> {
         let now = Instant::now();
         let has_room = |by: &Doer| self.in_work_by(*by) < self.most(*by);
         let with_room: Vec<Doer> = [Doer::StandIn, Doer::Handler].into_iter().filter(has_room).collect();
@@ -189,7 +203,7 @@ impl<'a> OneRun<'a> {
         let facets = facets.filter(|facet| with_room.contains(&facet.by) && facet.may_begin(now));
         let facet = facets.min_by_key(|facet| facet.ready.keys().next().cloned())?;
         facet.in_work += 1;
-        facet.ready.pop_first().map(|(_, task)| task)
+        facet.ready.pop_first().map(|(_, task)| (facet.by, task))
     }
 
     fn in_work_by(&self, by: Doer) -> usize {
@@ -210,7 +224,7 @@ impl<'a> OneRun<'a> {
 
     fn is_idle(&self) -> bool {
         let has_ready = self.facets.values().any(|facet| !facet.ready.is_empty());
-        self.attempts.is_empty() && self.later.is_empty() && !has_ready
+        self.attempts.is_empty() && self.stand_ins.is_empty() && self.later.is_empty() && !has_ready
     }
 
     /// Until an attempt ends, a task is due, or it is time to look at the run. Says whether the run is to be driven.
@@ -219,6 +233,10 @@ impl<'a> OneRun<'a> {
         let later = self.later.first().map(|(at, _)| *at);
         let due = full.chain(later).fold(self.glance, Instant::min);
         tokio::select! {
+            Some(attempted) = self.stand_ins.next() => {
+                self.take_in(attempted).await?;
+                Ok(false)
+            }
             Some(attempted) = self.attempts.join_next() => {
                 self.take_in(attempted.expect("doing a task does not panic")).await?;
                 while let Some(attempted) = self.attempts.try_join_next() {
@@ -270,13 +288,25 @@ impl<'a> OneRun<'a> {
             }
             Some(AttemptEnd::Failed { again: Some(at), .. }) => {
                 facet.full_until = None;
-                let now = self.driver.now().await?;
-                self.later.insert((instant(at, now), step));
+                match facet.by {
+                    Doer::StandIn => self.retries.entry(retry_wait(&task)).or_default().push((at, step)),
+                    Doer::Handler => {
+                        let now = self.driver.now().await?;
+                        self.later.insert((instant(at, now), step));
+                    }
+                }
             }
             Some(AttemptEnd::Lost | AttemptEnd::GivenBack | AttemptEnd::Locked) => {
                 self.later.insert((Instant::now(), step));
             }
             None => self.read_refused(task).await?,
+        }
+        if self.stand_ins.is_empty() && !self.retries.is_empty() {
+            let now = self.driver.now().await?;
+            for failed in std::mem::take(&mut self.retries).into_values() {
+                let last = failed.iter().map(|(at, _)| *at).max().unwrap_or(now);
+                self.later.extend(failed.into_iter().map(|(_, step)| (instant(last, now), step)));
+            }
         }
         Ok(())
     }
@@ -386,6 +416,11 @@ impl Worker {
 
 fn key(task: &Task) -> (Arc<str>, Arc<str>) {
     (task.task_list_name.clone(), task.name.clone())
+}
+
+/// From a failed attempt to the next one.
+fn retry_wait(task: &Task) -> Option<Millis> {
+    task.policy.retry.as_ref().and_then(|retry| retry.wait_after(task.attempts + 1))
 }
 
 /// By the clock of this process.
