@@ -15,7 +15,7 @@ use crate::workspace::{Workspace, output};
 struct Bench {
     package: &'static str,
     target: &'static str,
-    /// What the target measures, where that is not all.
+    /// The part that the target measures, where that is not all.
     part: Option<&'static str>,
 }
 
@@ -25,7 +25,7 @@ const BENCHES: &[Bench] = &[
     Bench { package: "afl-cli", target: "engine", part: Some("agents") },
 ];
 
-/// What to run, and how.
+/// The command and its options.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Run only the benches whose `crate/name` contains this

@@ -89,7 +89,7 @@ impl fmt::Display for TestCounts {
     }
 }
 
-/// Drops what stands in parentheses: `5 passed (1 slow, 1 flaky)`.
+/// Drops the text in parentheses: `5 passed (1 slow, 1 flaky)`.
 fn without_remarks(line: &str) -> String {
     let outside = |part: &str| part.rsplit(')').next().unwrap_or_default().to_owned();
     line.split('(').map(outside).collect()

@@ -102,9 +102,11 @@ impl Passage {
                     continue;
                 }
                 for chunk in piece.split_whitespace() {
-                    let word = chunk.trim_matches(|letter: char| !letter.is_alphanumeric()).to_lowercase();
+                    let word = chunk.trim_matches(|letter: char| !letter.is_alphanumeric());
                     if !word.is_empty() {
-                        words.push(Word { text: word, line: *line, starts_sentence });
+                        // A placeholder of a message is code.
+                        let text = if chunk.starts_with('{') { String::new() } else { word.to_lowercase() };
+                        words.push(Word { text, line: *line, starts_sentence });
                         starts_sentence = false;
                     }
                     starts_sentence |= ends_sentence(chunk);

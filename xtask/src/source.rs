@@ -20,7 +20,7 @@ pub(crate) struct RustFile {
     strings: Vec<Range<usize>>,
 }
 
-/// What a piece of code is there for.
+/// The purpose of a piece of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CodePart {
     Source,
@@ -43,7 +43,7 @@ impl RustFile {
         }
     }
 
-    /// What the line (counted from one) is there for.
+    /// The purpose of the line (counted from one).
     pub(crate) fn part(&self, line: usize) -> CodePart {
         match part_of_file(&self.path) {
             CodePart::Source if self.test_lines.iter().any(|lines| lines.contains(&line)) => CodePart::Test,

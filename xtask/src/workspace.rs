@@ -76,7 +76,7 @@ pub(crate) struct Dependency {
     pub(crate) path: Option<PathBuf>,
 }
 
-/// What a command printed to stdout; a failing command is an error that shows its stderr.
+/// The output of a command; a failing command is an error that shows its stderr.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let done = command.output().with_context(|| format!("cannot start {command:?}"))?;
     ensure!(done.status.success(), "{command:?} failed\n{}", String::from_utf8_lossy(&done.stderr));

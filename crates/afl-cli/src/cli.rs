@@ -1,4 +1,4 @@
-//! What can be written behind `afl`.
+//! The command line of `afl`.
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{ColorChoice, Parser, Subcommand};
@@ -52,7 +52,7 @@ pub(crate) enum Command {
     Pause(control::RunTarget),
     /// End a run: no work of it is handed out any more, late results are refused
     ///
-    /// What the run has done stays readable. A canceled run cannot be resumed. One that was started with `--enqueue` and has not
+    /// The record of the run stays readable. A canceled run cannot be resumed. One that was started with `--enqueue` and has not
     /// begun will not begin.
     Cancel(control::RunTarget),
     Tasks(tasks::Options),

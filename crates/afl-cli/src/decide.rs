@@ -28,7 +28,7 @@ pub(crate) async fn advise(
 pub(crate) struct UncertainStep<'a> {
     pub(crate) run: &'a RunId,
     pub(crate) path: &'a str,
-    /// What a result must have.
+    /// The fields that a result must have.
     pub(crate) must_return: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ impl<'a> UncertainStep<'a> {
         Ok(undecided)
     }
 
-    /// What to find out, and the three commands, ready to be copied.
+    /// The open question, and the three commands, ready to be copied.
     pub(crate) fn advice(&self, flag: &str) -> String {
         let of_step = format!("{} {}{flag}", self.run, word(self.path));
         let fields: Vec<String> = self.must_return.iter().map(|name| format!("\"{name}\": …")).collect();

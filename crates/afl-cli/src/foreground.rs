@@ -62,7 +62,7 @@ impl Options {
         Self { handlers, ..self.clone() }
     }
 
-    /// What another command must be given to answer event facets as this one does.
+    /// The flags that make another command answer event facets as this one does.
     fn flags(&self) -> String {
         let path = |path: &PathBuf| word(&path.display().to_string());
         let mock = self.mock.iter().map(|file| format!(" --mock {}", path(file)));

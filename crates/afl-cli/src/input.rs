@@ -30,7 +30,7 @@ pub(crate) enum Input {
 }
 
 impl Input {
-    /// What messages call it.
+    /// The name of the input in messages.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Stdin => "<stdin>".into(),

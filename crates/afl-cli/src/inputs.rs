@@ -88,7 +88,7 @@ impl BadInput {
 }
 
 impl InputValues {
-    /// All that is wrong, each once: what cannot be read is not missing too.
+    /// Every problem once: an unreadable input is not missing too.
     pub(crate) fn all_problems(&self, refused: &[InputProblem]) -> Vec<String> {
         let is_told = |problem: &InputProblem| match problem {
             InputProblem::Missing { name, .. } => self.problems.iter().any(|told| told.name == *name),

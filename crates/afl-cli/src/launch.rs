@@ -1,4 +1,4 @@
-//! What `run` and `start` share: a program, a workflow of it, and inputs that fit.
+//! The shared start of `run` and `start`: a program, a workflow of it, and inputs that fit.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -17,7 +17,7 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// What `-o` asks for.
+    /// The output that `-o` asks for.
     pub(crate) fn new(output: Option<&Path>) -> Self {
         match output {
             Some(path) if path.as_os_str() != STANDARD => Self::File(path.to_owned()),

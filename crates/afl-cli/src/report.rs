@@ -1,4 +1,4 @@
-//! What a command says about a program.
+//! The report of a command about a program.
 
 use std::fmt;
 

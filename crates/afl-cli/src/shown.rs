@@ -29,7 +29,7 @@ pub(crate) fn pairs(values: &Value) -> String {
     inert(&pairs.join(" "))
 }
 
-/// A text of a stranger that cannot steer the terminal: what would is shown as its code.
+/// A stranger's text that cannot steer the terminal: each control character is shown as its code.
 pub(crate) fn inert(text: &str) -> String {
     let steers = |character: char| match character {
         '\n' | '\t' => false,

@@ -2,7 +2,7 @@
 
 use afl_engine::state::State;
 
-/// What a step in this state does.
+/// The activity of a step in this state.
 pub(crate) fn phrase(state: State) -> &'static str {
     match state {
         State::Created => "is to begin",

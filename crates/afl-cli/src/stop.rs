@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::exit::Exit;
 
-/// What asked.
+/// The signal that asked for the stop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Signal {
     Interrupt,

@@ -90,7 +90,7 @@ pub(crate) enum Lifetime {
 }
 
 impl Options {
-    /// What a command was given, if it takes a store.
+    /// The store that a command was given, if it takes one.
     pub(crate) fn of(command: &ArgMatches) -> Self {
         Self { url: command.try_get_one(STORE).ok().flatten().cloned() }
     }
@@ -106,7 +106,7 @@ impl Options {
         format!("`afl {command}{}`", self.flag())
     }
 
-    /// What a command that is suggested must carry to find the same store.
+    /// The flag that a suggested command needs to find the same store.
     pub(crate) fn flag(&self) -> String {
         let from_environment = env::var("AFL_STORE").ok();
         match &self.url {
@@ -151,7 +151,7 @@ async fn backend(address: StoreAddress, missing: IfMissing) -> Result<Arc<dyn Ba
     Ok(address.open(on_wait).await.map_err(afl_runtime::Error::from)?)
 }
 
-/// Who sits at this machine, for the history of what they decide.
+/// The user of this machine, for the history of decisions.
 fn user() -> String {
     let named = ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| env::var(name).ok());
     named.filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned())

@@ -92,7 +92,7 @@ fn snake(name: &str) -> String {
     if KEYWORDS.contains(&&*snake) { snake + "_" } else { snake }
 }
 
-/// What a function of Python cannot be called.
+/// The keywords of Python, which cannot name a function.
 const KEYWORDS: [&str; 34] = [
     "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else",
     "except", "finally", "for", "from", "global", "handler", "if", "import", "in", "is", "lambda", "match",

@@ -1,4 +1,4 @@
-//! What `afl` does to the files it writes.
+//! The effects of `afl` on the files it writes.
 
 #![cfg(unix)]
 

@@ -34,7 +34,7 @@ fn json(output: &Output) -> Value {
 struct Waiting {
     child: Child,
     run: String,
-    /// What it prints from then on.
+    /// The lines that it prints from then on.
     lines: Lines<BufReader<ChildStderr>>,
 }
 
@@ -67,7 +67,7 @@ fn signal(child: &Child, name: &str) {
     assert!(sent.success());
 }
 
-/// What the first signal is answered with.
+/// The answer to the first signal.
 fn farewell(run: &str) -> [String; 2] {
     [
         format!("stopping; run {run} is kept"),

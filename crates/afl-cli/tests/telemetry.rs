@@ -69,7 +69,7 @@ fn records(file: &Path, run: &str) -> Vec<Value> {
     lines.lines().map(record).collect()
 }
 
-/// What happened but for the transitions, then the states of each step in their order.
+/// All records but the transitions, then the states of each step in their order.
 fn told(records: &[Value]) -> String {
     let mut told = String::new();
     let mut states: BTreeMap<String, Vec<&str>> = BTreeMap::new();

@@ -23,7 +23,7 @@ pub struct Changes {
     pub blobs: Vec<Blob>,
 }
 
-/// A record to write, and what must be in its place.
+/// A record to write, and the version expected in its place.
 #[derive(Clone, Debug)]
 pub struct Put<T> {
     pub item: Arc<T>,

@@ -63,7 +63,7 @@ impl Children {
         self.failures.retain(|failed| failed.child != child);
     }
 
-    /// What the parent fails with.
+    /// The failure of the parent.
     pub fn first_failure(&self) -> Option<&StepFailure> {
         self.failures.first().map(|failed| &failed.failure)
     }

@@ -42,7 +42,7 @@ pub struct Partial {
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct EventError {
-    /// What the handler calls it; `EventError` when it calls it nothing.
+    /// The handler's name for it; `EventError` without one.
     pub kind: String,
     pub message: String,
 }

@@ -40,7 +40,7 @@ pub struct StepId(Arc<str>);
 pub enum Segment {
     /// An `andThen` of a step.
     Clause(u32),
-    /// What runs when a step failed.
+    /// The block that runs when a step failed.
     Catch,
     /// An element of a `foreach`.
     Element(u32),

@@ -1,4 +1,4 @@
-//! What a stored step is.
+//! The kinds of stored steps.
 
 use crate::state::Path;
 use crate::wire::wire_enum;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::time::{Backoff, Millis};
 use crate::wire::wire_enum;
 
-/// What the policies of a call say together; the defaults where none is given.
+/// The combined policies of a call; the defaults where none is given.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Policy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -22,7 +22,7 @@ pub struct Policy {
     pub effect: Option<Effect>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_list: Option<String>,
-    /// What an agent must have, in order and each once.
+    /// The capabilities that an agent must have, in order and each once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
 }
@@ -54,7 +54,7 @@ impl RetryPolicy {
 }
 
 wire_enum! {
-    /// What repeating the work does to the world.
+    /// The effect of repeated work on the world.
     pub enum Effect ("effect") {
         Idempotent = "idempotent",
         Once = "once",

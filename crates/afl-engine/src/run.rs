@@ -87,7 +87,7 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// What an operator asked of the run.
+    /// An operator's request to the run.
     #[derive(Default)]
     pub enum Control ("control of a run") {
         #[default]

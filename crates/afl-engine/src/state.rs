@@ -114,7 +114,7 @@ const BLOCK: &[State] = &[
     State::Complete,
 ];
 
-/// What the work of a state asks for. The documents set three flags instead, of which only these
+/// The request that the work of a state makes. The documents set three flags instead, of which only these
 /// combinations have a meaning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {

@@ -45,7 +45,7 @@ pub struct Step {
     /// Where it was when it failed, and where it goes on when it is tried again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_in: Option<State>,
-    /// What its `catch` was started for.
+    /// The failure that started its `catch`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caught: Option<StepFailure>,
     pub created: Millis,
@@ -117,7 +117,7 @@ impl Step {
         let waited_for_event = match self.failed_in {
             // A script stands in the place of a block's statements.
             Some(State::FacetScriptsBegin | State::EventTransmit | State::BlockExecutionContinue) => true,
-            // The result lacks something. What a `catch` gave instead is not the event's.
+            // The result lacks a field. A `catch` result is not the event's.
             Some(State::End) => self.caught.is_none(),
             Some(_) | None => false,
         };

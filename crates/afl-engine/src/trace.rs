@@ -87,7 +87,7 @@ pub enum Trace {
 /// Whether to collect [`Trace`]s.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Tracing {
-    /// What the program and its results give reason to say to people.
+    /// A message of the program or its results to people.
     #[default]
     LogsOnly,
     Full,

@@ -51,7 +51,7 @@ pub struct Misfit {
     pub found: MisfitCause,
 }
 
-/// What stands where something else was wanted.
+/// The cause by which a value does not fit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum MisfitCause {
     #[error("is {0}")]
@@ -151,7 +151,7 @@ fn fill(value: Value, ty: &TypeRef, schemas: &Schemas, levels: usize) -> Result<
             }
             Ok(Value::Object(entries))
         }
-        // What does not fit stays as it is; `fits` says so.
+        // A value that does not fit stays as it is; `fits` reports it.
         (_, value) => Ok(value),
     }
 }

@@ -17,7 +17,7 @@
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Epoch(pub u64);
 
-/// What a read saw. A version of a later epoch is newer than any of an earlier one.
+/// The version that a read saw. A version of a later epoch is newer than any of an earlier one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Version {
     /// When the read began.

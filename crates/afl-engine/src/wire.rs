@@ -1,4 +1,4 @@
-//! What the forms on the wire have in common: enums whose variants have names there, each written once.
+//! The common part of the wire forms: enums whose variants have names there, each written once.
 
 /// For fields that are left out because a reader assumes the default.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {

@@ -1,4 +1,4 @@
-//! What evaluation does to the records of a run, beyond its result.
+//! The effects of evaluation on the records of a run, beyond its result.
 
 #[expect(dead_code, reason = "each test file uses a part of it")]
 mod world;
@@ -192,7 +192,7 @@ fn a_canceled_run_leaves_nothing_open() {
     assert_eq!(world.drive(&mut evaluation), RunStatus::Canceled);
 }
 
-/// What it costs to take one result.
+/// The cost of one result.
 #[derive(PartialEq, Eq, Debug)]
 struct Cost {
     written: usize,

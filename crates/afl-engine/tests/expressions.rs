@@ -1,4 +1,4 @@
-//! What expressions mean: a table of facts, each through the real compiler.
+//! The meaning of expressions: a table of facts, each through the real compiler.
 
 use std::fmt::Write as _;
 

@@ -52,7 +52,7 @@ fn g6_steps_that_are_tried_again_while_others_work_come_to_what_the_oracle_says(
     }
 }
 
-/// Who tries failed steps again.
+/// The operator that tries failed steps again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Operator {
     Absent,

@@ -1,4 +1,4 @@
-//! What fits a declared type, with the messages of what does not, and what defaults fill in.
+//! The values that fit a declared type, the messages for others, and the fields that defaults fill in.
 
 use afl_engine::Value;
 use afl_engine::types::{Schemas, as_declared, fits};

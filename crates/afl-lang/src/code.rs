@@ -20,7 +20,7 @@ macro_rules! codes {
                 match self { $(Self::$name => Severity::$severity,)* }
             }
 
-            /// What this kind of mistake is, in a few words.
+            /// The title of this kind of mistake, in a few words.
             pub fn title(self) -> &'static str {
                 match self { $(Self::$name => $title,)* }
             }

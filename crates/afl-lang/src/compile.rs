@@ -30,7 +30,7 @@ pub fn compile(sources: &Sources, validation: Validation) -> Compilation {
     let broken = diagnostics.iter().any(Diagnostic::is_error);
     let (program, mut found) = check(sources, &trees);
     if broken {
-        // What seems unused or missing may be in the text that could not be read.
+        // A name that seems unused or missing may stand in the text that could not be read.
         found.retain(Diagnostic::is_error);
     }
     let wrong = found.iter().any(Diagnostic::is_error);

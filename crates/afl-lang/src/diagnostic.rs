@@ -26,7 +26,7 @@ pub struct Diagnostic {
     /// One sentence, lower case, without a full stop.
     pub message: String,
     pub place: FileSpan,
-    /// What the excerpt says under the place; often empty.
+    /// The words under the place in the excerpt; often empty.
     pub label: String,
     /// Other places that explain the mistake.
     pub related: Vec<Label>,

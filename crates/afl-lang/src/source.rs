@@ -36,7 +36,7 @@ pub struct FileSpan {
     pub span: Span,
 }
 
-/// What a source text is to the program it is compiled into.
+/// The part that a source text plays in the program it is compiled into.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Role {
     #[default]
@@ -126,7 +126,7 @@ impl<'s> LineIndex<'s> {
         }
     }
 
-    /// The text of a line that [`position`](Self::position) gave, without what ends the line.
+    /// The text of a line that [`position`](Self::position) gave, without its line break.
     pub fn line(&self, line: u32) -> Span {
         let start = self.starts[line as usize - 1];
         let end = self.starts.get(line as usize).map_or(self.text.len(), |next| *next as usize - 1);

@@ -1,4 +1,4 @@
-//! What `afl explain` prints: every code has its explanation, and its examples are what they say.
+//! The output of `afl explain`: every code has its explanation, and its examples are true.
 
 mod large;
 
@@ -14,7 +14,7 @@ use afl_lang::source::Sources;
 const MAX_LINES: usize = 38;
 const MAX_COLUMNS: usize = 100;
 
-/// What passes a limit is too large for an example; [`large`] makes it.
+/// A text beyond a limit is too large for an example; [`large`] makes it.
 const WITHOUT_EXAMPLE: [Code; 4] =
     [Code::SourceTooLarge, Code::TooDeep, Code::TooManyDiagnostics, Code::TooManyStatements];
 

@@ -75,7 +75,7 @@ fn an_empty_text_stays_empty() {
 }
 
 proptest! {
-    // What fails becomes a fixture.
+    // A failing text becomes a fixture.
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
@@ -92,7 +92,7 @@ proptest! {
     }
 }
 
-/// What the tests put between tokens.
+/// The texts that the tests put between tokens.
 const FILLERS: [&str; 12] = [
     " ",
     "\n",

@@ -1,6 +1,6 @@
 //! The fuzz targets without a fuzzer: the checked-in corpus, and damage to it from fixed seeds.
 //!
-//! `cargo xtask fuzz` goes on for a given time, and in release. What it finds belongs into
+//! `cargo xtask fuzz` goes on for a given time, and in release. Its findings belong into
 //! `tests/regressions`.
 #![expect(clippy::disallowed_methods, reason = "the corpus is in files; the time is asked for by a chore")]
 

@@ -1,6 +1,6 @@
 //! Random programs have no errors and keep every promise; damaged ones are answered with diagnostics.
 //!
-//! Seeds are fixed, so a run can be repeated; what fails names its seed.
+//! Seeds are fixed, so a run can be repeated; a failure names its seed.
 #![expect(clippy::disallowed_methods, reason = "the crate reads no file, its tests read fixtures")]
 
 mod fixture;

@@ -1,4 +1,4 @@
-//! What the README shows is true.
+//! The examples of the README are true.
 
 use afl_lang::render::{self, Color};
 use afl_lang::source::Sources;

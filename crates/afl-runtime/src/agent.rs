@@ -1,4 +1,4 @@
-//! What agents do with tasks. Every accepted outcome wakes the driver.
+//! The verbs of agents on tasks. Every accepted outcome wakes the driver.
 
 pub use afl_engine::event::EventError;
 use afl_engine::failure::FailureKind;

@@ -169,7 +169,7 @@ impl Service {
         Ok(AnswerResult::Now)
     }
 
-    /// A result that does not fit the facet is refused before it can fail the step; what lacks in it is found when
+    /// A result that does not fit the facet is refused before it can fail the step; a missing field is found when
     /// the step ends, because its blocks may give the rest.
     async fn check_result(&self, id: &RunId, task: &Task, result: &Map<String, Value>) -> Result<(), Error> {
         check_size(result).map_err(|oversize| Refusal::TooLarge { path: task.path.clone(), oversize })?;

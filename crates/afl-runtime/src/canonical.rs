@@ -1,5 +1,5 @@
-//! The final state of a run without what may differ between equal runs: ids, times, versions, attempts and the
-//! history of iterations. Equal runs have the same text on every store (G6).
+//! The final state of a run without the parts that may differ between equal runs: ids, times, versions, attempts and
+//! the history of iterations. Equal runs have the same text on every store (G6).
 
 use std::fmt::Write as _;
 

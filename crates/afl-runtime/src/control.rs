@@ -25,7 +25,7 @@ const WRITES_OF_AN_END: usize = 6;
 // Each end adds a message for every channel, and concurrent callers may open a few channels above the limit.
 const _: () = assert!(ENDED_AT_ONCE * (WRITES_OF_AN_END + 2 * MAX_CHANNELS) <= LIMITS.batch_writes);
 
-/// What a cancel ended.
+/// The records that a cancel ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CancelResult {
     Run,

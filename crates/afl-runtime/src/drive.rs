@@ -48,7 +48,7 @@ const REDOS: usize = 16;
 /// How long an evaluation may commit nothing before another process takes it over.
 const UNDER_WAY: Millis = Millis(2_000);
 
-/// What the result of one step changes, with room to spare: the step, its event, its block and what follows.
+/// The writes for the result of one step, with room to spare: the step, its event, its block and the next steps.
 const WRITES_PER_ARRIVAL: usize = 10;
 
 /// A run that may have something to do.
@@ -98,7 +98,7 @@ pub(crate) enum Others {
 }
 
 impl Service {
-    /// Takes in what arrived for a run. It is safe for many to drive the same run at once: one of them commits, the
+    /// Takes in the arrivals of a run. It is safe for many to drive the same run at once: one of them commits, the
     /// others see that and look again.
     pub async fn drive_once(&self, work: &RunWork) -> Result<DriveResult, Error> {
         self.drive(work, None, Others::Ignore).await

@@ -170,7 +170,7 @@ impl Error {
         NotFound::Step { run: run.clone(), given: step.to_string(), closest: None }.into()
     }
 
-    /// Others wrote what was read: read again and decide anew.
+    /// Other writers changed the records that were read: read again and decide anew.
     pub(crate) fn overtaken() -> Self {
         StoreError::Restarted.into()
     }

@@ -14,7 +14,7 @@ use crate::service::Service;
 use crate::tasks::TaskQuery;
 
 const PAGE: usize = 1_000;
-/// How many runs, the newest first, or steps are looked through for what may be meant.
+/// How many runs, the newest first, or steps are searched for suggestions.
 const LOOKED_THROUGH: usize = 10_000;
 
 impl Service {

@@ -28,7 +28,7 @@ pub enum WorkScan {
     Since(BucketCursor),
 }
 
-/// What a look found, and where the next one may begin.
+/// The result of a look, and the place where the next one may begin.
 #[derive(Clone, Debug, Default)]
 pub struct RunsWithWork {
     pub work: Vec<RunWithWork>,

@@ -19,7 +19,7 @@ use crate::service::Service;
 /// Its holder does the work that is due.
 const LOCK: &str = "afl.janitor";
 const HELD_FOR: Millis = Millis(5_000);
-/// Who did what can wait; it is not given back, so that it is done once in this time by all processes together.
+/// Lock of the maintenance that can wait. It is not released: all processes together do the work once in this time.
 const MAINTENANCE_LOCK: &str = "afl.chores";
 const MAINTENANCE_EVERY: Millis = Millis(60_000);
 

@@ -169,7 +169,7 @@ impl Service {
         Ok(StepList { steps, next: page.next })
     }
 
-    /// What the workflow returns; empty before it is complete. What its mixins returned is no output of its own.
+    /// The results of the workflow; empty before it is complete. Results of its mixins are no outputs of its own.
     pub async fn outputs(&self, id: &RunId) -> Result<Map<String, Value>, Error> {
         let run = self.existing(id).await?.item;
         let plan = self.plan_of(&run).await?;
@@ -180,7 +180,7 @@ impl Service {
         self.values(id, &returns).await
     }
 
-    /// What the run was started with, defaults included.
+    /// The inputs that started the run, defaults included.
     pub async fn inputs(&self, run: &RunId) -> Result<Map<String, Value>, Error> {
         self.existing(run).await?;
         match self.store.step(run, &StepId::root()).await? {

@@ -22,12 +22,12 @@ const PAGE: usize = 1_000;
 /// How many steps one commit opens again.
 const OPENED_AT_ONCE: usize = 1_000;
 
-/// What to try again. Work that may have happened is tried again only when its own step is named.
+/// The work to try again. Work that may have happened is tried again only when its own step is named.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Again {
     /// All that failed.
     Run,
-    /// What failed in this step, block or element.
+    /// All failures in this step, block or element.
     Step(StepId),
     /// The same, left for a while to the server of this name, which must be online.
     StepOn(StepId, Arc<str>),
@@ -42,7 +42,7 @@ struct FailedSteps {
 }
 
 impl Service {
-    /// Tries again what failed. Step, event and task are reset in one durable commit. Says which steps.
+    /// Tries failed work again. Step, event and task are reset in one durable commit. Returns these steps.
     pub async fn retry(&self, run: &RunId, again: &Again) -> Result<Vec<StepId>, Error> {
         match again {
             Again::StepOn(_, server) => self.check_online(server).await?,

@@ -1,4 +1,4 @@
-//! The runs that a driver has in hand: one evaluator each, and what arrived for it meanwhile.
+//! The runs that a driver has in hand: one evaluator each, and its arrivals meanwhile.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -140,7 +140,7 @@ impl RunScheduler {
         }
     }
 
-    /// The run could not be driven; what arrived for it is found by the next look.
+    /// The run could not be driven; the next look finds its arrivals again.
     pub(crate) fn abandon(&mut self, run: &RunId) {
         self.busy -= 1;
         self.slots.remove(run);
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn of_two_evaluators_of_a_run_the_newer_is_kept() {
-        // One of an earlier epoch knows what may be lost, however often it committed.
+        // An evaluator of an earlier epoch may hold lost commits, however many it has made.
         for (here, adopted, newer) in
             [((0, 1), (0, 3), (0, 3)), ((0, 3), (0, 1), (0, 3)), ((0, 3), (1, 1), (1, 1))]
         {

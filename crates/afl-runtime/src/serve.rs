@@ -322,7 +322,7 @@ impl Driver {
             }
         };
         if trouble.is_some() {
-            // What failed is still in the store.
+            // The failed work is still in the store.
             self.look_at_everything_in(BACKOFF);
         }
         self.health.send_replace(Health { quarantined: self.scheduler.quarantined().clone(), trouble });

@@ -37,7 +37,7 @@ pub struct Service {
     pub(crate) plans: Arc<Plans>,
     pub(crate) options: Options,
     pub(crate) listeners: Vec<TraceSubscriber>,
-    /// Who decides about tasks through it.
+    /// The actor of decisions about tasks through it.
     pub(crate) actor: Actor,
     /// Set while this process drives runs. The lock protects this slot alone and is held to look at it or to fill it.
     #[expect(clippy::disallowed_types, reason = "a wake comes from any thread and must not wait")]

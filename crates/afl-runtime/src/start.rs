@@ -25,7 +25,7 @@ use crate::service::Service;
 /// How long an idempotency key may be.
 pub const MAX_KEY_BYTES: usize = 256;
 
-/// What to start.
+/// The parameters of a start.
 #[derive(Clone, PartialEq, Debug)]
 pub struct StartRequest {
     pub program: ProgramHash,

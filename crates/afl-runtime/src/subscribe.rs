@@ -25,7 +25,7 @@ pub struct TraceRecord {
     pub trace: Trace,
 }
 
-/// What a listener has not heard yet. Dropping it ends the listening.
+/// The records that a listener has not read yet. Dropping it ends the subscription.
 #[derive(Debug)]
 pub struct TraceSubscription {
     told: mpsc::Receiver<TraceRecord>,

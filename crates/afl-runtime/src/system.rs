@@ -24,7 +24,7 @@ pub const EXECUTE: &str = "afl:execute";
 
 const PAGE: usize = 500;
 
-/// What [`EXECUTE`] has to start.
+/// The workflow that [`EXECUTE`] has to start.
 #[derive(Serialize, Deserialize)]
 struct ExecutePayload {
     run: RunId,

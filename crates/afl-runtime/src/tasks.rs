@@ -72,7 +72,7 @@ impl Service {
         Ok(tasks)
     }
 
-    /// What the work of a facet must return, in the program of a run.
+    /// The results that the work of a facet must return, in the program of a run.
     pub async fn must_return(&self, run: &RunId, facet: &str) -> Result<Vec<String>, Error> {
         let run = self.existing(run).await?.item;
         Ok(self.plan_of(&run).await?.must_return(facet))

@@ -26,7 +26,7 @@ pub struct Why {
     pub workflow: String,
     pub status: RunStatus,
     pub reason: WhyReason,
-    /// What it waits for, the first ones in the order of the program.
+    /// Its waits, the first ones in the order of the program.
     pub waits: Vec<Wait>,
     /// How many open ends there are in all, in the run or in the step that was asked for.
     pub waiting: u64,
@@ -82,7 +82,7 @@ pub enum On {
     Agent {
         name: String,
         list: String,
-        /// What the agent must have.
+        /// The capabilities that the agent must have.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         needs: Vec<String>,
         since: Millis,
@@ -96,7 +96,7 @@ pub enum On {
         owner: String,
         heartbeat: Millis,
         expires: Millis,
-        /// What the work does outside, where that was declared.
+        /// The effect of the work outside, where that was declared.
         #[serde(skip_serializing_if = "Option::is_none")]
         effect: Option<Effect>,
     },
@@ -123,7 +123,7 @@ impl Service {
         if why.reason != WhyReason::Stalled {
             return Ok(why);
         }
-        // What it waited for may have come while we looked.
+        // The awaited event may have come while we looked.
         let now = self.existing(id).await?;
         if now.version == run.version { Ok(why) } else { self.why_of(&now.item, within).await }
     }
@@ -189,7 +189,7 @@ fn reason(run: &Run, waits: &[Wait], is_of_run: bool) -> WhyReason {
     }
 }
 
-/// What a step itself waits for, not for its children.
+/// The wait of a step itself, not of its children.
 fn on(view: &StepView, plan: &Plan) -> Option<On> {
     let began = |failure: &&StepFailure| failure.step == view.id;
     if let Some(failure) = view.step.error.as_ref().filter(began).cloned() {
@@ -245,7 +245,7 @@ impl On {
         }
     }
 
-    /// What a person can do about it, whatever the surface. A surface may add its own commands.
+    /// The advice for a person, whatever the surface. A surface may add its own commands.
     pub fn advice(&self) -> String {
         match self {
             Self::Agent { name, list, needs, .. } => {

@@ -170,7 +170,7 @@ impl Batch {
             || self.writes.iter().any(|write| write.expect.epoch().is_some_and(is_before))
     }
 
-    /// What counts against [`Limits::batch_bytes`].
+    /// The bytes that count against [`Limits::batch_bytes`].
     pub fn bytes(&self) -> usize {
         self.writes.iter().map(Write::bytes).sum()
     }
@@ -212,7 +212,7 @@ impl Write {
     }
 }
 
-/// What a write finds; otherwise the whole batch is a conflict.
+/// The expected state before a write; otherwise the whole batch is a conflict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expect {
     Absent,
@@ -265,7 +265,7 @@ pub enum Durability {
     Durable,
 }
 
-/// What to take from a bucket, lowest rank first.
+/// A request to take records from a bucket, lowest rank first.
 #[derive(Clone)]
 pub struct Take {
     pub tenant: Tenant,
@@ -278,13 +278,13 @@ pub struct Take {
     pub durability: Durability,
     /// Decides about each record, by the store's clock.
     pub decide: Decide,
-    /// What to read in the same go.
+    /// The records to read in the same call.
     pub also_read: Option<KeysToRead>,
 }
 
 pub type Decide = Arc<dyn Fn(&Record, Millis) -> Decision + Send + Sync>;
 
-/// What a mover makes of a record.
+/// The decision about one record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Decision {
     Move(Content),

@@ -15,7 +15,7 @@ use crate::record::{Key, QueuePosition, Record};
 use crate::store::{BucketPage, Error, Store, Stored, opened_json, sealed_json};
 use crate::watch::Watch;
 
-/// What a collection holds.
+/// An item of a collection.
 pub trait CollectionItem: Serialize + DeserializeOwned {
     /// Its name, and that of the bucket that holds it in order of rank.
     const COLLECTION: &'static str;

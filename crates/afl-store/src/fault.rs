@@ -13,7 +13,7 @@ use crate::backend::{Backend, Batch, Decide, Durability, Head, Limits, Scan, Sto
 use crate::record::{Key, Record, Tenant};
 use crate::watch::Watch;
 
-/// What happens to one call. A fault that makes no sense for a call lets it through.
+/// The fault of one call. A fault that makes no sense for a call lets it through.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
     None,
@@ -133,7 +133,7 @@ impl Faulty {
         Self { limits, ..self }
     }
 
-    /// What a delay waits for.
+    /// Waits for `pause` in each delay.
     #[must_use]
     pub fn pausing(self, pause: Pause) -> Self {
         Self { pause, ..self }

@@ -15,12 +15,12 @@ use crate::store::{Error, Store, Stored};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Lock {
     pub owner: String,
-    /// One more each time the lock is acquired, for systems outside that fence by number. What a crash of the database
-    /// takes back leaves its number to the next owner.
+    /// One more each time the lock is acquired, for systems outside that fence by number. When a crash of the database takes
+    /// an acquisition back, the next owner gets its number.
     pub token: u64,
     pub acquired: Millis,
     pub expires: Millis,
-    /// What the owner says about it.
+    /// The owner's own data.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub meta: Value,
 }
@@ -33,7 +33,7 @@ impl CollectionItem for Lock {
     }
 }
 
-/// What shows that a lock is held.
+/// The proof that a lock is held.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hold {
     pub key: String,

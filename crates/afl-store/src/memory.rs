@@ -27,7 +27,7 @@ pub struct Memory {
     state: std::sync::Mutex<MemoryState>,
 }
 
-/// Those of SQLite, so that what fits here fits there.
+/// Those of SQLite, so that a batch that fits here fits there.
 pub const LIMITS: Limits = Limits { batch_writes: 10_000, batch_bytes: 64 << 20, body_bytes: 16 << 20 };
 
 impl Memory {
@@ -292,7 +292,7 @@ impl MemoryState {
         }
     }
 
-    /// What a take moves, as it is afterwards, and where it gave up.
+    /// The records that a take moves, in their new form, and where it gave up.
     fn choose(&self, take: &Take, now: Millis) -> (Vec<Record>, Option<BucketCursor>) {
         let room = take.max_in_bucket.as_ref().map_or(usize::MAX, |ceiling| {
             ceiling.max.saturating_sub(self.marks(&take.tenant, &ceiling.bucket).len())

@@ -1,4 +1,4 @@
-//! What a backend keeps: versioned records under keys, some of them queued in buckets.
+//! The contents of a backend: versioned records under keys, some of them queued in buckets.
 
 use afl_engine::version::Version;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub struct BadTenant(String);
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Key {
     pub tenant: Tenant,
-    /// What belongs together and is deleted together: a run, or one of the fixed scopes.
+    /// The group of records that are deleted together: a run, or one of the fixed scopes.
     pub scope: Arc<str>,
     pub id: String,
 }

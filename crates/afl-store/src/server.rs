@@ -27,7 +27,7 @@ pub struct Server {
     /// Where it takes tasks from.
     #[serde(default)]
     pub task_lists: Vec<String>,
-    /// What it has that tasks may need.
+    /// The capabilities that tasks may need.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,
     /// The facets it can do.
@@ -66,7 +66,7 @@ pub struct HandlerCounts {
 }
 
 wire_enum! {
-    /// What a server says of itself.
+    /// The state that a server reports.
     #[derive(Default)]
     pub enum ServerState ("state of a server") {
         #[default]
@@ -78,7 +78,7 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// What its heartbeats say of a server.
+    /// The status of a server by its heartbeats.
     pub enum ServerStatus ("status of a server") {
         Online = "online",
         Stale = "stale",

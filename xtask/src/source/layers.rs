@@ -52,7 +52,7 @@ enum Piece {
     Literal { quote: char },
 }
 
-/// The kind and the length in bytes of what stands at the start of `rest`, which is not empty.
+/// The kind and the length in bytes of the piece at the start of `rest`, which is not empty.
 fn first_piece(rest: &str) -> (Piece, usize) {
     if rest.starts_with("//") {
         return (Piece::Comment, rest.find('\n').unwrap_or(rest.len()));

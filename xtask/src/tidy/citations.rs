@@ -169,7 +169,7 @@ fn sections(rest: &str) -> Vec<String> {
     numbers.filter(|number| !number.is_empty()).map(str::to_owned).collect()
 }
 
-/// Blanks what stands between backticks on this line.
+/// Blanks the text between backticks on this line.
 fn without_code(line: &str) -> String {
     let pieces = line.split('`').enumerate();
     pieces.map(|(index, piece)| if index % 2 == 0 { piece } else { " " }).collect()

@@ -10,7 +10,7 @@ struct Ban {
     instead: &'static str,
 }
 
-/// What of a file is searched; the contents of string literals never are.
+/// The part of a file that is searched; the contents of string literals never are.
 enum Layer {
     Code,
     CodeAndComments,

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::notes::{Notes, Progress, cut};
 use super::{HandlerFailure, HandlerFailureKind, LogLevel, LogLine, LogStream, Object};
 
-/// What the holder of the task knows of this attempt.
+/// The task holder's data about this attempt.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Facts {
     /// One more with each claim of the task: systems outside may fence by it.
@@ -41,7 +41,7 @@ pub struct Context {
 #[derive(Clone, Debug)]
 pub struct CallControl(Context);
 
-/// What the timeout counts from.
+/// The event that the timeout counts from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum LastActivity {
     /// The work has not begun, so it cannot be overdue.

@@ -54,7 +54,7 @@ impl HandlerFailure {
         self
     }
 
-    /// What a `catch` sees as `$.error_type`: the handler's own name for it (`ValueError`), else the kind.
+    /// The value of `$.error_type` in a `catch`: the handler's own name for it (`ValueError`), else the kind.
     pub fn error_type(&self) -> &str {
         self.details.get(TYPE).and_then(Value::as_str).unwrap_or(self.kind.name())
     }

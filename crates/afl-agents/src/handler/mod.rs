@@ -21,7 +21,7 @@ pub use notes::{MAX_LINE_BYTES, Notes, Progress};
 pub use perform::perform;
 pub(crate) use perform::{message_of, of_panic};
 
-/// What a handler returns and an update carries.
+/// The result of a handler, and the content of an update.
 pub type Object = Map<String, Value>;
 
 /// How an attempt ended: with the handler's result, or with its failure.

@@ -235,7 +235,7 @@ impl ProgramRun {
         Ok(status)
     }
 
-    /// What it left in the pipe; a descendant that escaped may hold that open, so its end is not waited for.
+    /// Reads the rest of the pipe. A descendant that escaped may hold the pipe open, so nothing waits for its end.
     fn read_left(&mut self) -> io::Result<()> {
         let Some(stdout) = &self.stdout else { return Ok(()) };
         let mut chunk = vec![0; 64 << 10];

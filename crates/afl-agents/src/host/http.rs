@@ -19,7 +19,7 @@ pub(super) struct HttpHost(pub(super) Arc<HttpClient>);
 struct HttpHandler {
     client: Arc<HttpClient>,
     url: Url,
-    /// What the handler gets in addition.
+    /// Additional headers for the handler.
     headers: HeaderMap,
     /// The name of the agent's secret that calls are signed with.
     secret: Option<String>,

@@ -26,7 +26,7 @@ pub struct HostsConfig {
     pub http: HttpConfig,
 }
 
-/// What the hosts of one agent share.
+/// The state that the hosts of one agent share.
 pub(super) struct HostParts {
     pub(super) config: HostsConfig,
     pub(super) guardian: Arc<Guardian>,

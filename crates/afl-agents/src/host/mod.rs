@@ -33,7 +33,7 @@ pub trait Host: Send + Sync {
     /// without one.
     fn schemes(&self) -> &'static [(&'static str, &'static str)];
 
-    /// What it reads of a registration's metadata.
+    /// The options that it reads from a registration's metadata.
     fn options(&self) -> &'static [HostOption] {
         &[]
     }
@@ -107,7 +107,7 @@ impl HandlerSpec<'_> {
 #[derive(Clone, Copy, Debug)]
 pub struct HostOption {
     pub name: &'static str,
-    /// What it must be, after "must be".
+    /// The expected value, worded to follow "must be".
     pub expected: &'static str,
     pub fits: fn(&Value) -> bool,
 }
@@ -127,7 +127,7 @@ fn read_option<T: DeserializeOwned>(value: &Value) -> Option<T> {
 #[derive(Clone, Copy, Debug)]
 pub struct Discovery {
     pub extension: &'static str,
-    /// What the files are, in the plural, for messages and help.
+    /// The kind of files, in the plural, for messages and help.
     pub form: &'static str,
 }
 

@@ -190,7 +190,7 @@ pub(crate) enum DeliveryError {
     Gone(String),
 }
 
-/// What every post has: the key by which its receiver knows a repetition, and the signature.
+/// The headers of every post: the key by which its receiver knows a repetition, and the signature.
 fn signed(key: &str, secret: Option<&Secret>, body: &[u8]) -> Vec<(HeaderName, HeaderValue)> {
     let json = HeaderValue::from_static("application/json");
     let id = header_text(key);
@@ -233,7 +233,7 @@ async fn read(url: &Url, mut response: Response) -> Result<Vec<u8>, HandlerFailu
 /// So much of an answer as is shown, or as comes.
 async fn beginning(mut response: Response) -> Vec<u8> {
     let mut body = Vec::new();
-    // What it answered is known already, so it is not waited for long.
+    // The response is known already, so this wait is short.
     let until = Instant::now() + SHOWN_TIMEOUT;
     while body.len() < SHOWN_BYTES
         && let Ok(Ok(Some(chunk))) = timeout_at(until, response.chunk()).await

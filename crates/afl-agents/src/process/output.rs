@@ -25,7 +25,7 @@ pub(crate) struct Output {
 }
 
 const CHUNK_BYTES: usize = 64 << 10;
-/// What a process may leave in its pipe at its end; more comes only from one that still writes.
+/// The most that a process may leave in its pipe at its end; only a process that still writes leaves more.
 const MAX_LEFT_BYTES: usize = 4 << 20;
 const TAIL_LINES: usize = 20;
 

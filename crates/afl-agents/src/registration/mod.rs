@@ -120,7 +120,7 @@ impl Registration {
         }
     }
 
-    /// What a module says of itself, with the rest from here.
+    /// The module's own registration, completed from this one.
     pub(crate) fn completed(&self, record: Value) -> Result<Self, HandlerFailure> {
         let mut fields = serde_json::to_value(self).expect("a registration has a JSON form");
         if let (Value::Object(fields), Value::Object(said)) = (&mut fields, record) {

@@ -1,4 +1,4 @@
-//! What registrations may say, and which one a facet goes to.
+//! The contents that registrations may have, and the choice of one for a facet.
 
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -77,7 +77,7 @@ impl HaltReason {
 /// Lines are stored when there are so many, or so old.
 const LOG_LINES: usize = 100;
 const LOG_AGE: Duration = Duration::from_secs(1);
-/// What a store keeps of one attempt; the lines after that are counted only, so that no handler can fill it.
+/// The most log bytes that a store keeps of one attempt. Later lines are only counted, so no handler can fill it.
 const LOG_MOST_BYTES: usize = 8 << 20;
 /// More often than this no lease is extended, however little silence a policy allows.
 const EXTEND_LEAST: Duration = Duration::from_millis(10);
@@ -419,7 +419,7 @@ fn margin(lease: Duration) -> Duration {
     lease.mul_f64(0.8)
 }
 
-/// What a person needs to find the cause, in the log.
+/// The log lines that lead a person to the cause.
 fn detail(failure: &HandlerFailure) -> Vec<LogLine> {
     let text = |name: &str, value: &Value| match value {
         Value::String(text) => format!("{name}: {text}"),

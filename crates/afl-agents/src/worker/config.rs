@@ -48,7 +48,7 @@ pub struct Config {
     pub task_lists: Vec<String>,
     /// Patterns over facet names; none takes all.
     pub topics: Vec<String>,
-    /// What this worker has that tasks may need.
+    /// The capabilities of this worker, which tasks may need.
     pub capabilities: Vec<String>,
     /// The back-stop between claims: a worker is woken when work comes.
     pub poll_interval_ms: u64,

@@ -1,4 +1,4 @@
-//! What a worker did and does.
+//! Counts of a worker's finished and current work.
 
 use std::collections::BTreeMap;
 
@@ -67,7 +67,7 @@ impl WorkerCounts {
 pub(super) struct Latencies {
     /// From the claim to the end.
     pub(super) work: Histogram,
-    /// From the outcome to the word of the store.
+    /// From the outcome to the reply of the store.
     pub(super) settle: Histogram,
 }
 

@@ -1,4 +1,4 @@
-//! What a worker can do: functions of this process, registrations of the store, system tasks.
+//! The work that a worker accepts: functions of this process, registrations of the store, system tasks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

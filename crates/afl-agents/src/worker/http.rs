@@ -135,7 +135,7 @@ async fn converse(stream: TcpStream, router: Router, slot: OwnedSemaphorePermit)
     drop(slot);
 }
 
-/// Where others ask: who listens on all addresses is found by the name of its machine.
+/// The address for other processes: a worker that listens on all addresses uses the name of its machine.
 pub fn reachable(address: SocketAddr) -> String {
     if address.ip().is_unspecified() {
         format!("http://{}:{}", host_name(), address.port())

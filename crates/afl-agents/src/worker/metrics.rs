@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::Worker;
 
-/// What the crate writes: `OpenMetrics`, which Prometheus reads.
+/// The format that the crate writes: `OpenMetrics`, which Prometheus reads.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Without an answer of the store within this time, what only it knows is left out.

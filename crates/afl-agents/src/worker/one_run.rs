@@ -362,7 +362,7 @@ impl<'a> OneRun<'a> {
         }
     }
 
-    /// What does a task here, if anything can.
+    /// The way to do a task in this process, if there is one.
     fn doer(&self, task: &Task) -> Option<Doer> {
         let has = |need: &String| self.worker.config.capabilities.contains(need);
         if self.directory.stand_ins.contains_key(&*task.name) {

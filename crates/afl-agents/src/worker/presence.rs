@@ -57,7 +57,7 @@ impl Worker {
                 () = sleep(every) => {}
             }
             let before = self.registered_names();
-            // What cannot be read now is read the next time; the handlers stay as they were.
+            // The next refresh reads the records that this one cannot read; until then the handlers stay.
             drop(self.refresh().await);
             let names = self.registered_names();
             if names != before {

@@ -111,7 +111,7 @@ impl ChannelPush {
     async fn send(&self, outbox: &Outbox, row: &OutboxRow) -> Result<Result<(), DeliveryError>, Error> {
         let letter = match outbox.envelope(row).await {
             Ok(letter) => letter,
-            // What belongs to it is gone, and does not come back.
+            // The content of the message is gone, and does not come back.
             Err(error) if error.is_damage() => return Ok(Err(DeliveryError::Gone(error.to_string()))),
             Err(error) => return Err(error.into()),
         };

@@ -83,7 +83,7 @@ impl Worker {
         for _ in 0..self.config.max_concurrent {
             let Some((claim, ended)) = self.do_next().await? else { break };
             done += usize::from(ended.is_done());
-            // What a system task makes is work of the next round.
+            // The next round does the work that a system task creates.
             if !claim.task.workflow_id.is_run() {
                 break;
             }

@@ -170,7 +170,7 @@ async fn f18_the_verified_bytes_of_a_program_are_what_runs() {
     registration.checksum = format!("sha256:{}", Checksum::of(text.as_bytes()));
     let result = world.run(&registration, json!({})).await.result();
     assert_eq!(result["program"], json!(program));
-    // Written over in place: the copy that was verified is what runs.
+    // Written over in place: the verified copy runs.
     world.program("program", "#!/bin/sh\necho '{\"ran\": \"swapped\"}'\n");
     assert_eq!(world.run(&registration, json!({})).await.result()["ran"], "verified");
 }

@@ -1,4 +1,4 @@
-//! What a warm call costs beside the handler's own work.
+//! The cost of a warm call beside the handler's own work.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

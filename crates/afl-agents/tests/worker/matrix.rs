@@ -13,7 +13,7 @@ use tokio::sync::{Barrier, mpsc};
 
 use crate::world::{BILLING, World, object, paid, work};
 
-/// What some runners have and others have not.
+/// A feature that some runners have and others lack.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Feature {
     Locks,
@@ -23,7 +23,7 @@ enum Feature {
     Topics,
 }
 
-/// What document 000 says of one runner.
+/// The text of document 000 about one runner.
 struct Row {
     profile: Profile,
     service_name: &'static str,

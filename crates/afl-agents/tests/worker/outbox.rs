@@ -35,7 +35,7 @@ struct Receiver {
     posts: watch::Sender<Vec<Post>>,
 }
 
-/// What it says beside the status.
+/// The answer beside the status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Says {
     Nothing,

@@ -1,4 +1,4 @@
-//! What others see of a worker: its record, its heartbeats, its properties (document 000 §5).
+//! The public view of a worker: its record, its heartbeats, its properties (document 000 §5).
 
 use afl_agents::handler::blocking;
 use afl_agents::worker::{Profile, Worker};

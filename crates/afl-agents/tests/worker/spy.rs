@@ -39,7 +39,7 @@ struct Notes {
     read: Vec<Arc<str>>,
     /// The states that servers wrote of themselves.
     states: Vec<ServerState>,
-    /// Who reads this breaks.
+    /// A read of this record panics.
     trap: Option<String>,
 }
 
@@ -54,7 +54,7 @@ impl Spy {
         self.notes().read.iter().filter(|read| &***read == scope).count()
     }
 
-    /// What servers said of themselves, in order.
+    /// The states that servers reported, in order.
     pub(crate) fn told_states(&self) -> Vec<ServerState> {
         self.notes().states.clone()
     }

@@ -62,7 +62,7 @@ impl Safe {
     }
 }
 
-/// What the server has read of its settings, those see who come then.
+/// A new connection sees the settings that the server has read.
 async fn has_tls(server: &PostgresServer) -> bool {
     let row = client(&server.url()).await.query_one("SELECT current_setting('ssl')", &[]).await.unwrap();
     row.get::<_, String>(0) == "on"

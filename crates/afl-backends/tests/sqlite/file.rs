@@ -1,4 +1,4 @@
-//! What the file holds, what a commit costs it, and what happens when it cannot grow.
+//! The contents of the file, the cost of a commit, and errors when the file cannot grow.
 
 use std::sync::Arc;
 

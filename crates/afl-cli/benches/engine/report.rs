@@ -35,7 +35,7 @@ impl Report {
 
     fn limit_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "load average {} before, {} after", self.load_before, self.load_after)?;
-        writeln!(f, "what the disk and the database did in a second, around each case:")?;
+        writeln!(f, "operations of the disk and the database in a second, around each case:")?;
         let (syncs, one, sixteen) = ("fdatasync", "1 writer", "16 writers");
         writeln!(f, "{:<9} {:<48} {syncs:>10} {one:>10} {sixteen:>10}", "store", "case")?;
         for case in self.cases.iter().filter(|case| case.kind.is_kept()) {

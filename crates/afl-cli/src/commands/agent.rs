@@ -60,7 +60,7 @@ pub(crate) struct Options {
     /// How many tasks may be in work at once
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
     max_concurrent: Option<u16>,
-    /// What `afl servers` calls this agent; without it, the name of the machine
+    /// The name of this agent in `afl servers`; without it, the name of the machine
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// After how much silence of this agent another one gets its tasks; without it, 60000
@@ -85,7 +85,7 @@ pub(crate) struct Options {
     store: store::Options,
 }
 
-/// What a listener may miss when it is slow.
+/// The most lines that a slow listener may miss.
 const LINES: usize = 10_000;
 
 pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {

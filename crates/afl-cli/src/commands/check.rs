@@ -50,7 +50,7 @@ pub(crate) fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
             output::say(&format!("checked {}: {tally}\n", report::count(sources.0.len(), "file")));
             output::say(&report::explain_hint(&diagnostics));
         }
-        // Who asks for an object counts for himself, and may read both streams as one.
+        // A program that asks for an object counts by itself, and may read both streams as one.
         DiagnosticFormat::Json => {}
     }
     let failed = tally.errors > 0 || (options.deny_warnings && tally.warnings > 0);

@@ -45,7 +45,7 @@ pub(crate) struct Options {
     no_validate: bool,
 }
 
-/// What the written program looks like.
+/// The form of the written program.
 #[derive(Args)]
 struct Shape {
     /// Leave out where in the source each part stands

@@ -63,7 +63,7 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
 
 #[derive(Args)]
 struct AddChannel {
-    /// What to call the channel
+    /// The name of the channel
     name: String,
     /// Where messages go: an address that agents post them to, or `feed` for messages that are read here
     #[arg(long, value_name = "URL|feed")]

@@ -1,4 +1,4 @@
-//! `afl resume` and `afl retry`: let a run go on, or try again what failed in it, and drive it here.
+//! `afl resume` and `afl retry`: let a run go on, or try its failures again, and drive it here.
 
 use afl_engine::run::Control;
 use afl_lang::render::Color;

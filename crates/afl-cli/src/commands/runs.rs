@@ -85,7 +85,7 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     Ok(Exit::Fine)
 }
 
-/// What to ask for instead of a name that nothing has.
+/// The suggestion for a name that does not exist.
 pub(crate) fn meant(closest: Option<String>) -> String {
     closest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }
@@ -114,7 +114,7 @@ fn row(run: &Run) -> Vec<String> {
     ]
 }
 
-/// What it does or waits for, as `--state` takes it.
+/// The state of a run, as `--state` takes it.
 pub(crate) fn state(run: &Run) -> &'static str {
     RunState::of(run).name()
 }

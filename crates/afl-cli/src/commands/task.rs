@@ -81,7 +81,7 @@ struct ShowTask {
 struct FinishTask {
     #[command(flatten)]
     one: TaskTarget,
-    /// What the work returned, as a JSON object
+    /// The result of the work, as a JSON object
     #[arg(long, value_name = "JSON")]
     result: String,
 }

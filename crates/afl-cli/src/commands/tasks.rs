@@ -113,7 +113,7 @@ fn row(task: &Task) -> Vec<String> {
 
 const REMARK_CHARS: usize = 80;
 
-/// Who does it, when it is tried again, or why it failed.
+/// The agent that does it, the time of its next attempt, or its error.
 fn remark(task: &Task) -> String {
     let now = Moment::now();
     match (task.state, &task.lease, task.not_before, &task.error) {

@@ -78,7 +78,7 @@ pub(crate) enum Failure {
     OfRun { run: RunId, resume: String, failure: Box<Failure> },
 }
 
-/// What a file that is not there was to be.
+/// The use of a file that is missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FileRole {
     Sources,
@@ -146,7 +146,7 @@ impl Failure {
         matches!(self, Self::Service(error) if error.is_full())
     }
 
-    /// What the user reads, ending with a line break.
+    /// The text for the user, ending with a line break.
     pub(crate) fn text(&self, store: &store::Options, color: Color) -> String {
         let message = match self {
             Self::Mistakes { .. } | Self::BadLine { .. } => return String::new(),
@@ -164,7 +164,7 @@ impl Failure {
         }
     }
 
-    /// What to do about it; `store` is the one that the command was given.
+    /// The advice for the user; `store` is the one that the command was given.
     pub(crate) fn help(&self, store: &store::Options) -> Option<String> {
         match self {
             Self::Unreadable { sought, source, .. } if source.kind() == ErrorKind::NotFound => {
@@ -237,7 +237,7 @@ fn without_advice(failure: &Failure) -> String {
     if failure.is_full() { "the disk of the store is full".into() } else { failure.to_string() }
 }
 
-/// The error in our words where the system's are for programmers; `missing` is what may not be there.
+/// The error in our words where the system's are for programmers; `missing` names the thing that may be absent.
 fn reason(error: &Error, missing: &str) -> String {
     match error.kind() {
         ErrorKind::NotFound => format!("no such {missing}"),

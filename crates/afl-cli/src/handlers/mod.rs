@@ -101,7 +101,7 @@ fn files_in(folder: &Path, hosts: &Hosts) -> Result<Vec<PathBuf>, Failure> {
     Ok(paths)
 }
 
-/// What files declare themselves, such as the functions that `@handler("ns.Facet")` marks.
+/// The handlers that files declare themselves, such as the functions that `@handler("ns.Facet")` marks.
 async fn declared(path: &Path, files: &[PathBuf], hosts: &Hosts) -> Result<HandlerSet, Failure> {
     let mut given = HandlerSet::default();
     for file in hosts.discover(files).await.map_err(Trouble::Discovery)? {

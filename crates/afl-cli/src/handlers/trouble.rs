@@ -89,7 +89,7 @@ impl Trouble {
         }
     }
 
-    /// What to do about it; `store` is the one that the command was given.
+    /// The advice for the user; `store` is the one that the command was given.
     pub(crate) fn help(&self, store: &store::Options) -> Option<String> {
         let command = |verb: &str, of: &str| store.command(&format!("{verb} {}", word(of)));
         match self {

@@ -10,7 +10,7 @@ use crate::cli::Cli;
 const INTRODUCTION: &str = "\
 # The command line
 
-What each command of `afl` does and takes, as `--help` prints it. Results go to standard output, messages to
+The commands of `afl` and their options, as `--help` prints them. Results go to standard output, messages to
 standard error, and `-` stands for standard input wherever a file is read.
 
 This page is generated: `UPDATE_DOCS=1 cargo test -p afl-cli reference` writes it.

@@ -1,4 +1,4 @@
-//! What handlers left outside the engine: a line for each time that they worked.
+//! The marks that handlers left outside the engine: a line for each call.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

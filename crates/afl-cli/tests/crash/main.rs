@@ -170,7 +170,7 @@ fn directory() -> TempDir {
     memory.or_else(|_| TempDir::new()).expect("a directory can be made")
 }
 
-/// What a dead process left, to be gone on with more than once.
+/// Copies the folder of a dead process, so that more than one process can continue it.
 fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).expect("it is ours") {
         let (from, name) = entry.map(|entry| (entry.path(), entry.file_name())).expect("it is ours");

@@ -1,4 +1,4 @@
-//! The programs that are struck: together they have every construct of the language. What their facets answer is said
+//! The programs that are struck: together they have every construct of the language. Their facets' answers stand
 //! here once, by the facet's name.
 
 use afl_engine::evaluation::SCRIPT_EVENT;
@@ -18,7 +18,7 @@ pub(crate) struct Program {
     pub(crate) end: End,
 }
 
-/// What the run comes to, whatever strikes it.
+/// The end of the run, whatever strikes it.
 #[derive(Clone, Copy)]
 pub(crate) enum End {
     Outputs(fn() -> Value),
@@ -26,7 +26,7 @@ pub(crate) enum End {
     FailedAt(&'static str),
 }
 
-/// What an evaluation may write is half of a batch: a `foreach` of some elements takes several commits.
+/// An evaluation may write half of a batch: a `foreach` of some elements takes several commits.
 const FEW_WRITES: Limits = Limits { batch_writes: 80, batch_bytes: 1 << 20, body_bytes: 1 << 16 };
 /// A value of some KiB is kept in pieces, which are written before the commit that refers to it.
 const SMALL_BODIES: Limits = Limits { batch_writes: 1_000, batch_bytes: 1 << 16, body_bytes: 5_000 };
@@ -160,7 +160,7 @@ pub(crate) fn named(name: &str) -> &'static Program {
 
 pub(crate) type Answer = Result<Map<String, Value>, String>;
 
-/// What an agent or the language host says to a piece of work.
+/// The answer of an agent or the language host to a piece of work.
 pub(crate) fn answer(claim: &Claim) -> Answer {
     let text = |name: &str| claim.payload[name].as_str().unwrap_or_default();
     let short = claim.task.name.rsplit('.').next().expect("a split has a last part");

@@ -1,5 +1,5 @@
-//! What a process does: it starts the run, or finds it, and takes it to its end. The one that dies does the same as the
-//! one that goes on.
+//! The work of a process: it starts the run, or finds it, and takes it to its end. The process that dies does the same
+//! as the one that continues.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -149,7 +149,7 @@ async fn start(service: &Service, program: &Program) -> RunId {
     service.start(request).await.expect("started").run
 }
 
-/// The outcomes of a task that has ended: what failed and was tried again, then one that is the end of it.
+/// The outcomes of a task that has ended: each failure that was tried again, then the final one.
 fn accepted(task: &Task) -> String {
     let outcomes = outcomes(task);
     let (last, before) = outcomes.split_last().expect("somebody did the work");

@@ -33,7 +33,7 @@ pub(crate) struct Piece {
     attempt: usize,
 }
 
-/// What one process did.
+/// The record of one process.
 pub(crate) type Line = (u64, Piece, Answer);
 
 /// All that was done, in order.

@@ -110,7 +110,7 @@ async fn f11_drivers_and_agents_go_on_alone_when_there_is_space_again() {
 
 const FOLDER: &str = "AFL_FULL_FOLDER";
 
-/// What the process does that dies; without its folder the test of this name does nothing.
+/// The process that dies; without its folder the test of this name does nothing.
 #[tokio::test]
 async fn child() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };

@@ -7,7 +7,7 @@ use tokio_postgres::NoTls;
 use crate::site::Site;
 use crate::work::{claim, finish, start};
 
-/// What people ask, with names that both databases know.
+/// Questions of operators, with names that both databases know.
 const QUESTIONS: [&str; 4] = [
     "SELECT workflow, status, CAST(steps AS TEXT), error_path, error FROM {}runs",
     "SELECT step, object_type, facet, state, error FROM {}steps WHERE facet <> '' OR error IS NOT NULL",

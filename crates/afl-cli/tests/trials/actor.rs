@@ -166,7 +166,7 @@ impl Holder {
     }
 }
 
-/// What a holder may do with its task.
+/// The moves that a holder may make with its task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Order {
     Extend,

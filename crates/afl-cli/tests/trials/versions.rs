@@ -93,7 +93,7 @@ async fn f16_with_a_checksum_only_what_was_registered_does_the_work() {
     world.write("price.py", TWO);
     agent.kill();
     world.write("go", "");
-    // What the first agent had loaded is gone with it.
+    // The modules that the first agent had loaded are gone with it.
     let second = world.agent("second", &[]);
     let told = error(&world, &run).await;
     assert!(told.contains("register the new checksum if the change is meant"), "{told}");

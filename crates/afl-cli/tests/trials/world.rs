@@ -74,7 +74,7 @@ impl World {
         self.command(arguments).output().expect("afl runs")
     }
 
-    /// What a command that goes well says.
+    /// The output of a command that succeeds.
     pub(crate) fn said(&self, arguments: &[&str]) -> String {
         let output = self.afl(arguments);
         assert!(output.status.success(), "{arguments:?}: {output:?}");

@@ -1,4 +1,4 @@
-//! What an expression can read.
+//! The values that an expression can read.
 
 use afl_lang::program::InputSource;
 
@@ -14,7 +14,7 @@ pub trait Scope {
     fn record(&self, root: Root<'_>) -> Map<String, Value>;
 }
 
-/// What a reference starts from.
+/// The start of a reference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Root<'r> {
     Input(InputSource),

@@ -31,7 +31,7 @@ pub(super) struct Fold {
 #[derive(Debug)]
 enum Captured {
     One(Attribute),
-    /// What the elements of a `foreach` yielded, in their order.
+    /// The yields of the elements of a `foreach`, in their order.
     Many(Vec<Value>, String),
 }
 

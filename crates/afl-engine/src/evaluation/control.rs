@@ -32,7 +32,7 @@ pub(super) enum ReopenedWork<'a> {
 
 impl Evaluation {
     /// Tries a failed step again: its own failure is taken back, and with it that of all above that failed for it.
-    /// What else is complete stays so. Its work is left to the server `on` first, if one is named.
+    /// All other steps that are complete stay so. Its work is left to the server `on` first, if one is named.
     pub fn reopen(&mut self, step: StepId, by: Actor, on: Option<Arc<str>>) {
         self.requests.push_back(ControlRequest::Reopen(step, by, on));
     }

@@ -61,7 +61,7 @@ impl Evaluation {
         let now = self.now;
         let step = self.change_at_rest(id);
         step.ended = Some(now);
-        // What the children did is in their records; a complete step needs no count of them.
+        // The children's records keep their results; a complete step needs no count of them.
         if !step.object_type.is_block() {
             step.children = None;
         }

@@ -59,7 +59,7 @@ impl Evaluation {
         Ok(())
     }
 
-    /// What the iterable gives: the elements of a list, the keys of a map, nothing for null.
+    /// The elements of the iterable: those of a list, the keys of a map, none for null.
     fn elements(&mut self, id: &StepId, block: &Block) -> Worked<Vec<Value>> {
         let PlanContent::Foreach { iterable, .. } = &block.content else {
             unreachable!("called for a `foreach`")

@@ -1,4 +1,4 @@
-//! What an evaluation has read and written so far.
+//! The records that an evaluation has read and written so far.
 
 use std::sync::Arc;
 
@@ -130,7 +130,7 @@ impl<T: Clone> RecordCache<T> {
         self.entries.len()
     }
 
-    /// As read from the store. What this evaluation has written meanwhile stands.
+    /// As read from the store. Writes of this evaluation stay.
     pub(super) fn supply(&mut self, id: StepId, stored: Option<(T, Version)>) {
         let slot = stored.map(|(item, version)| RecordSlot { item, version: Some(version), is_dirty: false });
         self.entries.entry(id).or_insert(slot);

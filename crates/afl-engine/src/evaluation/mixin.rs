@@ -167,7 +167,7 @@ impl Evaluation {
     }
 }
 
-/// What a call says goes before what the signature says under the same name.
+/// A call's mixin wins over the signature's mixin of the same name.
 fn is_overridden(plan: &Plan, node: Node, mixin: &Mixin, scope: MixinScope) -> bool {
     let is_same = |other: &Mixin| match mixin.kind {
         MixinKind::Policy(_) => other.kind == mixin.kind,

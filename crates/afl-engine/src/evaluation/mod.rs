@@ -105,7 +105,7 @@ pub enum Damage {
     Unfitting(String),
 }
 
-/// What an evaluation asks of its driver.
+/// The request of an evaluation to its driver.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Advance {
     /// Supply these records, then go on.
@@ -380,7 +380,7 @@ impl Evaluation {
         self.known.shrink(KEPT_RECORDS, KEPT_BLOB_BYTES);
     }
 
-    /// What happened since the last time.
+    /// The traces since the last call.
     pub fn drain_traces(&mut self) -> Vec<Trace> {
         std::mem::take(&mut self.traces)
     }

@@ -1,4 +1,4 @@
-//! What the expressions of a run read: the attributes of its steps.
+//! The attributes that the expressions of a run read.
 
 use afl_lang::program::{Expr, InputSource};
 

@@ -19,7 +19,7 @@ use crate::types::{Misfit, Schemas, as_declared, fits};
 use crate::value::{self, Map, Oversize, Value};
 use crate::version::Epoch;
 
-/// What a run is started with.
+/// The parameters of a new run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Start {
     pub id: RunId,

@@ -1,4 +1,4 @@
-//! What the work of each state is: one step, from where it stands to where it must wait.
+//! The work of each state: one step, from its present state to the state in which it must wait.
 
 use std::fmt;
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::id::{Segment, StepId};
 
-/// What a stored step is an instance of.
+/// The declaration that a stored step is an instance of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Node {
     /// The workflow of the run.
@@ -52,7 +52,7 @@ impl Plan {
         }
     }
 
-    /// What runs when the step failed: its statement's `catch`, or else its facet's.
+    /// The block that runs when the step failed: its statement's `catch`, or else its facet's.
     pub(crate) fn catch(&self, node: Node) -> Option<BlockAt> {
         let inline = self.call(node).and_then(|call| call.catch);
         inline.or_else(|| self.facet_of(node).and_then(|facet| facet.catch))

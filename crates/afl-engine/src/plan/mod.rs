@@ -41,7 +41,7 @@ pub(crate) struct BlockAt(u32);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct StatementAt(u32);
 
-/// What a call names.
+/// The facet or schema that a call names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Callee {
     Facet(FacetAt),
@@ -155,7 +155,7 @@ impl Plan {
         Some(&self.facet_named(qualified)?.returns)
     }
 
-    /// What the work of a facet gives; nothing is declared for that of a script.
+    /// The declared results of a facet's work; a script declares none.
     pub fn result(&self, qualified: &str) -> Option<&[Parameter]> {
         self.facet_named(qualified).map(Facet::result)
     }
@@ -170,7 +170,7 @@ impl Plan {
         })
     }
 
-    /// What the work of a facet must return, because neither a default nor a block of the facet can.
+    /// The results that a facet's work must return, because neither a default nor a block of the facet can.
     pub fn must_return(&self, facet: &str) -> Vec<String> {
         let Some(facet) = self.facet_named(facet).filter(|facet| facet.clauses.is_empty()) else {
             return Vec::new();
@@ -207,7 +207,7 @@ impl Facet {
         self.kind == FacetKind::Event || self.prompt.is_some()
     }
 
-    /// What its work gives. A facet that declares no returns answers in its parameters.
+    /// The results of its work. A facet that declares no returns answers in its parameters.
     pub(crate) fn result(&self) -> &[Parameter] {
         if self.returns.is_empty() { &self.params } else { &self.returns }
     }

@@ -1,4 +1,4 @@
-//! What an expression reads, known before it is evaluated.
+//! The references of an expression, known before it is evaluated.
 
 use std::collections::BTreeMap;
 

@@ -62,7 +62,7 @@ pub enum QuestionWait {
     Park { server: Option<Arc<str>> },
 }
 
-/// Who found that the work failed.
+/// The part that found the failure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FailureSource {
     /// The attempt failed or timed out, and the policy allows no other.

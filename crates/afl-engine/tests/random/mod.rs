@@ -57,7 +57,7 @@ pub(crate) enum Facet {
 #[derive(Debug)]
 pub(crate) struct Block {
     pub(crate) steps: Vec<Step>,
-    /// What it yields: the sum of these.
+    /// Its yield: the sum of these.
     pub(crate) total: Vec<Term>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Block {
 pub(crate) struct Step {
     pub(crate) call: Callee,
     pub(crate) args: Vec<Term>,
-    /// What it mixes in under the alias `m`, with the argument.
+    /// The facet that it mixes in under the alias `m`, with the argument.
     pub(crate) mixin: Option<(Callee, Vec<Term>)>,
     /// The step's result when it failed, if it has a `catch`.
     pub(crate) catch: Option<i64>,
@@ -98,7 +98,7 @@ pub(crate) enum Term {
 const MODULUS: i64 = 1_000_003;
 /// Attempts at event facets in one run.
 const MOST_WORK: usize = 120;
-/// What the workflow is started with.
+/// The input of the workflow.
 pub(crate) const INPUT: i64 = 7;
 
 /// The answer of both event facets; small, so that no sum overflows.
@@ -181,7 +181,7 @@ fn generate_facet(rng: &mut Rng, at: usize) -> Facet {
     }
 }
 
-/// What the terms of a block can name.
+/// The names that the terms of a block can use.
 #[derive(Clone, Copy)]
 struct Scope {
     element: bool,
@@ -215,7 +215,7 @@ fn terms(rng: &mut Rng, steps: &[Step], scope: Scope) -> Vec<Term> {
     let term = |rng: &mut Rng| match rng.below(5) {
         0 | 1 if !steps.is_empty() => {
             let at = rng.below(steps.len());
-            // What a `catch` gives instead has no results of mixins.
+            // The result of a `catch` has no results of mixins.
             let is_mixed = steps[at].mixin.is_some() && steps[at].catch.is_none();
             if is_mixed && rng.one_in(2) { Term::Mixed(at) } else { Term::Step(at) }
         }

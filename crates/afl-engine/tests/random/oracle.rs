@@ -1,4 +1,4 @@
-//! What a random program must come to, worked out without the engine.
+//! The expected result of a random program, computed without the engine.
 
 use std::collections::BTreeMap;
 
@@ -175,7 +175,7 @@ impl Oracle<'_> {
     }
 }
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Clone, Copy)]
 struct Done {
     out: i64,

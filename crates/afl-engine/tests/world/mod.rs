@@ -326,7 +326,7 @@ fn cases_of(folder: &str) -> Vec<Case> {
     names.into_iter().map(case).collect()
 }
 
-/// What stands in for an event facet: the format of the conformance suite.
+/// The answer in place of an event facet: the format of the conformance suite.
 pub(crate) fn answer(
     handler: &Value,
     payload: &Map<String, Value>,

@@ -20,7 +20,7 @@ impl<'a> Checker<'a> {
         self.own_or_mixed_in(def.return_named(name).or_else(param), def, instance, name)
     }
 
-    /// What `$.name` means to the blocks of an owner: parameters, mixins, and what an event or a script
+    /// The meaning of `$.name` in the blocks of an owner: parameters, mixins, and results that an event or a script
     /// has returned before the blocks begin.
     pub(super) fn owner_attribute(&self, instance: &Instance<'a>, name: &str) -> Option<Type> {
         let Some(def) = instance.def.map(|id| &self.table[id]) else { return Some(Type::Broken) };

@@ -1,4 +1,4 @@
-//! What a name that leads nowhere may have meant.
+//! Suggestions for a name that does not resolve.
 
 use super::Checker;
 use crate::suggest;

@@ -103,7 +103,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// What to do about operands that do not go together.
+/// The advice for operands that do not go together.
 fn hint(op: BinaryOp, left: OperandKind, right: OperandKind) -> Option<&'static str> {
     let number_and_text = matches!(
         (left, right),

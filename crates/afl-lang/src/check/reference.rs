@@ -10,7 +10,7 @@ use crate::program::{ExprKind, InputRef, InputSource, StepRef};
 use crate::source::{FileSpan, Span};
 use crate::syntax::ast::{BlockSyntax, Clause, ClauseKind, Ident, NAMELESS, StatementSyntax};
 
-/// What `$` has besides, inside a `catch`.
+/// Further names of `$` inside a `catch`.
 const CAUGHT: [&str; 2] = ["error", "error_type"];
 
 /// Where a bare name leads.
@@ -34,7 +34,7 @@ impl<'a> Checker<'a> {
             let record = |_| self.record(&owner, |name| self.owner_attribute(&owner, name));
             return (compiled(source), owner.def.map_or(Type::Broken, record));
         };
-        // What a script returns before the blocks begin joins the inputs, declared or not.
+        // Results of a script that runs before the blocks join the inputs, declared or not.
         let has_script = owner.def.is_some_and(|id| self.table[id].has_script());
         let undeclared = has_script.then_some((InputSource::Owner, Type::Json));
         let Some((source, ty)) = self.find_input(first.text).or(undeclared) else {

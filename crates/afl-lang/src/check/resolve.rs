@@ -38,7 +38,7 @@ impl Default for NameScope {
 /// How many meanings of a name a message lists.
 const MAX_SHOWN: usize = 4;
 
-/// What a look-up found.
+/// The result of a look-up.
 enum LookupResult {
     One(DefId),
     Several(Vec<DefId>),
@@ -299,7 +299,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// What other languages call our types.
+/// Names of our types in other languages.
 fn common_type(code: Code, name: &str) -> Option<&'static str> {
     if code != Code::UnknownType {
         return None;

@@ -1,4 +1,4 @@
-//! What a block sees: its owner, the foreach variables around it, and steps.
+//! The scope of a block: its owner, the foreach variables around it, and steps.
 
 use std::rc::Rc;
 

@@ -13,7 +13,7 @@ use crate::syntax::ast::{
 };
 use crate::types::TypeRef;
 
-/// Who may declare namespaces of this name.
+/// Only the prelude may declare namespaces of this name.
 const RESERVED_NAMESPACE: &str = "afl";
 
 impl<'a> Checker<'a> {
@@ -127,7 +127,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The facets that are mixed in; what cannot be is reported.
+    /// The facets that are mixed in; each target that cannot be mixed in is reported.
     pub(super) fn mixin_targets(&mut self, mixins: &'a [MixinSyntax<'a>]) -> Vec<Option<DefId>> {
         mixins.iter().map(|mixin| self.mixin_target(mixin)).collect()
     }

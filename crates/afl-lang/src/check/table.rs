@@ -23,7 +23,7 @@ pub(super) const TOP_LEVEL: NamespaceId = NamespaceId(0);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct DefId(pub(super) u32);
 
-/// What a name stands for.
+/// The sort of thing that a name stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Sort {
     Facet(FacetKind),
@@ -83,7 +83,7 @@ impl<'a> Def<'a> {
         self.ast.is_some_and(|facet| facet.body.script.is_some())
     }
 
-    /// What can be yielded to it: its returns, or its parameters where it declares no returns.
+    /// The parameters that accept a yield: its returns, or its parameters where it declares no returns.
     pub(super) fn yieldable(&self) -> &ParamList<'a> {
         if self.declares_returns() { &self.returns } else { &self.params }
     }

@@ -1,4 +1,4 @@
-//! What follows a signature or a call: mixins, scripts, prompts, clauses and their blocks.
+//! The tail of a signature or a call: mixins, scripts, prompts, clauses and their blocks.
 
 use super::layout::Break;
 use super::printer::Printer;
@@ -9,7 +9,7 @@ use crate::syntax::ast::{
     When,
 };
 
-/// What follows a call that cannot have a body.
+/// The tail of a call that cannot have a body.
 pub(super) static NO_BODY: BodySyntax<'static> =
     BodySyntax { script: None, prompt: None, clauses: Vec::new(), catch: None };
 
@@ -20,7 +20,7 @@ impl<'t> Printer<'t> {
         self.tail(&call.mixins, body);
     }
 
-    /// What follows the closing parenthesis of a signature or a call.
+    /// The tail behind the closing parenthesis of a signature or a call.
     pub(super) fn tail(&mut self, mixins: &'t [MixinSyntax<'t>], body: &'t BodySyntax<'t>) {
         // Blocks in a row read as a sequence only if they look alike.
         let spread = if parts(body).count() > 1 { Spread::OverLines } else { Spread::AsWritten };

@@ -79,7 +79,7 @@ impl<'t> Printer<'t> {
         self.expr(operand);
     }
 
-    /// What stands between the brackets of an expression. Operators that do not fit there have lines of
+    /// The content between the brackets of an expression. Operators that do not fit there have lines of
     /// their own.
     pub(super) fn enclosed(&mut self, inner: &'t ExprSyntax<'t>, close: u32) {
         match inner.kind {
@@ -142,7 +142,7 @@ impl<'t> Printer<'t> {
         while let Some(comment) = self.comments.peek_before(right_start) {
             let between = self.comments.slice(Span::new(at, comment.span.start));
             is_behind_operator |= !between.trim().is_empty();
-            // What shares its line with the right operand stays with it.
+            // A comment on the line of the right operand stays with it.
             if is_behind_operator && !self.comments.line_ends_between(comment, right_start) {
                 break;
             }

@@ -5,7 +5,7 @@
 
 use super::render::Renderer;
 
-/// Columns of a line; only what cannot be broken reaches beyond.
+/// Columns of a line; only a text that cannot be broken reaches beyond.
 pub(super) const WIDTH: u32 = 100;
 
 /// Columns of one level of indentation.
@@ -16,7 +16,7 @@ pub(super) enum Op<'t> {
     Text(&'t str),
     /// A literal or a script that spans lines, printed as it is.
     Verbatim(&'t str),
-    /// The first line of a comment. It does not count for what stands before it on the line.
+    /// The first line of a comment. It does not count for the text before it on the line.
     Comment(&'t str),
     Break(Break),
     IfBroken(&'static str),
@@ -42,7 +42,7 @@ pub(super) enum Break {
     Raw,
 }
 
-/// How much a group takes on one line; what stands behind op number `end` up to the next possible
+/// How much a group takes on one line; the text behind op number `end` up to the next possible
 /// break must fit there too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct GroupExtent {
@@ -50,7 +50,7 @@ pub(super) struct GroupExtent {
     pub end: usize,
 }
 
-/// The width of what cannot stand on one line.
+/// The width of a group that cannot stand on one line.
 pub(super) const UNFIT: u32 = u32::MAX;
 
 /// A position in the layout; the difference of two measures the text between them.
@@ -61,7 +61,7 @@ pub(super) struct LayoutMark {
     line_ends: u32,
 }
 
-/// What a comment asks for before the next text.
+/// The break that a comment needs before the next text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum PendingBreak {
     #[default]

@@ -8,7 +8,7 @@ use crate::syntax::ast::{
     Arg, Args, CommentKind, ExprSyntax, ExprSyntaxKind, MapEntry, MapKey, Param, Params, Wholeness,
 };
 
-/// What can stand in a list.
+/// An element of a list.
 pub(super) trait Element<'t> {
     fn span(&self) -> Span;
 
@@ -138,7 +138,7 @@ impl<'t> Printer<'t> {
                 CommentPosition::Trailing => {
                     self.comment(comment);
                     self.layout.end_line();
-                    // What follows stood on a later line, before the comma or behind it.
+                    // The next token stood on a later line, before the comma or behind it.
                     break;
                 }
                 CommentPosition::Between if self.comments.line_ends_between(comment, next) => {

@@ -11,7 +11,7 @@
 //! - A signature that is too long breaks its parameters, then its returns; only its returns if those
 //!   need several lines anyway.
 //! - Mixins, and a script on one line, that do not fit behind a call or a signature have a line each.
-//!   What follows them begins a line: `andThen {` stands below the declaration's first letter and its
+//!   The next clause begins a line: `andThen {` stands below the declaration's first letter and its
 //!   block is indented once.
 //! - A long expression breaks before all operators of its lowest precedence.
 //! - A block of one simple statement, or a schema, that was written on one line stays there if it fits.

@@ -50,7 +50,7 @@ struct GraphBuilder<'p> {
     edges: FxHashMap<(NodeId, NodeId), usize>,
 }
 
-/// What `$` is in a block.
+/// The meaning of `$` in a block.
 enum GraphOwner<'p> {
     Workflow(FxHashMap<&'p str, NodeId>),
     Step(NodeId),
@@ -58,7 +58,7 @@ enum GraphOwner<'p> {
 
 type Steps<'p> = Rc<FxHashMap<&'p str, NodeId>>;
 
-/// What a statement can read.
+/// The names that a statement can read.
 #[derive(Clone)]
 struct GraphScope<'o, 'p> {
     owner: &'o GraphOwner<'p>,

@@ -62,7 +62,7 @@ impl Graph {
     }
 }
 
-/// What stands in each cluster, and outside all.
+/// The members of each cluster, and those outside all.
 struct ClusterMembers(Vec<Vec<Member>>);
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -167,7 +167,7 @@ impl NodeKind {
     }
 }
 
-/// What a step calls.
+/// The sort of facet that a step calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StepSort {

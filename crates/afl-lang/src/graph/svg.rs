@@ -113,7 +113,7 @@ fn detail(node: &GraphNode) -> Option<String> {
     }
 }
 
-/// What stands at an edge; nothing where the node it comes from says the same.
+/// The label of an edge; nothing where its source node says the same.
 fn label(graph: &Graph, edge: &Edge) -> Option<String> {
     let label = shortened(&edge.label());
     (!label.is_empty() && label != graph.node(edge.from).label).then_some(label)

@@ -43,7 +43,7 @@ impl Program {
     }
 
     /// The form that the [hash](Program::hash) is taken of: compact, each declaration once, without
-    /// locations, provenance and doc comments, none of which change what runs.
+    /// locations, provenance and doc comments, none of which change the behaviour.
     pub fn canonical(&self) -> Vec<u8> {
         let mut pieces = Pieces::default();
         self.write_canonical(&mut pieces);

@@ -15,7 +15,7 @@ use crate::names::NameSet;
 use crate::ring::rings;
 use crate::types::TypeRef;
 
-/// What a name in a program refers to.
+/// The thing that a name in a program refers to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Referent {
     Facet,
@@ -152,7 +152,7 @@ impl<'p> DeclaredNames<'p> {
         Ok(())
     }
 
-    /// `around` is what can be read outside the block.
+    /// `around` has the names that can be read outside the block.
     fn check_statements(
         &self,
         at: &'p str,

@@ -8,7 +8,7 @@ use crate::operator::{CONCAT, Precedence};
 /// Characters of an expression that a caption or a message has room for.
 const MAX_LENGTH: usize = 60;
 
-/// Cut to what fits into a caption or a message.
+/// Cut to the length of a caption or a message.
 pub fn shortened(text: &str) -> String {
     cut(text, MAX_LENGTH)
 }

@@ -119,7 +119,7 @@ fn find(lines: &[ExcerptLine], offset: u32) -> usize {
     line.at + (offset.clamp(line.shown.start, line.shown.end) - line.shown.start) as usize
 }
 
-/// What of a span is marked: no line break at its end, which would be drawn as one more line.
+/// The marked part of a span: no line break at its end, which would be drawn as one more line.
 fn shown_span(text: &str, span: Span, index: &LineIndex<'_>) -> Span {
     let length = text[span.range()].trim_end_matches(['\r', '\n']).len();
     let end = span.start + length as u32;
@@ -134,7 +134,7 @@ fn is_long(line: Span) -> bool {
     line.end - line.start > MAX_LINE_BYTES
 }
 
-/// What to show of a line so that `mark` can be seen.
+/// The part of a line to show so that `mark` can be seen.
 fn window(text: &str, line: Span, mark: u32) -> Span {
     if !is_long(line) {
         return line;

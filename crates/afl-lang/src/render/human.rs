@@ -78,7 +78,7 @@ fn excerpts<'d>(positions: &Positions<'_>, diagnostic: &'d Diagnostic) -> Vec<Ex
     clusters.into_iter().map(excerpt).collect()
 }
 
-/// The text without what would act on the terminal: it may quote the source or a file name.
+/// The text without control characters: it may quote the source or a file name.
 fn printable(text: &str) -> String {
     let acts = |c: char| {
         (c.is_control() && c != '\n') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

@@ -1,4 +1,4 @@
-//! What rendering makes of texts that are hard to show.
+//! The rendering of texts that are hard to show.
 
 use std::ops::Range;
 

@@ -129,7 +129,7 @@ pub enum Wholeness {
     Broken,
 }
 
-/// What follows a signature or a step's call.
+/// The tail of a signature or a step's call.
 #[derive(Debug, Default)]
 pub struct BodySyntax<'s> {
     pub script: Option<ScriptSyntax<'s>>,

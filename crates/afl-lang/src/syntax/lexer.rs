@@ -4,7 +4,7 @@ use super::token::{Token, TokenKind, Word};
 use crate::operator::OperatorSymbol;
 use crate::source::Span;
 
-/// What word processors make of quotes; all begin with the same byte.
+/// Quotes that word processors make; all begin with the same byte.
 const CURLY_QUOTES: &[char] = &['“', '”', '„', '‘', '’', '‚'];
 
 #[derive(Clone, Debug, Default)]

@@ -1,4 +1,4 @@
-//! What string literals mean: escapes, and the indentation of text blocks.
+//! The meaning of string literals: escapes, and the indentation of text blocks.
 
 use std::borrow::Cow;
 

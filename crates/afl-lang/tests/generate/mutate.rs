@@ -5,7 +5,7 @@ use afl_lang::syntax::token::TokenKind;
 
 use super::dice::Dice;
 
-/// What the damage puts in: pieces that mean something somewhere.
+/// The words that the damage puts in: each means something somewhere.
 const WORDS: [&str; 60] = [
     "namespace",
     "use",
@@ -89,7 +89,7 @@ const ODDITIES: [&str; 16] = [
     "#",
 ];
 
-/// What may stand between any two tokens without a change to the program.
+/// The texts that may stand between any two tokens without a change to the program.
 const FILLERS: [&str; 10] = [
     " ",
     "\n",
@@ -152,7 +152,7 @@ fn damage_tokens(text: &str, dice: &mut Dice<'_>) -> String {
     tokens.concat()
 }
 
-/// The tokens and what stands between them.
+/// The tokens and the texts between them.
 fn tokens(text: &str) -> Vec<&str> {
     let mut lexer = Lexer::new(text, None);
     let mut tokens = Vec::new();

@@ -1,4 +1,4 @@
-//! What holds of every text and every compiled document, however odd. Tests and fuzzers call it.
+//! Laws of every text and every compiled document, however odd. Tests and fuzzers call them.
 
 use afl_lang::diagnostic::Diagnostic;
 use afl_lang::format::format;

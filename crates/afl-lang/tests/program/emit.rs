@@ -1,4 +1,4 @@
-//! What a program looks like as JSON, and what its hash covers.
+//! The JSON of a program, and the part that its hash covers.
 
 use afl_lang::program::{Emit, JsonLayout, Locations, Program, Provenance};
 use afl_lang::source::{Source, Sources};

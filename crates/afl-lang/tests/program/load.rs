@@ -1,4 +1,4 @@
-//! What the loader refuses, and what it says.
+//! The documents that the loader refuses, and its messages.
 
 use afl_lang::limits::{MAX_EXPRESSION_HEIGHT, MAX_NESTING};
 use afl_lang::program::{Emit, LoadError, load};

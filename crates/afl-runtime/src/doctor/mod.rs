@@ -21,7 +21,7 @@ const PAGE: usize = 500;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Remedy {
     Tell,
-    /// Repair what cannot do harm.
+    /// Make the repairs that cannot do harm.
     Fix,
 }
 
@@ -194,7 +194,7 @@ impl Service {
     }
 }
 
-/// What the records of a run say, each for itself.
+/// The findings in a run's records, each judged for itself.
 struct Examined {
     findings: Vec<Finding>,
     sorts: Sorts,

@@ -11,7 +11,7 @@ use crate::error::{Error, NotFound};
 use crate::service::Service;
 use crate::why::Why;
 
-/// What must be complete before a step begins.
+/// The steps that must be complete before a step begins.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Blocked {
     pub run: RunId,

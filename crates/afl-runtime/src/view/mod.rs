@@ -1,4 +1,4 @@
-//! What surfaces show of runs, steps and tasks: JSON shapes, and answers about programs and agents.
+//! The shapes by which surfaces show runs, steps and tasks: JSON, and answers about programs and agents.
 //!
 //! The command line, the servers and the dashboard show the same facts. Each fact is computed here once and each JSON
 //! object is a type here, so that a surface only prints. The names of the fields are a contract with scripts.

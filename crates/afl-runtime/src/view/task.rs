@@ -23,7 +23,7 @@ pub struct TaskView {
     pub uuid: String,
     pub name: String,
     pub kind: TaskKind,
-    /// What created the task: the run, whichever process evaluated it.
+    /// The creator of the task: the run, whichever process evaluated it.
     pub runner_id: RunId,
     /// The agent that holds it, or held it last.
     pub claimer: Option<String>,
@@ -128,7 +128,7 @@ impl Service {
         })
     }
 
-    /// What the result of a task has beside what its facet declares; the run goes on without it.
+    /// The fields of a task's result that its facet does not declare; the run goes on without them.
     pub async fn undeclared(&self, task: &Task) -> Result<Vec<String>, Error> {
         let run = match task.kind() {
             TaskKind::Event => self.existing(&task.workflow_id).await?.item,

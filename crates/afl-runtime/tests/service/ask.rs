@@ -18,7 +18,7 @@ use crate::world::{broken, inc};
 
 const LEASE: Millis = Millis(60_000);
 
-/// What a verb of an agent or an operator can answer with.
+/// The errors of a verb of an agent or an operator.
 #[derive(Debug)]
 pub(crate) enum Trouble {
     Uncertain,

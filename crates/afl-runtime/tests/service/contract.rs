@@ -1,4 +1,4 @@
-//! What the documents ask of a runtime's interface: who may do what, and what each call gives.
+//! The demands of the documents on a runtime's interface: permissions, and the result of each call.
 
 use afl_engine::attribute::Held;
 use afl_engine::run::RunStatus;
@@ -29,7 +29,7 @@ async fn driving_goes_to_the_next_fixed_point_and_says_where_that_is() {
     let world = World::new();
     let run = world.start("Two", json!({"n": 1})).await;
     for (expected, outputs) in [(RunStatus::Paused, json!({})), (RunStatus::Completed, json!({"n": 3}))] {
-        // What waits is visible to agents at the pause.
+        // Waiting work is visible to agents at the pause.
         let held = world.claim(1).await.remove(0);
         world.service.complete(&held.ticket, &inc(&held)).await.unwrap();
         let arrivals = vec![Arrival { step: held.ticket.step.clone(), event: None }];

@@ -36,7 +36,7 @@ enum Harm {
     LoseValue,
 }
 
-/// What the doctor says then: all of it, each line from its beginning.
+/// The doctor's findings then: all of them, each line from its beginning.
 type Said = &'static [&'static str];
 
 const PROMISES: [Promise; 9] = [

@@ -1,4 +1,4 @@
-//! Who gets work when there is more than can be done at once.
+//! The shares of runs when there is more work than can be done at once.
 
 use afl_engine::id::RunId;
 use afl_engine::time::Millis;
@@ -25,7 +25,7 @@ async fn a_run_of_many_tasks_keeps_no_later_run_waiting() {
     let small = world.start("Two", json!({"n": 1})).await;
     let runs = runs_in_turn(&world, 7).await;
     let place = runs.iter().position(|run| *run == small).expect("its turn comes");
-    // What the large run would have got in four seconds, one task a second, goes before.
+    // Work for four seconds of the large run, one task a second, goes before.
     assert_eq!(place, 5, "{runs:?}");
     assert!(runs[..5].iter().chain(&runs[6..]).all(|run| *run == large));
 }

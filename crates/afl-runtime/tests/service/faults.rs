@@ -1,4 +1,4 @@
-//! What holds when the store fails or the process dies, at every write of a whole life of a run.
+//! Invariants when the store fails or the process dies, at every write of a whole life of a run.
 
 use crate::world::{World, answer, broken, inc};
 use afl_engine::attribute::Held;

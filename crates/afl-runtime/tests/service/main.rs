@@ -1,4 +1,4 @@
-//! What a service promises, from outside.
+//! The promises of a service, from outside.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod answering;

@@ -1,4 +1,4 @@
-//! What a retry opens again, and what it leaves alone.
+//! The steps that a retry opens again, and those that it leaves alone.
 
 use afl_engine::id::RunId;
 use afl_engine::run::RunStatus;

@@ -1,4 +1,4 @@
-//! What a service promises about runs, on memory with a simulated clock.
+//! The promises of a service about runs, on memory with a simulated clock.
 
 use crate::world::{PROGRAM, World, inc};
 use afl_engine::attribute::Held;

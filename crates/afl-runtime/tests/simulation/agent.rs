@@ -18,7 +18,7 @@ use crate::world::People;
 
 pub(crate) const LEASE: Millis = Millis(60_000);
 
-/// What happened outside the store.
+/// The effects outside the store.
 #[derive(Default)]
 pub(crate) struct Log {
     /// How often the work for a key was begun.

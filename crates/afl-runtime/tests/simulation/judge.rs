@@ -1,4 +1,4 @@
-//! What must be true of a world at its end.
+//! The laws of a world at its end.
 
 use std::collections::BTreeMap;
 

@@ -27,7 +27,7 @@ pub(crate) struct Operator {
 impl Operator {
     pub(crate) async fn live(mut self) {
         loop {
-            // What the store or the run refuses is tried another time, and often nothing has failed.
+            // A request that the store or the run refuses is tried another time, and often nothing has failed.
             match (self.rng.below(16), self.people) {
                 (0 | 1, People::Retry) => {
                     let again = self.choose().await;
@@ -45,7 +45,7 @@ impl Operator {
         }
     }
 
-    /// All that failed, or what failed within one step.
+    /// All failures, or those within one step.
     async fn choose(&mut self) -> Again {
         if self.rng.below(2) == 0 {
             return Again::Run;

@@ -38,12 +38,12 @@ const GOOD_TURNS: usize = 60_000;
 const AHEAD: Millis = Millis(3_600_000);
 const BACK: Millis = Millis(-LEASE.0 * 3 / 2);
 
-/// What the operator does besides holding the run now and then.
+/// The acts of the operator besides holding the run now and then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum People {
-    /// Nothing: what fails stays so, unless the program catches it.
+    /// Nothing: a failure stays, unless the program catches it.
     Watch,
-    /// Tries again what failed, or decides about it.
+    /// Tries failures again, or decides about them.
     Retry,
     /// Ends the run at some time.
     Cancel,
@@ -55,7 +55,7 @@ pub(crate) struct World {
     rng: SeededRng,
     pub(crate) clock: SimClock,
     pub(crate) memory: Arc<Memory>,
-    /// What the doctor saw last.
+    /// The version that the doctor saw last.
     seen: u64,
     /// Without faults and without turns.
     pub(crate) bare: Service,
@@ -255,7 +255,7 @@ pub(crate) fn tenant() -> Tenant {
 async fn drive(service: Service) {
     let mut rounds = Rounds::new(service);
     loop {
-        // What fails is found again by the next look.
+        // The next look finds failed work again.
         drop(rounds.turn().await);
         turn().await;
     }

@@ -1,4 +1,4 @@
-//! What the checks are made of: keys, contents, writes, batches and scans.
+//! The material of the checks: keys, contents, writes, batches and scans.
 
 use std::sync::Arc;
 

@@ -120,7 +120,7 @@ pub struct Delivery {
 }
 
 impl MessageData {
-    /// Beside what must be stored with it.
+    /// Returns the blob to store with it beside it.
     pub(super) fn new(fields: &Payload) -> (Self, Option<Blob>) {
         let text = serde_json::to_string(fields).expect("fields have a JSON form");
         if text.len() <= REPEATED_BYTES {

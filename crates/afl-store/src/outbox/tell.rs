@@ -160,7 +160,7 @@ fn number(version: Option<Version>) -> u64 {
     version.map_or(0, |version| version.number)
 }
 
-/// What the workflow yielded: its step ends in the iteration that ends the run.
+/// The yield of the workflow: its step ends in the iteration that ends the run.
 fn outputs(changes: &Changes) -> Option<Payload> {
     match changes.run.item.status {
         RunStatus::Completed => {}

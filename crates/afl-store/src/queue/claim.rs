@@ -6,8 +6,8 @@
 //! **Approach.** The name of a bucket says everything that holds for all its tasks: list, facet, limit, whether the work
 //! may be done once only, needed capabilities, desired server. So a claim reads the heads of its lists, drops the
 //! buckets that it does not serve, and takes once from each bucket in the order of [`ClaimOrder`](super::claim_order).
-//! A take is one atomic step of the backend: it chooses, counts what runs, and writes the leases, and it returns the
-//! events and runs beside the tasks. Heads are cached while no task arrives ([`HeadCache`](super::head_cache)).
+//! A take is one atomic step of the backend: it chooses, counts running tasks, and writes the leases, and it returns
+//! the events and runs beside the tasks. Heads are cached while no task arrives ([`HeadCache`](super::head_cache)).
 //!
 //! Tasks whose run is held or unreadable are put aside. When the store fails, the claim returns the tasks that it has:
 //! no other agent would do them before their leases end.

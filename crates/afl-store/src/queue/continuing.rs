@@ -83,7 +83,7 @@ impl Queue {
         self.expect_open(run, step, canceled.await?, MoveKind::Cancel).await
     }
 
-    /// Refuses a step that was past its event, for callers to whom that is an error.
+    /// Refuses a step that was past its event, for callers that treat this as an error.
     async fn expect_open(
         &self,
         run: &RunId,

@@ -46,7 +46,7 @@ pub struct Queue {
     order: Arc<std::sync::Mutex<claim_order::ClaimOrder>>,
 }
 
-/// What shows that a write comes from the one who holds the task.
+/// The proof that a write comes from the holder of the task.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Ticket {
     pub run: RunId,

@@ -36,7 +36,7 @@ wire_enum! {
     pub enum LogStream ("stream") {
         Stdout = "stdout",
         Stderr = "stderr",
-        /// What the handler logs on purpose, and what the agent says of it.
+        /// Lines that the handler logs on purpose, and lines of the agent about it.
         System = "system",
     }
 }

@@ -1,4 +1,4 @@
-//! What becomes of a task and its event when an attempt ends.
+//! The effects on a task and its event when an attempt ends.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use afl_engine::value::{Map, Value, check_size};
 
 use super::Refusal;
 
-/// What to write. Without an event the task goes on.
+/// The records to write. Without an event the task goes on.
 #[derive(Clone, Debug)]
 pub(super) struct TaskOutcome {
     pub(super) task: Task,
@@ -85,7 +85,7 @@ pub(super) fn attempt_failed(
     Ok(TaskOutcome::requeued(task))
 }
 
-/// What follows when a holder's lease has ended, or its attempt was silent for too long; `None` while neither is so.
+/// The outcome when a holder's lease has ended, or its attempt was silent for too long; `None` while neither is so.
 pub(super) fn silent(mut task: Task, event: Event, now: Millis) -> Result<Option<TaskOutcome>, MoveRefusal> {
     let Some(lease) = task.lease.as_ref() else { return Ok(None) };
     let owner = &lease.owner;

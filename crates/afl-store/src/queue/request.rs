@@ -1,4 +1,4 @@
-//! What an agent asks for, and which tasks that admits.
+//! The request of an agent, and the tasks that it admits.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use super::matching::{HandlerMatch, match_handler};
 use crate::backend::{Durability, Head, MaxInBucket};
 use crate::store::{TaskBucket, bucket};
 
-/// What an agent asks for.
+/// The request of an agent.
 #[derive(Clone, Debug)]
 pub struct ClaimRequest {
     pub names: FacetFilter,
     /// This task alone, as it was read last, whatever list it is on.
     pub task: Option<Arc<Task>>,
     pub lists: Vec<String>,
-    /// What the agent has; tasks that need something else are left.
+    /// The agent's capabilities; tasks that need others are left.
     pub capabilities: Vec<String>,
     /// The name of the agent's server; tasks that want another are left to it for a while.
     pub server: Option<String>,
@@ -52,12 +52,12 @@ impl ClaimRequest {
 pub enum FacetFilter {
     All,
     Only(Vec<String>),
-    /// Those for which the function has a handler, by their whole names. What it says of the handler is noted with each
+    /// Those for which the function has a handler, by their whole names. Its note about the handler is stored with each
     /// claim; it may be nothing.
     Which(HandlerLookup),
 }
 
-/// What can be said of the handler of a facet; nothing where there is none.
+/// Returns a note about the handler of a facet; nothing where there is none.
 pub type HandlerLookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 impl ClaimRequest {

@@ -1,4 +1,4 @@
-//! What a holder says about its task. Each accepted outcome is one commit: the task, its event, and that the run
+//! The reports of a holder about its task. Each accepted outcome is one commit: the task, its event, and that the run
 //! needs evaluation.
 
 use afl_engine::event::{Event, EventError};
@@ -28,7 +28,7 @@ pub enum SettleResult {
     Repeated,
 }
 
-/// What an outcome was decided on: the versions of the task and its event.
+/// The basis of an outcome: the versions of the task and its event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Basis {
     pub(super) task: Version,

@@ -19,7 +19,7 @@ use crate::store::{Defect, Error, Stored, bucket, decode, encode, task_record};
 /// How many records of a bucket one round looks at.
 const PAGE: usize = 500;
 
-/// What a round did, and when the next is due.
+/// The work of a round, and when the next is due.
 #[derive(Debug, Default)]
 pub struct SweepReport {
     /// Tasks that others may claim again.
@@ -30,7 +30,7 @@ pub struct SweepReport {
     pub returned: usize,
     /// Steps whose event failed; wake the evaluator.
     pub arrived: Vec<(RunId, StepId)>,
-    /// What could not be looked after, because it cannot be read.
+    /// Errors of records that could not be read, so that the round skipped them.
     pub unreadable: Vec<Error>,
     /// The first time at which something is to be done.
     pub next: Option<Millis>,
@@ -54,7 +54,7 @@ impl SweepReport {
     }
 }
 
-/// What a janitor would have to do, as one look saw it.
+/// When a janitor has work next, as one look saw it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Upkeep {
     pub now: Millis,

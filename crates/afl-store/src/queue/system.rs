@@ -18,13 +18,13 @@ use crate::backend::{Durability, Expect};
 use crate::conflict::retry_on_conflict;
 use crate::store::{Error, Reservation, Stored};
 
-/// What to ask.
+/// The content of a system task.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SystemTaskRequest {
     /// Its own, which [is no run's](RunId::is_run).
     pub id: RunId,
     pub name: Arc<str>,
-    /// What it is about, for people.
+    /// The subject of the task, for people.
     pub path: String,
     pub list: Arc<str>,
     pub payload: Map<String, Value>,

@@ -1,4 +1,4 @@
-//! What the queue promises its agents, on the memory backend with a simulated clock.
+//! The promises of the queue to its agents, on the memory backend with a simulated clock.
 
 mod desired;
 mod fair;

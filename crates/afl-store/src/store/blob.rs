@@ -14,7 +14,7 @@ use super::piece::put_text;
 use crate::backend::{Batch, Durability, StoreError, Write};
 use crate::record::{Key, Record};
 
-/// What a commit may carry besides its records; more is written before it, in commits of its own.
+/// The most bytes beside the records of a commit; more is written before it, in commits of its own.
 const ALONG_BYTES: usize = 8 << 20;
 
 impl Store {

@@ -13,7 +13,7 @@ use super::error::Error;
 use super::{Store, opened_json, sealed_json};
 use crate::backend::{Change, Durability, Write};
 
-/// What an idempotency key stands for: the run it started, and what it was started with.
+/// The meaning of an idempotency key: the run it started, and the inputs of that run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Reservation {
     #[serde(skip)]
@@ -23,7 +23,7 @@ pub struct Reservation {
     pub digest: String,
 }
 
-/// What the first commit of a run depends on beside the run.
+/// The conditions of a run's first commit beside the run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Terms<'a> {
     /// The idempotency key that it takes.

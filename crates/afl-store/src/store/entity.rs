@@ -1,4 +1,4 @@
-//! What a run consists of, and the record that each part of it is kept in.
+//! The parts of a run, and the record of each part.
 
 use std::str::FromStr;
 

@@ -1,4 +1,4 @@
-//! What can go wrong between a record and its meaning.
+//! Errors between a record and its meaning.
 
 use afl_engine::id::RunId;
 
@@ -50,7 +50,7 @@ impl Error {
         }
     }
 
-    /// What the write relied on is no longer so: read again and decide anew.
+    /// The basis of the write has changed: read again and decide anew.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Backend(error) if error.is_conflict())
     }

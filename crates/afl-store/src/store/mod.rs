@@ -1,4 +1,4 @@
-//! The typed store: runs and what belongs to them as records of a backend, each read checked before it is believed.
+//! The typed store: runs and their parts as records of a backend, each read checked before it is believed.
 
 mod blob;
 mod commit;

@@ -7,7 +7,7 @@ use super::{Store, seal};
 use crate::backend::{Batch, Durability, StoreError, Write};
 use crate::record::{Key, Record};
 
-/// What one record holds of a text at most.
+/// The most bytes of a text in one record.
 const PIECE_BYTES: usize = 4 << 20;
 
 /// Stands for a text in pieces.

@@ -55,7 +55,7 @@ pub mod bucket {
     }
 }
 
-/// What the name of a bucket of pending tasks says behind its list: all that decides who may take from it, and how.
+/// The name of a bucket of pending tasks behind its list: all that decides which agents may take from it, and how.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TaskBucket<'a> {
     pub facet: &'a str,

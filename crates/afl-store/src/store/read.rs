@@ -114,7 +114,7 @@ impl Store {
     }
 }
 
-/// What settling a task touches.
+/// The records that settling a task touches.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskRecords {
     pub(crate) run: Option<Stored<Run>>,

@@ -17,7 +17,7 @@ pub(crate) fn sealed(key: &Key, body: Vec<u8>, place: Option<QueuePosition>) -> 
 }
 
 pub(crate) fn sealed_json(key: &Key, item: &impl Serialize, place: Option<QueuePosition>) -> Content {
-    sealed(key, serde_json::to_vec(item).expect("what is stored has a JSON form"), place)
+    sealed(key, serde_json::to_vec(item).expect("a stored item has a JSON form"), place)
 }
 
 pub(crate) fn opened_json<T: DeserializeOwned>(record: &Record) -> Result<T, Error> {

@@ -1,4 +1,4 @@
-//! What the typed store promises, on the memory backend.
+//! The promises of the typed store, on the memory backend.
 
 mod delete;
 

@@ -1,4 +1,4 @@
-//! What a Python process says, passed on.
+//! Passes on the messages of a Python process.
 
 use serde::Deserialize;
 use serde_json::Value;

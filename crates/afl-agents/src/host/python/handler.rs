@@ -66,7 +66,7 @@ struct ReadyProcess {
     permit: OwnedSemaphorePermit,
 }
 
-/// What to do with the handler.
+/// The use of the handler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Purpose {

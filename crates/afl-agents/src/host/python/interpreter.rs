@@ -12,7 +12,7 @@ use crate::handler::HandlerFailure;
 use crate::process;
 use crate::roots::Roots;
 
-/// What a short Python text prints, with arguments.
+/// Runs a short Python text with arguments and returns its output.
 pub(super) async fn ask(
     python: &Path,
     text: &str,
@@ -62,14 +62,14 @@ impl Interpreter {
         }
     }
 
-    /// What a registration names: a virtual environment, or its interpreter, under an allowed folder.
+    /// The interpreter that a registration names: a virtual environment or its interpreter, under an allowed folder.
     pub(super) fn named(path: &Path, roots: &Roots) -> Result<Self, HandlerFailure> {
         let is_program = path.is_file();
         let folder = match (is_program, path.parent().and_then(Path::parent)) {
             (true, Some(folder)) => folder,
             (true, None) | (false, _) => path,
         };
-        // The interpreter in it is a link to one outside, so the folder is what must be allowed.
+        // The interpreter in it is a link to one outside, so the folder must be an allowed one.
         let folder = roots.admit_folder(folder)?;
         let program = folder.join("bin").join(if is_program {
             path.file_name().unwrap_or_default()

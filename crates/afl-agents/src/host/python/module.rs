@@ -8,7 +8,7 @@ use crate::handler::HandlerFailure;
 use crate::registration::{Checksum, DottedName};
 use crate::roots::{FileError, FileStamp, RootedFile, Roots, absolute};
 
-/// What a `module_uri` names.
+/// The module that a `module_uri` names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum PythonModule {
     /// `my.handlers.cache`
@@ -45,7 +45,7 @@ impl PythonModule {
         name.ok_or_else(|| "is no name of a Python module".to_owned())
     }
 
-    /// What the module is called in `sys.modules`.
+    /// The name of the module in `sys.modules`.
     pub(super) fn name(&self) -> String {
         let path = match self {
             Self::Dotted(name) => return name.to_string(),

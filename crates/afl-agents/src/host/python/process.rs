@@ -49,7 +49,7 @@ pub(super) enum CallEnd {
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// A process whose link is closed has this long to say by its exit code why.
 const END_TIMEOUT: Duration = Duration::from_millis(500);
-/// What a process said before its end is in the link already.
+/// The last messages of a process are in the link before the process ends.
 const LAST_WORDS_TIMEOUT: Duration = Duration::from_millis(100);
 /// How long a process that is no longer needed may clean up.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(3);

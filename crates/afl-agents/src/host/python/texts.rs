@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::MAX_RESULT_BYTES;
 use crate::handler::Object;
 
-/// What the interpreter is started with; everything else comes over the link.
+/// The program that starts the interpreter; everything else comes over the link.
 pub(super) const BOOT: &str = include_str!("boot.py");
 const CHANNEL: &str = include_str!("channel.py");
 /// The program that runs handlers.

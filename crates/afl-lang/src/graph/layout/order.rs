@@ -11,7 +11,7 @@ pub(super) struct Links {
     pub(super) below: Vec<Vec<Neighbour>>,
 }
 
-/// Sorts each layer by where its neighbours are, and keeps the best order met. `arrange` puts right what
+/// Sorts each layer by where its neighbours are, and keeps the best order met. `arrange` corrects the parts that
 /// must not depend on that.
 pub(super) fn sort(layers: &mut Vec<Vec<usize>>, links: &Links, arrange: impl Fn(&mut [usize])) {
     let mut best = (crossings(layers, links), layers.clone());

@@ -8,7 +8,7 @@ const SWEEPS: usize = 5;
 /// Rounds of straightening lines once the boxes stand.
 const STRAIGHTENINGS: usize = 6;
 
-/// What a vertex needs to know of itself.
+/// The space of a vertex.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VertexSpace {
     pub(super) width: f64,

@@ -116,7 +116,7 @@ impl MemberList {
                 member => Ok(member),
             })
         })?;
-        // Only now: what lacks its declarations is no namespace, whatever its id.
+        // Only now: an object without declarations is no namespace, whatever its id.
         let (id, name): (QualifiedName, QualifiedName) = (fields.take("id")?, fields.take("name")?);
         if id == name {
             return Ok(members);

@@ -7,7 +7,7 @@ use super::json::PathSegment;
 use super::{Definitions, Field, Json, JsonWriter, WireError, WireValue};
 use crate::program::{Decl, FORMAT_VERSION, Program, ProgramHash};
 
-/// What made the document; it depends on nothing but the version.
+/// The compiler that made the document; it depends on nothing but the version.
 const COMPILER: &str = concat!("afl ", env!("CARGO_PKG_VERSION"));
 
 /// `hash` is `None` in the canonical form, which the hash is taken of.

@@ -66,7 +66,7 @@ impl<'j> Index<'j> {
         Json::new(self, 0)
     }
 
-    /// What the value is, by its first byte.
+    /// The kind of the value, by its first byte.
     pub(super) fn first_byte(&self, slot: u32) -> u8 {
         self.json.as_bytes()[self.slots[slot as usize].start as usize]
     }
@@ -108,7 +108,7 @@ fn scalar_end(bytes: &[u8], at: usize) -> usize {
     }
 }
 
-/// The offset behind the value of the key that ends at `at`; `None` if what ends there is no key.
+/// The offset behind the value of the key that ends at `at`; `None` if no key ends there.
 fn value_end(bytes: &[u8], at: usize) -> Option<usize> {
     let is_blank = |byte: &u8| b" \n\r\t".contains(byte);
     let past_blanks = |at: usize| at + bytes[at..].iter().take_while(|byte| is_blank(byte)).count();

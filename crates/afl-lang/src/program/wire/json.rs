@@ -102,7 +102,7 @@ impl<'j> Json<'j> {
 /// The keys of one object; each is to be taken once.
 pub(crate) struct ObjectReader<'j> {
     object: Json<'j>,
-    /// What follows the entry taken last.
+    /// The entry behind the one taken last.
     next: KeyEntry,
     /// A bit for each entry taken; no node has as many keys as there are bits.
     taken: u64,

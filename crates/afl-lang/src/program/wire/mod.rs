@@ -49,7 +49,7 @@ pub(crate) trait WireValue: Sized {
         false
     }
 
-    /// What a left-out key means; `None` where the key is required.
+    /// The meaning of a left-out key; `None` where the key is required.
     fn when_absent() -> Option<Self> {
         None
     }

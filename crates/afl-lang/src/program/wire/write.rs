@@ -19,7 +19,7 @@ pub enum Locations {
     Strip,
 }
 
-/// What the text is for.
+/// The use of the text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
     /// A document for readers: doc comments stay, and declarations are repeated by category.

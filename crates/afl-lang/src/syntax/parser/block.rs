@@ -28,7 +28,7 @@ impl<'s> Parser<'s> {
         self.finished(statements, open)
     }
 
-    /// At what can only stand inside a block.
+    /// At a token that can only stand inside a block.
     pub(super) fn at_block_content(&self) -> bool {
         let is_step = self.at(TokenKind::Ident) && self.ahead[1].kind == TokenKind::Assign;
         is_step || self.at_yield() || self.word(0) == Word::Sys && self.ahead[1].kind == TokenKind::Dot

@@ -1,4 +1,4 @@
-//! What follows a signature or a step: scripts, prompts, `andThen`, `when` and `catch`.
+//! The tail of a signature or a step: scripts, prompts, `andThen`, `when` and `catch`.
 
 use super::Parser;
 use crate::code::Code;

@@ -16,7 +16,7 @@ enum ListRemainder {
     Lost,
 }
 
-/// What a call is for.
+/// The use of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Caller {
     Step,

@@ -22,7 +22,7 @@ use crate::source::{FileId, FileSpan, Span};
 /// How often a text may be read in vain for the ends of its scripts.
 const MAX_VAIN_READS: usize = 16;
 
-/// What the parser made of one text.
+/// The parser's result for one text.
 #[derive(Debug)]
 pub struct ParseResult<'s> {
     pub tree: SyntaxTree<'s>,

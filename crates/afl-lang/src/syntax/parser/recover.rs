@@ -45,7 +45,7 @@ impl Parser<'_> {
         self.syntax_error(Code::Expected, message, detail);
     }
 
-    /// Reports what stands in the place of a `=>`; consumes `->` and `:`, which other languages write.
+    /// Reports the token in the place of a `=>`; consumes `->` and `:`, which other languages write.
     pub(super) fn expected_arrow(&mut self, detail: impl FnOnce(Diagnostic) -> Diagnostic) {
         if self.at_thin_arrow() {
             let span = self.span().to(self.ahead[1].span);
@@ -85,7 +85,7 @@ impl Parser<'_> {
         Span::new(self.previous_end - length, self.previous_end)
     }
 
-    /// Reports at the current token, unless what stands before it was no AFL and has been reported.
+    /// Reports at the current token, unless the text before it was no AFL and has been reported.
     pub(super) fn syntax_error(
         &mut self,
         code: Code,

@@ -78,7 +78,7 @@ impl<'s> Parser<'s> {
         params
     }
 
-    /// At what can only follow the parameters.
+    /// At a token that can only follow the parameters.
     fn params_are_cut_off(&self) -> bool {
         let behind =
             matches!(self.word(0), Word::AndThen | Word::With | Word::Script | Word::Prompt | Word::Catch);

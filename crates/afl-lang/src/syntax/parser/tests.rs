@@ -1,4 +1,4 @@
-//! What the parser accepts and how it goes on after mistakes; meaning is tested with the checker.
+//! The texts that the parser accepts, and its recovery after mistakes; meaning is tested with the checker.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What follows a signature or a step: scripts, prompts, clauses and `catch`.
+//! The tail of a signature or a step: scripts, prompts, clauses and `catch`.
 
 use super::Generator;
 use super::expr::{Expr, FUEL};

@@ -187,7 +187,7 @@ impl Generator<'_, '_> {
             Ty::Nullable(_) => word("null"),
             Ty::List(of) => self.list(of, scope, fuel),
             Ty::Schema(schema) => self.record(*schema, scope, fuel),
-            // Maps hold anything, so this is what could go on for ever.
+            // Maps hold anything, so this recursion could be endless.
             Ty::Json | Ty::Opaque if is_spent => word(self.dice.pick(&["null", "1", "\"a\""])),
             Ty::Json | Ty::Opaque => self.map(scope, fuel),
         };

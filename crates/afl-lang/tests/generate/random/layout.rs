@@ -2,7 +2,7 @@
 
 use super::super::dice::Dice;
 
-/// What stands between two tokens is up to the layout, except where the grammar wants a separator.
+/// The layout decides the text between two tokens, except where the grammar wants a separator.
 #[derive(Clone, Default)]
 pub(super) struct Tokens(Vec<Token>);
 

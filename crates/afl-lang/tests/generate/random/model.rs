@@ -111,7 +111,7 @@ pub(super) struct Facet {
 }
 
 impl Facet {
-    /// What can be yielded to it.
+    /// The slots that accept a yield.
     pub(super) fn yieldable(&self) -> &[Slot] {
         self.returns.as_ref().unwrap_or(&self.params)
     }
@@ -121,7 +121,7 @@ impl Facet {
     }
 }
 
-/// What stands before the clauses of a facet.
+/// The part before the clauses of a facet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lead {
     Nothing,

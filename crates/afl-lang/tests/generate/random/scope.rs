@@ -1,4 +1,4 @@
-//! What an expression can refer to.
+//! The names that an expression can refer to.
 
 use std::slice;
 
@@ -23,7 +23,7 @@ pub(super) struct Scope {
 const MAX_PATH: usize = 4;
 
 impl Scope {
-    /// What the blocks of an owner see: its inputs and the variables around it.
+    /// The names in the blocks of an owner: its inputs and the variables around it.
     pub(super) fn of_owner(model: &Model, owner: &Facet, mixins: &[Mixed], around: &Self) -> Self {
         let mut scope = Self { references: Vec::new(), variables: around.variables.clone() };
         let returned = owner.kind == Kind::Event || owner.lead == Lead::Script;
@@ -68,7 +68,7 @@ impl Scope {
         self.add(model, vec![name.to_owned()], &Ty::Schema(schema));
     }
 
-    /// What mixins bring, where no attribute of the owner hides it.
+    /// The names that mixins bring, where no attribute of the owner hides them.
     fn add_mixins(&mut self, model: &Model, base: &[String], mixins: &[Mixed], owner: &Facet) {
         let own = |name: &str| owner.params.iter().chain(owner.returns()).any(|slot| slot.name == name);
         // Of two mixins with one attribute the first wins; only the first is referred to plainly.
