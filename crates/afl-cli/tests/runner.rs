@@ -129,6 +129,7 @@ fn a_service_makes_starts_tells_its_status_and_drains_when_it_is_told_to_end() {
     assert_eq!(world.json(&["task", "show", &start, "--json"])["state"], "completed");
 }
 
+// T20: the child process is gone when the task is free.
 // covers: SDK-7.2-d
 #[test]
 fn what_takes_longer_than_the_shutdown_may_is_killed_and_given_back() {

@@ -294,6 +294,7 @@ fn a_damaged_run_is_named_and_can_be_discarded() {
     assert_eq!(runs["runs"].as_array().unwrap().len(), 1);
 }
 
+// G14, F25: an older process leaves newer records alone.
 #[test]
 fn a_run_of_a_newer_release_is_neither_discarded_nor_said_to_be() {
     let folder = tempfile::tempdir().unwrap();

@@ -57,6 +57,7 @@ fn every_step_of_every_case_goes_the_way_of_its_object_type_and_no_other() {
     assert!(expected.iter().all(|kind| kinds.contains(kind)), "{kinds:?}");
 }
 
+// T7: only the blocks of mixins precede the event.
 // covers: RT-8-d, RT-W9-a, RT-W9-b, RT-W10-b, XR-7
 #[test]
 fn mixins_end_before_the_event_is_sent_and_blocks_begin_after_it_was_answered() {

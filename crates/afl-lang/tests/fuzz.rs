@@ -1,4 +1,4 @@
-//! The fuzz targets without a fuzzer: the checked-in corpus, and damage to it from fixed seeds.
+//! The fuzz targets without a fuzzer: the checked-in corpus, and damage to it from fixed seeds (F17).
 //!
 //! `cargo xtask fuzz` goes on for a given time, and in release. Its findings belong into
 //! `tests/regressions`.

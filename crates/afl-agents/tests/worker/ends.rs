@@ -19,6 +19,7 @@ namespace post {
 }
 "#;
 
+// T20: the worker stops the handler, then releases the task.
 #[tokio::test]
 async fn a_worker_that_must_end_gives_back_what_it_cannot_finish() {
     let world = World::new();

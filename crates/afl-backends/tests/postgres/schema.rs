@@ -19,6 +19,7 @@ async fn many_processes_may_start_at_once_on_an_empty_database() {
     drop(stores);
 }
 
+// G14, F25: an older process refuses a schema that it cannot use.
 #[tokio::test]
 async fn a_newer_schema_is_used_only_when_it_says_so() {
     let database = Database::new().await;

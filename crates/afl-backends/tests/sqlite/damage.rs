@@ -26,6 +26,7 @@ fn a_database_of_another_program_is_refused_and_left_alone() {
     assert_eq!(fs::read(folder.path()).unwrap(), before);
 }
 
+// G14: an older process refuses a newer schema.
 #[test]
 fn a_file_of_a_newer_version_is_refused() {
     let folder = Folder::new();

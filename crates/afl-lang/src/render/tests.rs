@@ -84,6 +84,7 @@ fn tabs_line_breaks_and_wide_characters_keep_the_marks_in_place() {
     "#);
 }
 
+// F22: a diagnostic cannot steer the terminal.
 #[test]
 fn what_would_act_on_the_terminal_is_replaced() {
     let sources = Sources::one("a\u{1b}[31m.afl", "x \u{1b}[2J \u{202e} y");

@@ -1,4 +1,4 @@
-//! Programs that are large in one way only: each would show a path whose time grows faster than its text.
+//! Programs that are large in one way only: each would show a path whose time grows faster than its text (F17).
 
 use std::fmt::Write as _;
 

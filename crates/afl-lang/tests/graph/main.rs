@@ -36,6 +36,7 @@ snapshots! {
     a_picture_needs_no_other_program("when.afl", "Triage", Svg);
 }
 
+// F22: a graph is inert.
 #[test]
 fn texts_are_escaped() {
     let graph = graph_of(

@@ -1,4 +1,4 @@
-//! Programs that pass a limit, too large for a file or an example.
+//! Programs that pass a limit, too large for a file or an example (F17).
 
 use std::fmt::Write;
 

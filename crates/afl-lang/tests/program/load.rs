@@ -1,4 +1,4 @@
-//! The documents that the loader refuses, and its messages.
+//! The documents that the loader refuses, and its messages (F17).
 
 use afl_lang::limits::{MAX_EXPRESSION_HEIGHT, MAX_NESTING};
 use afl_lang::program::{Emit, LoadError, load};

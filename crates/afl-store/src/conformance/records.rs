@@ -240,6 +240,7 @@ pub async fn the_clock_goes_on(fixture: &dyn Fixture) {
     assert!(second.since(first).0 >= -SKEW_MS, "{first:?} {second:?}");
 }
 
+// G12: equal keys of two tenants are two records.
 pub async fn tenants_do_not_meet(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     // `acme` is a prefix of the other one.

@@ -54,6 +54,7 @@ async fn a_lower_priority_waits_though_its_name_has_waited_longer() {
     assert_eq!(seen, ["W.s10", "W.s11", "W.s12", "W.s0", "W.s1"]);
 }
 
+// T16: tasks at the head hide no task behind them.
 #[tokio::test]
 async fn what_is_behind_tasks_that_may_not_run_is_found() {
     let world = World::new().await;

@@ -76,6 +76,7 @@ async fn t15_what_a_lost_attempt_told_is_no_part_of_anothers_result() {
     assert_eq!(plain(&whole), json!({"pages": 2, "out": 3}));
 }
 
+// T19: each attempt numbers its own lines.
 #[tokio::test]
 async fn lines_are_kept_in_order_for_each_attempt_and_may_be_sent_twice() {
     let world = World::new().await;
