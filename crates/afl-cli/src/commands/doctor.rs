@@ -14,7 +14,7 @@ use crate::report::count;
 use crate::shell::word;
 use crate::store::{self, IfMissing, ObjectOptions};
 
-/// Check every promise about the stored runs and system tasks
+/// Check the promises that stored data can show
 ///
 /// Ends with code 1 when something is wrong and not repaired.
 #[derive(Args)]

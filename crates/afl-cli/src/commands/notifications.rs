@@ -17,7 +17,7 @@ Examples:
   afl notifications --unread      list those that are not read yet
   afl notifications read --all    mark all of them as read";
 
-/// List events that a person should know: failures, questions, silent agents, stuck tasks
+/// List events that a person should know: failures, uncertain work, silent agents, stuck tasks
 #[derive(Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct Options {

@@ -21,10 +21,10 @@ Examples:
   afl start pay.afl --enqueue                leave the start itself to a runner, too
   afl resume $(afl start pay.afl) --mock m.json";
 
-/// Start a workflow and leave it to agents and servers
+/// Start a workflow and leave it to agents
 ///
-/// When it returns, the run is durable and as far as it comes by itself; with `--enqueue`, the wish for it is durable and
-/// nothing has begun. The id of the run goes to standard output.
+/// When it returns, the run is durable, and evaluated until it needs work from outside. With `--enqueue`, the request is
+/// durable and nothing has begun. The id of the run goes to standard output.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
