@@ -2,18 +2,20 @@
 //!
 //! Promises, faults and traps (`G6`, `F8`, `T5`) stand in promises.md, moves of a task (`M4`) in task-moves.md,
 //! decisions (`C19`) and the sections of the documents in documents.md, requirements in requirements.md.
+//! In the other direction, each test that promises.md links names the id.
 
 use std::collections::BTreeSet;
 
 use anyhow::Result;
 
 use super::ratchet::RatchetCount;
-use super::{Breach, documents};
+use super::{Breach, documents, links};
 use crate::requirements;
 use crate::source::{CodePart, RustFile};
 use crate::workspace::Workspace;
 
-const EXPLAINED_IN: &[&str] = &["docs/promises.md", "docs/task-moves.md", DOCUMENTS];
+const PROMISES: &str = "docs/promises.md";
+const EXPLAINED_IN: &[&str] = &[PROMISES, "docs/task-moves.md", DOCUMENTS];
 const DOCUMENTS: &str = "docs/documents.md";
 
 const KINDS: &[char] = &['G', 'F', 'T', 'M', 'C'];
@@ -36,6 +38,7 @@ pub(super) fn measure(workspace: &Workspace, files: &[String], sources: &[RustFi
     for path in documents::by_hand(files) {
         findings.extend(check_text(path, &workspace.text(path)?.unwrap_or_default(), &known));
     }
+    findings.extend(check_promises(&workspace.text(PROMISES)?.unwrap_or_default(), sources));
     let advice = "correct each or explain it";
     Ok(RatchetCount::of_breaches("citations", "citations that docs/ does not explain", advice, findings))
 }
@@ -86,6 +89,36 @@ fn check_source(source: &RustFile, known: &ExplainedIds) -> Vec<Breach> {
         findings.extend(ids.filter_map(|id| unknown_id(&id, known, &source.path, function.line)));
     }
     findings
+}
+
+/// The links of each item whose file has its id neither in a comment nor at the start of a test's name.
+fn check_promises(text: &str, sources: &[RustFile]) -> Vec<Breach> {
+    let mut findings = Vec::new();
+    let mut id = None;
+    for (index, line) in text.lines().enumerate() {
+        if let Some(item) = line.strip_prefix("- **") {
+            id = tokens(item).next().filter(|token| is_id(token));
+        } else if line.starts_with('#') {
+            id = None;
+        }
+        let Some(id) = id else { continue };
+        for link in links::links(line) {
+            let target = links::resolve(PROMISES, link.target);
+            let linked = sources.iter().find(|source| source.path == target);
+            if linked.is_some_and(|source| !cites(source, id)) {
+                let message =
+                    format!("`{target}` does not name `{id}`: cite it at the test or take out the link");
+                findings.push(Breach::at(PROMISES, index + 1, message));
+            }
+        }
+    }
+    findings
+}
+
+fn cites(source: &RustFile, id: &str) -> bool {
+    let mut names = source.functions().into_iter().map(|function| function.name.to_uppercase());
+    let in_name = names.any(|name| name.split('_').take_while(|part| is_id(part)).any(|part| part == id));
+    in_name || tokens(&source.comments).any(|token| token == id)
 }
 
 fn check_text(path: &str, text: &str, known: &ExplainedIds) -> Vec<Breach> {
@@ -188,6 +221,18 @@ mod tests {
         let mut known = ExplainedIds { requirements: vec!["RT-17-a".to_owned()], ..ExplainedIds::default() };
         known.learn(EXPLAINED);
         known
+    }
+
+    #[test]
+    fn a_test_that_a_promise_links_names_it() {
+        let files = [
+            ("crates/a/tests/b.rs", "fn f2_g1_a() {}\n"),
+            ("crates/a/src/c.rs", "// G12, G2: why\nlet a = \"G1\";\n"),
+        ];
+        let sources = files.map(|(path, text)| RustFile::new(path, text.to_owned()));
+        let text = "- **G1 One.** [b](../crates/a/tests/b.rs),\n  [c](../crates/a/src/c.rs), [d](x.md).\n\
+            - **G2 Two.** [c](../crates/a/src/c.rs).\n\n# Rest\n\n[c](../crates/a/src/c.rs)\n";
+        assert_snapshot!(shown(&check_promises(text, &sources)), @"docs/promises.md:2: `crates/a/src/c.rs` does not name `G1`: cite it at the test or take out the link");
     }
 
     #[test]

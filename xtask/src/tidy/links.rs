@@ -19,14 +19,14 @@ pub(super) fn check(workspace: &Workspace, files: &[String]) -> Result<Vec<Breac
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct DocumentLink<'a> {
-    line: usize,
+pub(super) struct DocumentLink<'a> {
+    pub(super) line: usize,
     label: &'a str,
-    target: &'a str,
+    pub(super) target: &'a str,
 }
 
 /// The links `[label](target)` outside blocks of code, those to other sites and to the same document left out.
-fn links(text: &str) -> Vec<DocumentLink<'_>> {
+pub(super) fn links(text: &str) -> Vec<DocumentLink<'_>> {
     let mut links = Vec::new();
     let mut fenced = false;
     for (index, line) in text.lines().enumerate() {
@@ -72,7 +72,7 @@ fn judge(
 }
 
 /// The path from the root of what a document links to.
-fn resolve(document: &str, target: &str) -> String {
+pub(super) fn resolve(document: &str, target: &str) -> String {
     let mut parts: Vec<&str> = document.split('/').collect();
     parts.pop();
     for part in target.split('/') {
