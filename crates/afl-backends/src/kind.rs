@@ -17,6 +17,7 @@ pub(crate) const MEMORY: StoreKind = StoreKind {
     advice: "",
     is_kept: false,
     is_file: false,
+    #[cfg(feature = "testing")]
     test_server: None,
     accepts: |rest| matches!(rest, "" | "//"),
     open: |_, _| Box::pin(async { Ok(Arc::new(Memory::new(Clock::System)) as Arc<dyn Backend>) }),
@@ -34,6 +35,7 @@ pub struct StoreKind {
     /// Whether the address names a file.
     pub(crate) is_file: bool,
     /// The environment variable with the address of a server that all tests share; none for a kind without a server.
+    #[cfg(feature = "testing")]
     pub(crate) test_server: Option<&'static str>,
     /// Whether the text behind the scheme and its colon is good.
     pub(crate) accepts: fn(&str) -> bool,

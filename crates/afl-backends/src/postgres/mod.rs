@@ -50,6 +50,7 @@ pub(crate) const KIND: StoreKind = StoreKind {
     advice: " (an `@` in a password as %40)",
     is_kept: true,
     is_file: false,
+    #[cfg(feature = "testing")]
     test_server: Some("AFL_TEST_POSTGRES"),
     // The driver ends a login at its first `@`, and would take the rest of a password for the host.
     accepts: |rest| rest.starts_with("//") && rest.matches('@').count() < 2,

@@ -48,6 +48,7 @@ pub(crate) const KIND: StoreKind = StoreKind {
     advice: "",
     is_kept: true,
     is_file: true,
+    #[cfg(feature = "testing")]
     test_server: None,
     accepts: |_| true,
     open: |address, on_wait| {
