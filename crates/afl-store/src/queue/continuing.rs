@@ -115,10 +115,10 @@ impl Queue {
             let at = self.store.step(run, step).await?;
             let work = self.store.work(run, step).await?;
             let record = work.run.ok_or_else(unknown)?;
-            match at.map(|step| standing(&step.item, meant)).ok_or_else(too_early)? {
-                Standing::Before => return Err(too_early()),
-                Standing::Past => return Ok(ContinueResult::Before),
-                Standing::There => {}
+            match at.map(|step| event_progress(&step.item, meant)).ok_or_else(too_early)? {
+                EventProgress::Before => return Err(too_early()),
+                EventProgress::Past => return Ok(ContinueResult::Before),
+                EventProgress::There => {}
             }
             let (Some(task), Some(event)) = (work.task, work.event) else { return Err(too_early()) };
             if event.item.reception != Reception::Open {
@@ -137,24 +137,25 @@ impl Queue {
     }
 }
 
-enum Standing {
+/// The position of a step relative to its event.
+enum EventProgress {
     Before,
     There,
     Past,
 }
 
-fn standing(step: &Step, meant: WorkOfStep) -> Standing {
+fn event_progress(step: &Step, meant: WorkOfStep) -> EventProgress {
     let states = step.object_type.path().states();
     let place = |state| states.iter().position(|other| *other == state);
     match step.event {
-        Transmission::Answered => Standing::Past,
-        Transmission::Sent | Transmission::None if step.is_terminal() => Standing::Past,
+        Transmission::Answered => EventProgress::Past,
+        Transmission::Sent | Transmission::None if step.is_terminal() => EventProgress::Past,
         Transmission::Sent if meant == WorkOfStep::Any || step.state == State::EventTransmit => {
-            Standing::There
+            EventProgress::There
         }
         // Its facet is no event facet.
-        Transmission::None if place(step.state) > place(State::EventTransmit) => Standing::Past,
+        Transmission::None if place(step.state) > place(State::EventTransmit) => EventProgress::Past,
         // It is not there yet, or waits for a script: that comes before the event of its facet, and a block has none.
-        Transmission::Sent | Transmission::None => Standing::Before,
+        Transmission::Sent | Transmission::None => EventProgress::Before,
     }
 }
