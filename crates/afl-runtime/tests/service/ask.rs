@@ -58,6 +58,7 @@ impl Scene {
             Ask::OpenChannel
             | Ask::CloseChannel
             | Ask::DropChannel
+            | Ask::ReviveChannel
             | Ask::Feed
             | Ask::Acknowledge
             | Ask::Dispatch => self.ask_of_outbox(ask).await,
@@ -172,6 +173,7 @@ impl Scene {
             Ask::OpenChannel => drop(service.open_channel(CHANNEL, channel()).await?),
             Ask::CloseChannel => once(service.close_channel(CHANNEL).await)?,
             Ask::DropChannel => once(service.drop_channel(CHANNEL).await.map(drop))?,
+            Ask::ReviveChannel => drop(service.revive_channel(CHANNEL).await?),
             Ask::Feed => drop(service.feed(CHANNEL, 10).await?),
             Ask::Acknowledge => drop(service.acknowledge(CHANNEL, &self.letters).await?),
             Ask::Dispatch => service.dispatch(CHANNEL, &self.run, &self.step).await?,

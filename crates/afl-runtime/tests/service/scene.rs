@@ -8,7 +8,7 @@ use afl_engine::task::{TaskKind, TaskState};
 use afl_engine::time::Millis;
 use afl_runtime::agent::{Claim, ClaimRequest, FacetFilter};
 use afl_runtime::notification::STUCK_AFTER;
-use afl_runtime::outbox::{Channel, ChannelTarget};
+use afl_runtime::outbox::{Channel, ChannelTarget, DeliveryFailure};
 use afl_runtime::{EXECUTE, RunQuery, TaskQuery};
 use serde_json::json;
 
@@ -35,6 +35,7 @@ impl Scene {
             Ask::OpenChannel
             | Ask::CloseChannel
             | Ask::DropChannel
+            | Ask::ReviveChannel
             | Ask::Feed
             | Ask::Acknowledge
             | Ask::Dispatch => Self::with_channel(ask).await,
@@ -120,6 +121,12 @@ impl Scene {
         }
         scene.letters = service.feed(CHANNEL, 10).await.unwrap().into_iter().map(|it| it.id).collect();
         assert_eq!(scene.letters.len(), 3, "two tasks and the run");
+        if ask == Ask::ReviveChannel {
+            let now = service.now().await.unwrap();
+            for row in service.outbox().due(CHANNEL, now, None, 10).await.unwrap().items {
+                service.outbox().failed(row, "refused", DeliveryFailure::Permanent).await.unwrap();
+            }
+        }
         if ask == Ask::Feed {
             // Another channel takes the name; the messages of the one before it have no receiver.
             let first = service.channel(CHANNEL).await.unwrap();
