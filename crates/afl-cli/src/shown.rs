@@ -1,6 +1,6 @@
 //! Values, times and states as people read them.
 
-use afl_engine::attribute::Held;
+use afl_engine::attribute::ValueRef;
 use afl_engine::time::Millis;
 use afl_engine::value::Value;
 pub(crate) use afl_lang::program::cut;
@@ -15,10 +15,10 @@ pub(crate) fn value(value: &Value) -> String {
     cut(&value.to_string(), VALUE_CHARS)
 }
 
-pub(crate) fn held(held: &Held) -> String {
+pub(crate) fn held(held: &ValueRef) -> String {
     match held {
-        Held::Inline(inline) => value(inline),
-        Held::Blob(blob) => format!("<{}>", bytes(blob.bytes)),
+        ValueRef::Inline(inline) => value(inline),
+        ValueRef::Blob(blob) => format!("<{}>", bytes(blob.bytes)),
     }
 }
 

@@ -29,12 +29,12 @@ pub type Fields = BTreeMap<String, Attribute>;
 #[serde(from = "Wire")]
 pub struct Attribute {
     #[serde(flatten)]
-    pub held: Held,
+    pub held: ValueRef,
     pub type_hint: Arc<str>,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub enum Held {
+pub enum ValueRef {
     #[serde(rename = "value")]
     Inline(Value),
     #[serde(rename = "blob")]
@@ -52,7 +52,7 @@ struct Wire {
 
 impl From<Wire> for Attribute {
     fn from(wire: Wire) -> Self {
-        let held = wire.blob.map_or(Held::Inline(wire.value), Held::Blob);
+        let held = wire.blob.map_or(ValueRef::Inline(wire.value), ValueRef::Blob);
         Self { held, type_hint: wire.type_hint }
     }
 }
@@ -85,8 +85,8 @@ pub fn blob_of(value: &Value) -> Option<Blob> {
 }
 
 impl Blob {
-    pub fn held(&self) -> Held {
-        Held::Blob(BlobRef { hash: self.hash.clone(), bytes: self.text.len() })
+    pub fn held(&self) -> ValueRef {
+        ValueRef::Blob(BlobRef { hash: self.hash.clone(), bytes: self.text.len() })
     }
 }
 

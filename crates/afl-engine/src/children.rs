@@ -48,8 +48,14 @@ impl Children {
         self.open == 0 && self.ready.is_empty()
     }
 
+    /// Counts a child that ends. Only damaged records can count fewer children than end: the panic stops the evaluation,
+    /// and the driver quarantines the run. A wrapped counter would be stored.
+    pub fn close(&mut self) {
+        self.open = self.open.checked_sub(1).expect("a child that ends was open");
+    }
+
     pub fn fail(&mut self, child: u32, failure: StepFailure) {
-        self.open -= 1;
+        self.close();
         self.failed += 1;
         let at = self.failures.partition_point(|earlier| earlier.child < child);
         self.failures.insert(at, ChildFailure { child, failure });
@@ -59,7 +65,7 @@ impl Children {
     /// Takes the failure of a child back.
     pub fn reopen(&mut self, child: u32) {
         self.open += 1;
-        self.failed -= 1;
+        self.failed = self.failed.checked_sub(1).expect("a child that is retried had failed");
         self.failures.retain(|failed| failed.child != child);
     }
 

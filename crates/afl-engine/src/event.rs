@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::attribute::Held;
+use crate::attribute::ValueRef;
 use crate::id::StepId;
 use crate::task::{Task, TaskState};
 use crate::wire::wire_enum;
@@ -30,7 +30,7 @@ pub struct Event {
     pub reception: Reception,
 }
 
-pub type Payload = BTreeMap<String, Held>;
+pub type Payload = BTreeMap<String, ValueRef>;
 
 /// Parts of the result that one attempt reported before its end (document 000 §8.9). No other attempt has them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

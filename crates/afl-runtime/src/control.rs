@@ -1,7 +1,7 @@
 //! Pauses, resumes and cancels runs. The intent is committed first and carried out afterwards, so after a crash any
 //! driver that finds the intent completes it.
 
-use afl_engine::evaluation::{Evaluation, Stored, Suspended, Wants};
+use afl_engine::evaluation::{Evaluation, StoredRecord, SuspendedRun, Wants};
 use afl_engine::history::Actor;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::{Active, Control, Run, RunStatus};
@@ -67,7 +67,7 @@ impl Service {
 
     async fn set_control(&self, id: &RunId, control: Control, verb: &'static str) -> Result<(), Error> {
         let attempt = || async {
-            let Stored { item: run, version } = self.existing(id).await?;
+            let StoredRecord { item: run, version } = self.existing(id).await?;
             if run.status.is_terminal() {
                 return Err(StateRefusal::Ended { run: id.clone(), status: run.status, verb }.into());
             }
@@ -77,7 +77,7 @@ impl Service {
                 (Control::Go | Control::Hold, _) => {}
             }
             let item = Run { control, updated: self.store.now().await?, ..run };
-            Ok(self.store.save_run(&Stored { item, version }, Durability::Durable).await?)
+            Ok(self.store.save_run(&StoredRecord { item, version }, Durability::Durable).await?)
         };
         self.redo(Contention::of_run(id), attempt).await
     }
@@ -104,15 +104,15 @@ impl Service {
     }
 
     async fn try_end_canceled(&self, id: &RunId, by: &Actor) -> Result<(), Error> {
-        let Suspended { run, active } = self.suspended(id).await?;
+        let SuspendedRun { run, active } = self.suspended(id).await?;
         if run.item.status.is_terminal() {
             return Ok(());
         }
         let now = self.store.now().await?;
         let plan = self.plan_of(&run.item).await?;
         // Nothing is evaluated any more, so nothing is active.
-        let active = active.map(|active| Stored { item: Active::default(), ..active });
-        let suspended = Suspended { run, active };
+        let active = active.map(|active| StoredRecord { item: Active::default(), ..active });
+        let suspended = SuspendedRun { run, active };
         let mut evaluator = Evaluation::resume(plan, suspended, now, self.options);
         let mut pages = Pages::first();
         while !pages.is_over() {
@@ -138,7 +138,7 @@ impl Service {
     pub(crate) async fn supply_with_work(
         &self,
         evaluation: &mut Evaluation,
-        steps: Vec<Stored<Step>>,
+        steps: Vec<StoredRecord<Step>>,
     ) -> Result<(), Error> {
         let mut wants = Wants::default();
         let run = evaluation.run().id.clone();
@@ -151,11 +151,11 @@ impl Service {
         self.supply(evaluation, &wants).await
     }
 
-    pub(crate) async fn existing(&self, id: &RunId) -> Result<Stored<Run>, Error> {
+    pub(crate) async fn existing(&self, id: &RunId) -> Result<StoredRecord<Run>, Error> {
         self.store.run(id).await?.ok_or_else(|| Error::no_run(id))
     }
 
-    pub(crate) async fn suspended(&self, id: &RunId) -> Result<Suspended, Error> {
+    pub(crate) async fn suspended(&self, id: &RunId) -> Result<SuspendedRun, Error> {
         self.store.suspended(id).await?.ok_or_else(|| Error::no_run(id))
     }
 }

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use afl_engine::changes::Put;
-use afl_engine::evaluation::{Advance, Damage, Evaluation, Stored, Wants};
+use afl_engine::evaluation::{Advance, Damage, Evaluation, StoredRecord, Wants};
 use afl_engine::event::{Event, Reception};
 use afl_engine::history::Actor;
 use afl_engine::id::{RunId, StepId};
@@ -64,7 +64,7 @@ pub struct RunWork {
 pub struct Arrival {
     pub step: StepId,
     /// As it was written, when it was written in this process.
-    pub event: Option<Stored<Event>>,
+    pub event: Option<StoredRecord<Event>>,
 }
 
 /// How a run stands after it was driven.
@@ -192,7 +192,11 @@ impl Service {
     }
 
     /// The outcomes that are there and not taken yet; an evaluation must not be woken for nothing.
-    async fn arrived(&self, work: &RunWork, redo: usize) -> Result<Vec<(StepId, Stored<Event>)>, Error> {
+    async fn arrived(
+        &self,
+        work: &RunWork,
+        redo: usize,
+    ) -> Result<Vec<(StepId, StoredRecord<Event>)>, Error> {
         let mut arrived = Vec::with_capacity(work.arrivals.len());
         let mut wants = Wants::default();
         let mut seen = BTreeSet::new();

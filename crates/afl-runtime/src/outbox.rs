@@ -10,7 +10,7 @@ pub use afl_store::outbox::{
     GIVEN_UP_AFTER, MAX_CHANNELS, Message, Outbox, OutboxRow, Topic, plain_url,
 };
 use afl_store::paging::Pages;
-use afl_store::store::{Stored, bucket};
+use afl_store::store::{StoredRecord, bucket};
 use afl_store::watch::Watch;
 
 use crate::error::{Contention, Error, NotFound, StateRefusal};
@@ -55,7 +55,7 @@ impl Service {
         Ok(channels.into_iter().map(|(name, stored)| (name, stored.item)).collect())
     }
 
-    pub async fn channel(&self, name: &str) -> Result<Stored<Channel>, Error> {
+    pub async fn channel(&self, name: &str) -> Result<StoredRecord<Channel>, Error> {
         match self.outbox().channels().get(name).await? {
             Some(channel) => Ok(channel),
             None => Err(self.unknown_channel(name).await?),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use afl_engine::evaluation::{Evaluation, Stored, Wants};
+use afl_engine::evaluation::{Evaluation, StoredRecord, Wants};
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::{Control, RunStatus};
 use afl_engine::step::Step;
@@ -36,7 +36,7 @@ pub enum Again {
 /// The steps where failures began that no `catch` has dealt with.
 #[derive(Default)]
 struct FailedSteps {
-    steps: Vec<Stored<Step>>,
+    steps: Vec<StoredRecord<Step>>,
     /// Left out, because it is unknown whether its work happened.
     undecided: Option<StepId>,
 }
@@ -183,7 +183,7 @@ impl Ancestors {
 }
 
 /// Steps with their work and all that is above them. They are read again, because a list may be older than the run.
-fn wants_of(failed: &[Stored<Step>]) -> Wants {
+fn wants_of(failed: &[StoredRecord<Step>]) -> Wants {
     let mut wants = Wants::default();
     for step in failed {
         wants.steps.extend(std::iter::successors(Some(step.item.id.clone()), StepId::parent));

@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use afl_engine::evaluation::{Evaluation, Stored, Wants};
+use afl_engine::evaluation::{Evaluation, StoredRecord, Wants};
 use afl_engine::id::{RunId, StepId};
 use afl_engine::task::Task;
 use afl_engine::time::Millis;
@@ -129,8 +129,9 @@ impl RunDriver {
         let wants = Wants { tasks: steps.into_iter().collect(), ..Wants::default() };
         let mut found = self.load_tasks(&wants).await?;
         let now = self.now().await?;
-        let is_overdue = |task: &&Stored<Task>| task.item.deadline().is_some_and(|deadline| deadline <= now);
-        let overdue: Vec<Stored<Task>> = found.iter().filter(is_overdue).cloned().collect();
+        let is_overdue =
+            |task: &&StoredRecord<Task>| task.item.deadline().is_some_and(|deadline| deadline <= now);
+        let overdue: Vec<StoredRecord<Task>> = found.iter().filter(is_overdue).cloned().collect();
         if !overdue.is_empty() {
             for task in overdue {
                 self.service.queue.sweep_task(task, now).await?;
@@ -140,7 +141,7 @@ impl RunDriver {
         Ok(found.into_iter().map(|task| task.item).collect())
     }
 
-    async fn load_tasks(&self, wants: &Wants) -> Result<Vec<Stored<Task>>, Error> {
+    async fn load_tasks(&self, wants: &Wants) -> Result<Vec<StoredRecord<Task>>, Error> {
         let found = self.service.store.load(&self.run, wants).await?.tasks;
         Ok(found.into_iter().filter_map(|(_, task)| task).collect())
     }

@@ -11,7 +11,7 @@ use afl_engine::value::{Map, Value};
 use afl_store::conflict::CONFLICT_TRIES;
 use afl_store::paging::Pages;
 use afl_store::queue::{Refusal, SystemTaskRequest};
-use afl_store::store::{Stored, bucket};
+use afl_store::store::{StoredRecord, bucket};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Contention, Error, InvalidRequest, NotFound, StateRefusal};
@@ -106,14 +106,14 @@ impl Service {
         Ok(self.asking_for(run).await?.map(|task| task.item))
     }
 
-    async fn asking_for(&self, run: &RunId) -> Result<Option<Stored<Task>>, Error> {
+    async fn asking_for(&self, run: &RunId) -> Result<Option<StoredRecord<Task>>, Error> {
         Ok(self.store.task(&task_id(run), &StepId::root()).await?)
     }
 
     /// The same while the start is wanted; an error when it was withdrawn or failed before the run began.
-    pub(crate) async fn asked_by(&self, run: &RunId) -> Result<Option<Stored<Task>>, Error> {
+    pub(crate) async fn asked_by(&self, run: &RunId) -> Result<Option<StoredRecord<Task>>, Error> {
         match self.asking_for(run).await? {
-            Some(Stored { item: task, .. }) if task.state.is_terminal() => {
+            Some(StoredRecord { item: task, .. }) if task.state.is_terminal() => {
                 Err(StateRefusal::NotBegun { run: run.clone(), state: task.state, error: task.error.clone() }
                     .into())
             }

@@ -12,7 +12,7 @@ use crate::backend::{BucketCursor, Durability, Expect, Ranks, StoreError, Write}
 use crate::conflict::CONFLICT_TRIES;
 use crate::paging::{Pages, last_if_full};
 use crate::record::{Key, QueuePosition, Record};
-use crate::store::{BucketPage, Error, Store, Stored, opened_json, sealed_json};
+use crate::store::{BucketPage, Error, Store, StoredRecord, opened_json, sealed_json};
 use crate::watch::Watch;
 
 /// An item of a collection.
@@ -45,18 +45,18 @@ impl<T: CollectionItem> Collection<T> {
         Self { store, of: PhantomData }
     }
 
-    pub async fn get(&self, name: &str) -> Result<Option<Stored<T>>, Error> {
+    pub async fn get(&self, name: &str) -> Result<Option<StoredRecord<T>>, Error> {
         self.store.record(&self.key(name)).await?.as_ref().map(decode).transpose()
     }
 
     /// All of them by name.
-    pub async fn all(&self) -> Result<Vec<(String, Stored<T>)>, Error> {
+    pub async fn all(&self) -> Result<Vec<(String, StoredRecord<T>)>, Error> {
         let records = self.records().await?;
         records.iter().map(named).collect()
     }
 
     /// The same without unreadable items, which the doctor reports.
-    pub async fn readable(&self) -> Result<Vec<(String, Stored<T>)>, Error> {
+    pub async fn readable(&self) -> Result<Vec<(String, StoredRecord<T>)>, Error> {
         Ok(self.records().await?.iter().filter_map(|record| named(record).ok()).collect())
     }
 
@@ -76,7 +76,7 @@ impl<T: CollectionItem> Collection<T> {
         &self,
         rank: i64,
         after: Option<&BucketCursor>,
-    ) -> Result<BucketPage<(String, Stored<T>)>, Error> {
+    ) -> Result<BucketPage<(String, StoredRecord<T>)>, Error> {
         let mut records = self.store.scan_bucket(T::COLLECTION, Ranks::UpTo(rank), after, PAGE).await?;
         let next = last_if_full(&records, PAGE).map(BucketCursor::of);
         records.retain(|record| record.key.id != REMOVED);
@@ -91,7 +91,7 @@ impl<T: CollectionItem> Collection<T> {
     }
 
     /// The newest first, by their ranks, without those that are damaged.
-    pub async fn newest(&self, limit: usize) -> Result<Vec<(String, Stored<T>)>, Error> {
+    pub async fn newest(&self, limit: usize) -> Result<Vec<(String, StoredRecord<T>)>, Error> {
         // One more, should the mark of a removal be among them.
         let page = self.store.scan_newest(T::COLLECTION, None, limit + 1).await?;
         let newest = page.iter().filter(|record| record.key.id != REMOVED).take(limit);
@@ -145,7 +145,7 @@ impl<T: CollectionItem> Collection<T> {
     }
 
     /// The same for many, in one commit. None is forgotten when one of them was written meanwhile.
-    pub async fn forget_all(&self, items: &[(String, Stored<T>)]) -> Result<(), Error> {
+    pub async fn forget_all(&self, items: &[(String, StoredRecord<T>)]) -> Result<(), Error> {
         if items.is_empty() {
             return Ok(());
         }
@@ -176,12 +176,12 @@ impl<T: CollectionItem> Collection<T> {
     }
 }
 
-fn named<T: CollectionItem>(record: &Record) -> Result<(String, Stored<T>), Error> {
+fn named<T: CollectionItem>(record: &Record) -> Result<(String, StoredRecord<T>), Error> {
     Ok((record.key.id.clone(), decode(record)?))
 }
 
-fn decode<T: CollectionItem>(record: &Record) -> Result<Stored<T>, Error> {
-    Ok(Stored { item: opened_json(record)?, version: record.version })
+fn decode<T: CollectionItem>(record: &Record) -> Result<StoredRecord<T>, Error> {
+    Ok(StoredRecord { item: opened_json(record)?, version: record.version })
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::backend::Durability;
 use crate::collection::{Collection, CollectionItem};
 use crate::conflict::unless_overtaken;
 use crate::paging::Pages;
-use crate::store::{Error, Store, Stored};
+use crate::store::{Error, Store, StoredRecord};
 
 /// A lock with its current or last owner.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -72,14 +72,14 @@ impl Locks {
 
     /// Whether it is still held, and is for this much longer.
     pub async fn extend(&self, hold: &Hold, duration: Millis) -> Result<bool, Error> {
-        let Some(Stored { item, version }) = self.held(hold).await? else { return Ok(false) };
+        let Some(StoredRecord { item, version }) = self.held(hold).await? else { return Ok(false) };
         let lock = Lock { expires: self.0.now().await?.plus(duration), ..item };
         self.write(&hold.key, &lock, Some(version)).await
     }
 
     /// Lets go; `false` when it was lost before.
     pub async fn release(&self, hold: &Hold) -> Result<bool, Error> {
-        let Some(Stored { item, version }) = self.held(hold).await? else { return Ok(false) };
+        let Some(StoredRecord { item, version }) = self.held(hold).await? else { return Ok(false) };
         // The record stays, so that tokens go on.
         let lock = Lock { expires: Millis(0), ..item };
         self.write(&hold.key, &lock, Some(version)).await
@@ -87,7 +87,7 @@ impl Locks {
 
     /// Releases a lock that will not be acquired again; its tokens begin anew.
     pub async fn forget(&self, hold: &Hold) -> Result<bool, Error> {
-        let Some(Stored { version, .. }) = self.held(hold).await? else { return Ok(false) };
+        let Some(StoredRecord { version, .. }) = self.held(hold).await? else { return Ok(false) };
         unless_overtaken(self.0.forget(&hold.key, version).await)
     }
 
@@ -111,7 +111,7 @@ impl Locks {
         Ok(self.0.get(key).await?.map(|lock| lock.item).filter(|lock| lock.expires > now))
     }
 
-    async fn held(&self, hold: &Hold) -> Result<Option<Stored<Lock>>, Error> {
+    async fn held(&self, hold: &Hold) -> Result<Option<StoredRecord<Lock>>, Error> {
         let found = self.0.get(&hold.key).await?;
         let now = self.0.now().await?;
         Ok(found.filter(|lock| {

@@ -9,16 +9,16 @@ use tokio::task;
 use super::{Call, Handler, HandlerFailure, Outcome, of_panic};
 
 /// A function that may block its thread. It cannot be ended from outside.
-pub struct Blocking<F>(Arc<F>);
+pub struct BlockingFunction<F>(Arc<F>);
 
 /// A function that returns a future, which is dropped when the call is stopped.
 pub struct Concurrent<F>(F);
 
-pub fn blocking<F>(function: F) -> Blocking<F>
+pub fn blocking<F>(function: F) -> BlockingFunction<F>
 where
     F: Fn(Call) -> Outcome + Send + Sync + 'static,
 {
-    Blocking(Arc::new(function))
+    BlockingFunction(Arc::new(function))
 }
 
 pub fn concurrent<F, R>(function: F) -> Concurrent<F>
@@ -30,7 +30,7 @@ where
 }
 
 #[async_trait]
-impl<F> Handler for Blocking<F>
+impl<F> Handler for BlockingFunction<F>
 where
     F: Fn(Call) -> Outcome + Send + Sync + 'static,
 {
@@ -57,7 +57,7 @@ where
     }
 }
 
-impl<F> fmt::Debug for Blocking<F> {
+impl<F> fmt::Debug for BlockingFunction<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Blocking")
     }

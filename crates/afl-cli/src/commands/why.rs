@@ -6,7 +6,7 @@ use afl_engine::evaluation::SCRIPT_EVENT;
 use afl_engine::id::StepId;
 use afl_engine::task::DEFAULT_TASK_LIST;
 use afl_lang::render::Color;
-use afl_runtime::view::{Blocked, BlockedStep, WhyReport};
+use afl_runtime::view::{BlockedChain, BlockedStep, WhyReport};
 use afl_runtime::{ChainLink, Error, NotFound, On, Wait, Why, WhyReason};
 use clap::Args;
 
@@ -61,7 +61,7 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
 }
 
 /// A step that has not begun, then what keeps it from beginning.
-fn tell_blocked(options: &Options, blocked: &Blocked) -> Result<Exit, Failure> {
+fn tell_blocked(options: &Options, blocked: &BlockedChain) -> Result<Exit, Failure> {
     if options.object.json {
         output::view(blocked)?;
         return Ok(Exit::Fine);

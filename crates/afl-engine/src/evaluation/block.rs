@@ -2,7 +2,7 @@
 
 use super::Evaluation;
 use super::wants::all;
-use super::work::Worked;
+use super::work::WorkResult;
 use crate::children::Children;
 use crate::failure::FailureKind;
 use crate::id::{Segment, StepId};
@@ -11,7 +11,7 @@ use crate::state::Verdict;
 use crate::step::Transmission;
 
 impl Evaluation {
-    pub(super) fn begin_block(&mut self, id: &StepId, node: Node) -> Worked {
+    pub(super) fn begin_block(&mut self, id: &StepId, node: Node) -> WorkResult {
         let plan = self.plan.clone();
         let block = plan.block_of(node).expect("a block's node is one");
         match (node, &block.content) {
@@ -34,7 +34,7 @@ impl Evaluation {
         Ok(Verdict::Advance)
     }
 
-    pub(super) fn continue_block(&mut self, id: &StepId, node: Node) -> Worked {
+    pub(super) fn continue_block(&mut self, id: &StepId, node: Node) -> WorkResult {
         let plan = self.plan.clone();
         let block = plan.block_of(node).expect("a block's node is one");
         match (node, &block.content) {
@@ -54,7 +54,7 @@ impl Evaluation {
     }
 
     /// The first case whose condition holds.
-    fn take_case(&mut self, id: &StepId, cases: &[PlanCase]) -> Worked<Option<u32>> {
+    fn take_case(&mut self, id: &StepId, cases: &[PlanCase]) -> WorkResult<Option<u32>> {
         let place = Self::place_in_block(id);
         let conditions = cases.iter().filter_map(|case| case.condition.as_ref());
         all(conditions.map(|condition| self.need_reads(&condition.reads, &place)))?;

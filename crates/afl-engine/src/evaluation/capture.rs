@@ -7,8 +7,8 @@ use afl_lang::types::TypeRef;
 
 use super::Evaluation;
 use super::wants::all;
-use super::work::Worked;
-use crate::attribute::{Attribute, Held};
+use super::work::WorkResult;
+use crate::attribute::{Attribute, ValueRef};
 use crate::id::{Segment, StepId};
 use crate::plan::{Act, Block, Node, Plan, PlanContent};
 use crate::state::Verdict;
@@ -25,18 +25,18 @@ pub(super) struct Fold {
     block: usize,
     element: u32,
     /// By the alias of a mixin, if the yield went to one, and by name.
-    returns: BTreeMap<(Option<String>, String), Captured>,
+    returns: BTreeMap<(Option<String>, String), CapturedReturn>,
 }
 
 #[derive(Debug)]
-enum Captured {
+enum CapturedReturn {
     One(Attribute),
     /// The yields of the elements of a `foreach`, in their order.
     Many(Vec<Value>, String),
 }
 
 impl Evaluation {
-    pub(super) fn capture(&mut self, id: &StepId, node: Node) -> Worked {
+    pub(super) fn capture(&mut self, id: &StepId, node: Node) -> WorkResult {
         let plan = self.plan.clone();
         let catch = plan.catch(node).filter(|_| self.step(id).caught.is_some());
         let blocks: Vec<(StepId, &Block)> = if let Some(catch) = catch {
@@ -48,7 +48,7 @@ impl Evaluation {
         if blocks.is_empty() {
             return Ok(Verdict::Advance);
         }
-        let aliased: Vec<Held> = plan
+        let aliased: Vec<ValueRef> = plan
             .mixins(node)
             .filter_map(|(mixin, _)| self.step(id).attributes.params.get(mixin.alias.as_ref()?))
             .map(|attribute| attribute.held.clone())
@@ -65,15 +65,15 @@ impl Evaluation {
             match (alias, captured) {
                 (Some(alias), captured) => {
                     let value = match captured {
-                        Captured::Many(values, _) => Some(Value::Array(values)),
-                        Captured::One(attribute) => self.known.value(&attribute.held).cloned(),
+                        CapturedReturn::Many(values, _) => Some(Value::Array(values)),
+                        CapturedReturn::One(attribute) => self.known.value(&attribute.held).cloned(),
                     };
                     mixins.entry(alias).or_default().extend(value.map(|value| (name, value)));
                 }
-                (None, Captured::One(attribute)) => {
+                (None, CapturedReturn::One(attribute)) => {
                     self.change(id).attributes.returns.insert(name, attribute);
                 }
-                (None, Captured::Many(values, hint)) => {
+                (None, CapturedReturn::Many(values, hint)) => {
                     self.keep_return(id, name, Value::Array(values), &hint);
                 }
             }
@@ -90,21 +90,21 @@ impl Evaluation {
         self.change(id).attributes.returns.insert(name, attribute);
     }
 
-    fn fold(&mut self, blocks: &[(StepId, &Block)], fold: &mut Fold) -> Worked<()> {
+    fn fold(&mut self, blocks: &[(StepId, &Block)], fold: &mut Fold) -> WorkResult<()> {
         let plan = self.plan.clone();
         while let Some((block_id, block)) = blocks.get(fold.block) {
             self.need_step(block_id)?;
             match &block.content {
                 PlanContent::Script(_) => {
                     for (name, attribute) in self.step(block_id).attributes.returns.clone() {
-                        fold.returns.insert((None, name), Captured::One(attribute));
+                        fold.returns.insert((None, name), CapturedReturn::One(attribute));
                     }
                 }
                 PlanContent::Steps | PlanContent::When(_) => {
                     let yields = self.yields_of(block_id, block, &plan);
                     self.need_yields(&yields)?;
                     for yielded in &yields {
-                        self.capture_yield(yielded, fold, Collecting::No);
+                        self.capture_yield(yielded, fold, YieldOrigin::Block);
                     }
                 }
                 PlanContent::Foreach { .. } => {
@@ -120,7 +120,7 @@ impl Evaluation {
         Ok(())
     }
 
-    fn fold_elements(&mut self, map: &StepId, block: &Block, fold: &mut Fold) -> Worked<()> {
+    fn fold_elements(&mut self, map: &StepId, block: &Block, fold: &mut Fold) -> WorkResult<()> {
         let plan = self.plan.clone();
         let total = self.step(map).children.as_ref().map_or(0, |children| children.total);
         let places: Vec<u32> = yield_places(&plan, block).collect();
@@ -132,7 +132,7 @@ impl Evaluation {
                 .collect();
             self.need_yields(&yields)?;
             for yielded in &yields {
-                self.capture_yield(yielded, fold, Collecting::Yes);
+                self.capture_yield(yielded, fold, YieldOrigin::Element);
                 self.known.steps.forget(yielded);
             }
             fold.element = end;
@@ -147,14 +147,14 @@ impl Evaluation {
         yield_places(plan, block).filter(is_done).map(|place| id.child(Segment::Statement(place))).collect()
     }
 
-    fn need_yields(&mut self, yields: &[StepId]) -> Worked<()> {
+    fn need_yields(&mut self, yields: &[StepId]) -> WorkResult<()> {
         all(yields.iter().map(|id| self.need_step(id)))?;
         let params = yields.iter().flat_map(|id| self.step(id).attributes.params.values());
-        let held: Vec<Held> = params.map(|attribute| attribute.held.clone()).collect();
+        let held: Vec<ValueRef> = params.map(|attribute| attribute.held.clone()).collect();
         Ok(self.need_values(&held)?)
     }
 
-    fn capture_yield(&self, yielded: &StepId, fold: &mut Fold, how: Collecting) {
+    fn capture_yield(&self, yielded: &StepId, fold: &mut Fold, origin: YieldOrigin) {
         let step = self.step(yielded);
         let node = self.known.steps.get(yielded).expect("a yield that is captured has been read").node;
         let Some(Act::Yield { target, alias, .. }) = self.plan.statement_of(node).map(|it| &it.act) else {
@@ -164,12 +164,17 @@ impl Evaluation {
             let key = (alias.clone(), name.clone());
             let parameter = declared(&self.plan, target, name);
             let value = self.known.value(&attribute.held);
-            match (how, parameter, fold.returns.get_mut(&key), value) {
-                (Collecting::Yes, Some(parameter), Some(Captured::Many(values, _)), Some(value)) => {
+            match (origin, parameter, fold.returns.get_mut(&key), value) {
+                (
+                    YieldOrigin::Element,
+                    Some(parameter),
+                    Some(CapturedReturn::Many(values, _)),
+                    Some(value),
+                ) => {
                     self.collect(values, value, &parameter.ty);
                 }
                 _ => {
-                    fold.returns.insert(key, Captured::One(attribute.clone()));
+                    fold.returns.insert(key, CapturedReturn::One(attribute.clone()));
                 }
             }
         }
@@ -196,11 +201,11 @@ impl Evaluation {
     }
 }
 
-/// Whether the yield is one of many, of the elements of a `foreach`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Collecting {
-    Yes,
-    No,
+enum YieldOrigin {
+    Block,
+    /// One of the elements of a `foreach`, which all yield.
+    Element,
 }
 
 fn yield_places<'p>(plan: &'p Plan, block: &'p Block) -> impl Iterator<Item = u32> + 'p {
@@ -224,7 +229,7 @@ fn begin_collecting(plan: &Plan, block: &Block, fold: &mut Fold) {
         for arg in args {
             let Some(parameter) = declared(plan, target, &arg.name) else { continue };
             if matches!(parameter.ty, TypeRef::Json) || element_of(&parameter.ty).is_some() {
-                let captured = Captured::Many(Vec::new(), parameter.ty.to_string());
+                let captured = CapturedReturn::Many(Vec::new(), parameter.ty.to_string());
                 fold.returns.insert((alias.clone(), arg.name.clone()), captured);
             }
         }

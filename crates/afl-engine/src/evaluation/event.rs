@@ -21,8 +21,8 @@ use afl_lang::program::ScriptBlock;
 use super::Evaluation;
 use super::mixin::MixinPhase;
 use super::wants::MissingRecord;
-use super::work::{WorkStop, Worked};
-use crate::attribute::{Attribute, Fields, Held};
+use super::work::{WorkResult, WorkStop};
+use crate::attribute::{Attribute, Fields, ValueRef};
 use crate::event::{Event, EventError, EventState, Payload, Reception};
 use crate::id::StepId;
 use crate::plan::{Facet, Node};
@@ -39,7 +39,7 @@ pub const SCRIPT_EVENT: &str = "afl:script";
 
 impl Evaluation {
     /// `state.EventTransmit`: passes through, or waits for the facet's event and for the events of its mixins.
-    pub(super) fn transmit(&mut self, id: &StepId, node: Node) -> Worked {
+    pub(super) fn transmit(&mut self, id: &StepId, node: Node) -> WorkResult {
         let plan = self.plan.clone();
         let Some(facet) = plan.facet_of(node) else { return Ok(Verdict::Advance) };
         let step = self.step(id);
@@ -76,7 +76,7 @@ impl Evaluation {
 
     /// Takes the outcome of the facet's own event into the step, if it is there. A failure waits in the step until
     /// its mixins have settled too.
-    fn receive(&mut self, id: &StepId, facet: &Facet) -> Worked<()> {
+    fn receive(&mut self, id: &StepId, facet: &Facet) -> WorkResult<()> {
         let outcome = match self.take_outcome(id) {
             Ok(None) => return Ok(()),
             Ok(Some(result)) => self.returns_of(id, facet, result),
@@ -94,17 +94,18 @@ impl Evaluation {
     }
 
     /// The result of a step's event, once: afterwards it counts as taken.
-    pub(super) fn take_outcome(&mut self, id: &StepId) -> Worked<Option<Fields>> {
+    pub(super) fn take_outcome(&mut self, id: &StepId) -> WorkResult<Option<Fields>> {
         self.need_event(id)?;
         let event = self.known.events.get(id).filter(|event| event.reception == Reception::Arrived);
         let Some(event) = event else { return Ok(None) };
         let result = event.result.clone().unwrap_or_default();
-        let values: Vec<Held> = result.values().cloned().collect();
+        let values: Vec<ValueRef> = result.values().cloned().collect();
         self.need_values(&values)?;
         let event = self.known.events.change(id);
         event.reception = Reception::Taken;
         let outcome = event.error.clone();
-        self.run.counts.waiting -= 1;
+        let waiting = &mut self.run.counts.waiting;
+        *waiting = waiting.checked_sub(1).expect("an event that is taken was waiting");
         if let Some(EventError { kind, message }) = outcome {
             return Err(WorkStop::Failed(self.failure(id, &kind, message)));
         }
@@ -113,7 +114,7 @@ impl Evaluation {
     }
 
     /// A result against the return clause. Undeclared values are dropped; presence is checked when the step ends.
-    fn returns_of(&mut self, id: &StepId, facet: &Facet, result: Fields) -> Worked<Fields> {
+    fn returns_of(&mut self, id: &StepId, facet: &Facet, result: Fields) -> WorkResult<Fields> {
         let mut returns = BTreeMap::new();
         for (name, attribute) in result {
             let Some(parameter) = facet.result().iter().find(|parameter| parameter.name == name) else {
@@ -129,7 +130,13 @@ impl Evaluation {
     }
 
     /// Creates an event and its task. `again` when an earlier event of the step may be stored.
-    pub(super) fn publish(&mut self, id: &StepId, name: &str, payload: Payload, again: bool) -> Worked<()> {
+    pub(super) fn publish(
+        &mut self,
+        id: &StepId,
+        name: &str,
+        payload: Payload,
+        again: bool,
+    ) -> WorkResult<()> {
         if again {
             self.need_work(id)?;
         }
@@ -181,7 +188,7 @@ impl Evaluation {
     }
 
     /// `state.facet.scripts.Begin`: a script before the body, whose result joins the attributes.
-    pub(super) fn run_script(&mut self, id: &StepId, node: Node) -> Worked {
+    pub(super) fn run_script(&mut self, id: &StepId, node: Node) -> WorkResult {
         let plan = self.plan.clone();
         let facet = plan.facet_of(node);
         let is_yield = plan.call(node).is_none() && plan.statement_of(node).is_some();
@@ -210,13 +217,13 @@ impl Evaluation {
     }
 
     /// Hands a script to a language host; for a block's script the parameters are the owner's.
-    pub(super) fn send_script(&mut self, id: &StepId, script: &ScriptBlock) -> Worked<()> {
+    pub(super) fn send_script(&mut self, id: &StepId, script: &ScriptBlock) -> WorkResult<()> {
         let is_block = self.step(id).object_type.is_block();
         let owner = if is_block { Self::place_in_block(id).owner } else { id.clone() };
         self.need_step(&owner)?;
         let attributes = &self.step(&owner).attributes;
         let fields = attributes.returns.iter().chain(&attributes.params);
-        let (names, held): (Vec<String>, Vec<Held>) =
+        let (names, held): (Vec<String>, Vec<ValueRef>) =
             fields.map(|(name, attribute)| (name.clone(), attribute.held.clone())).unzip();
         self.need_values(&held)?;
         let values =

@@ -15,7 +15,7 @@
 //! Rejected: a parent that looks at all of its children at each end. That is quadratic in their number (T5).
 
 use super::Evaluation;
-use super::work::{WorkStop, Worked};
+use super::work::{WorkResult, WorkStop};
 use crate::attribute::Attribute;
 use crate::children::Children;
 use crate::eval::{NoScope, eval};
@@ -29,7 +29,7 @@ use afl_lang::types::TypeRef;
 
 impl Evaluation {
     /// A step that is about to be complete: its returns are all there, or get their defaults.
-    pub(super) fn end(&mut self, id: &StepId, node: Node) -> Worked {
+    pub(super) fn end(&mut self, id: &StepId, node: Node) -> WorkResult {
         let plan = self.plan.clone();
         let Some(facet) = plan.facet_of(node) else { return Ok(Verdict::Advance) };
         let is_promised = facet.is_event() && self.step(id).caught.is_none();
@@ -96,7 +96,7 @@ impl Evaluation {
         });
     }
 
-    fn start_catch(&mut self, id: &StepId, node: Node, failure: &StepFailure) -> Worked {
+    fn start_catch(&mut self, id: &StepId, node: Node, failure: &StepFailure) -> WorkResult {
         if self.step(id).caught.is_some() || self.plan.catch(node).is_none() {
             return Ok(Verdict::Park);
         }
@@ -145,7 +145,7 @@ impl Evaluation {
         let plan = self.plan.clone();
         let node = self.known.steps.get(parent).expect("a parent has been read").node;
         let children = self.children_of(parent);
-        children.open = children.open.checked_sub(1).expect("a child that ends was open");
+        children.close();
         let before = children.ready.len();
         match segment {
             Segment::Element(_) | Segment::Catch => {}

@@ -1,6 +1,6 @@
 //! `foreach`: one block for each element.
 
-use super::work::Worked;
+use super::work::WorkResult;
 use super::{Evaluation, MAX_ELEMENTS};
 use crate::attribute::Attribute;
 use crate::children::Children;
@@ -11,7 +11,7 @@ use crate::state::Verdict;
 use crate::value::{Kind, Value};
 
 impl Evaluation {
-    pub(super) fn begin_map(&mut self, id: &StepId, block: &Block) -> Worked<()> {
+    pub(super) fn begin_map(&mut self, id: &StepId, block: &Block) -> WorkResult<()> {
         let elements = self.elements(id, block)?;
         let total = elements.len() as u32;
         self.check_depth(id, Segment::Element(total))?;
@@ -20,7 +20,7 @@ impl Evaluation {
         Ok(())
     }
 
-    pub(super) fn continue_map(&mut self, id: &StepId, block: &Block) -> Worked {
+    pub(super) fn continue_map(&mut self, id: &StepId, block: &Block) -> WorkResult {
         let children = self.step(id).children.as_ref().expect("a `foreach` counts its elements");
         let (first, total) = (children.created, children.total);
         if first < total {
@@ -33,7 +33,7 @@ impl Evaluation {
         self.settled(id)
     }
 
-    fn create_elements(&mut self, id: &StepId, block: &Block, first: u32, total: u32) -> Worked<()> {
+    fn create_elements(&mut self, id: &StepId, block: &Block, first: u32, total: u32) -> WorkResult<()> {
         let PlanContent::Foreach { variable, .. } = &block.content else {
             unreachable!("called for a `foreach`")
         };
@@ -60,7 +60,7 @@ impl Evaluation {
     }
 
     /// The elements of the iterable: those of a list, the keys of a map, none for null.
-    fn elements(&mut self, id: &StepId, block: &Block) -> Worked<Vec<Value>> {
+    fn elements(&mut self, id: &StepId, block: &Block) -> WorkResult<Vec<Value>> {
         let PlanContent::Foreach { iterable, .. } = &block.content else {
             unreachable!("called for a `foreach`")
         };

@@ -8,7 +8,7 @@ use afl_lang::types::TypeRef;
 use super::Evaluation;
 use super::capture::{declared, element_of};
 use super::reader::Place;
-use super::work::Worked;
+use super::work::WorkResult;
 use crate::attribute::{Attribute, Fields};
 use crate::eval::{NoScope, eval};
 use crate::failure::FailureKind;
@@ -20,7 +20,7 @@ use crate::types::{as_declared, fits};
 use crate::value::{Map, Value};
 
 impl Evaluation {
-    pub(super) fn initialize(&mut self, id: &StepId, node: Node) -> Worked {
+    pub(super) fn initialize(&mut self, id: &StepId, node: Node) -> WorkResult {
         let plan = self.plan.clone();
         match node {
             // The inputs of a run were checked before it was stored.
@@ -69,7 +69,7 @@ impl Evaluation {
         call: &PlanCall,
         reads: &[ExprRead],
         place: &Place,
-    ) -> Worked<()> {
+    ) -> WorkResult<()> {
         let plan = self.plan.clone();
         let values = self.values_of(id, &call.args, reads, place)?;
         match &call.callee {
@@ -91,7 +91,7 @@ impl Evaluation {
         args: &[NamedArg],
         reads: &[ExprRead],
         place: &Place,
-    ) -> Worked<Map<String, Value>> {
+    ) -> WorkResult<Map<String, Value>> {
         let value = |arg: &NamedArg| {
             let value = self.eval_at(&arg.value, reads, place);
             let value = value.map_err(|error| {
@@ -108,7 +108,7 @@ impl Evaluation {
         id: &StepId,
         declared: &[Parameter],
         mut values: Map<String, Value>,
-    ) -> Worked<Fields> {
+    ) -> WorkResult<Fields> {
         let mut fields = BTreeMap::new();
         for parameter in declared {
             let value = match (values.remove(&parameter.name), &parameter.default) {
@@ -129,7 +129,7 @@ impl Evaluation {
         name: &str,
         value: Value,
         ty: &TypeRef,
-    ) -> Worked<Attribute> {
+    ) -> WorkResult<Attribute> {
         fits(name, &value, ty, &self.plan.schemas)
             .map_err(|misfit| self.failed(id, FailureKind::Type, misfit))?;
         let value = as_declared(value, ty, &self.plan.schemas)
@@ -139,7 +139,12 @@ impl Evaluation {
 
     /// The arguments of a yield, against the attributes of its target. In a `foreach` one element's value may
     /// be an element of the attribute's list.
-    fn yielded(&mut self, id: &StepId, target: &QualifiedName, values: Map<String, Value>) -> Worked<Fields> {
+    fn yielded(
+        &mut self,
+        id: &StepId,
+        target: &QualifiedName,
+        values: Map<String, Value>,
+    ) -> WorkResult<Fields> {
         let plan = self.plan.clone();
         let is_in_foreach = self.is_in_element(id);
         let mut fields = BTreeMap::new();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::attribute::{Blob, BlobHash, Held, blob_of};
+use crate::attribute::{Blob, BlobHash, ValueRef, blob_of};
 use crate::changes::Put;
 use crate::event::Event;
 use crate::id::StepId;
@@ -16,7 +16,7 @@ use crate::version::{Epoch, Version};
 
 /// Records by their steps. A record that is not here is not known; one that is `None` is not stored.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct KnownRecords {
     pub(super) steps: RecordCache<StepEntry>,
     pub(super) events: RecordCache<Event>,
     pub(super) tasks: RecordCache<Task>,
@@ -33,21 +33,21 @@ pub(super) struct StepEntry {
     pub(super) node: Node,
 }
 
-impl Known {
+impl KnownRecords {
     pub(super) fn step(&self, id: &StepId) -> Option<&Step> {
         self.steps.get(id).map(|entry| &*entry.step)
     }
 
     /// The value of an attribute; `None` when it is a large one that has not been read.
-    pub(super) fn value<'k>(&'k self, held: &'k Held) -> Option<&'k Value> {
+    pub(super) fn value<'k>(&'k self, held: &'k ValueRef) -> Option<&'k Value> {
         match held {
-            Held::Inline(value) => Some(value),
-            Held::Blob(blob) => self.blobs.get(&blob.hash),
+            ValueRef::Inline(value) => Some(value),
+            ValueRef::Blob(blob) => self.blobs.get(&blob.hash),
         }
     }
 
     /// The entries of a map; none where there is no map.
-    pub(super) fn object(&self, held: Option<&Held>) -> Map<String, Value> {
+    pub(super) fn object(&self, held: Option<&ValueRef>) -> Map<String, Value> {
         let value = held.and_then(|held| self.value(held));
         value.and_then(Value::as_object).cloned().unwrap_or_default()
     }
@@ -58,8 +58,8 @@ impl Known {
     }
 
     /// Keeps a value for an attribute, a large one as a blob to be written.
-    pub(super) fn hold(&mut self, value: Value) -> Held {
-        let Some(blob) = blob_of(&value) else { return Held::Inline(value) };
+    pub(super) fn hold(&mut self, value: Value) -> ValueRef {
+        let Some(blob) = blob_of(&value) else { return ValueRef::Inline(value) };
         let held = blob.held();
         self.supply_blob(blob.hash.clone(), value, blob.text.len());
         self.new_blob_bytes += blob.text.len();

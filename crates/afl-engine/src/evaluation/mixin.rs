@@ -4,8 +4,8 @@ use super::Evaluation;
 use super::reader::Place;
 use super::settings;
 use super::wants::all;
-use super::work::Worked;
-use crate::attribute::{Attribute, Fields, Held};
+use super::work::WorkResult;
+use crate::attribute::{Attribute, Fields, ValueRef};
 use crate::children::Children;
 use crate::failure::FailureKind;
 use crate::id::{Segment, StepId};
@@ -25,7 +25,7 @@ pub(super) enum MixinPhase {
 
 impl Evaluation {
     /// Policies are noted; other mixins give the step their parameters, which override none.
-    pub(super) fn join_mixins(&mut self, id: &StepId, node: Node) -> Worked<()> {
+    pub(super) fn join_mixins(&mut self, id: &StepId, node: Node) -> WorkResult<()> {
         let plan = self.plan.clone();
         for (mixin, scope) in plan.mixins(node) {
             let place = Self::place_of_mixin(id, scope);
@@ -45,7 +45,7 @@ impl Evaluation {
         Ok(())
     }
 
-    fn set_policy(&mut self, id: &StepId, kind: PolicyKind, values: &Map<String, Value>) -> Worked<()> {
+    fn set_policy(&mut self, id: &StepId, kind: PolicyKind, values: &Map<String, Value>) -> WorkResult<()> {
         let mut policy = self.step(id).policy.clone();
         let applied = settings::apply(&mut policy, kind, values);
         applied.map_err(|message| self.failed(id, FailureKind::Type, message))?;
@@ -54,7 +54,7 @@ impl Evaluation {
     }
 
     /// The policies of a call are those of all the work that its step sends out, the events of its mixins too.
-    pub(super) fn follow_call(&mut self, id: &StepId) -> Worked<()> {
+    pub(super) fn follow_call(&mut self, id: &StepId) -> WorkResult<()> {
         let plan = self.plan.clone();
         let (container, _) = id.split().expect("a mixin has a step");
         let node = self.known.steps.get(&container).expect("a container has been read").node;
@@ -77,7 +77,7 @@ impl Evaluation {
     }
 
     /// Attributes of a mixin become parameters of the step, under the alias if there is one.
-    fn join(&mut self, id: &StepId, mixin: &Mixin, fields: Fields) -> Worked<()> {
+    fn join(&mut self, id: &StepId, mixin: &Mixin, fields: Fields) -> WorkResult<()> {
         let Some(alias) = &mixin.alias else {
             let params = &mut self.change(id).attributes.params;
             for (name, attribute) in fields {
@@ -86,7 +86,8 @@ impl Evaluation {
             return Ok(());
         };
         let earlier = self.step(id).attributes.params.get(alias).map(|attribute| attribute.held.clone());
-        let values: Vec<Held> = fields.values().map(|field| &field.held).chain(&earlier).cloned().collect();
+        let values: Vec<ValueRef> =
+            fields.values().map(|field| &field.held).chain(&earlier).cloned().collect();
         self.need_values(&values)?;
         let mut record = self.known.object(earlier.as_ref());
         for (name, attribute) in &fields {
@@ -99,7 +100,7 @@ impl Evaluation {
     }
 
     /// The arguments of a mixin for the step that does its work.
-    pub(super) fn mixin_values(&mut self, id: &StepId) -> Worked<Map<String, Value>> {
+    pub(super) fn mixin_values(&mut self, id: &StepId) -> WorkResult<Map<String, Value>> {
         let plan = self.plan.clone();
         let (container, segment) = id.split().expect("a mixin has a step");
         let node = self.known.steps.get(&container).expect("a container has been read").node;
@@ -109,32 +110,32 @@ impl Evaluation {
         self.values_of(id, &mixin.args, &mixin.reads, &place)
     }
 
-    pub(super) fn begin_mixins(&mut self, id: &StepId, node: Node) -> Worked {
+    pub(super) fn begin_mixins(&mut self, id: &StepId, node: Node) -> WorkResult {
         self.check_mixins(id, node, MixinPhase::Blocks)?;
         self.start_mixins(id, node, MixinPhase::Blocks)?;
         Ok(Verdict::Advance)
     }
 
-    pub(super) fn continue_mixins(&mut self, id: &StepId) -> Worked {
+    pub(super) fn continue_mixins(&mut self, id: &StepId) -> WorkResult {
         if self.step(id).children.is_none() {
             return Ok(Verdict::Advance);
         }
         self.settled(id)
     }
 
-    pub(super) fn capture_mixins(&mut self, id: &StepId, node: Node) -> Worked {
+    pub(super) fn capture_mixins(&mut self, id: &StepId, node: Node) -> WorkResult {
         self.take_mixins(id, node, MixinPhase::Blocks)?;
         Ok(Verdict::Advance)
     }
 
     /// Whether there is room for the steps of the mixins, to be asked before anything is begun.
-    pub(super) fn check_mixins(&self, id: &StepId, node: Node, phase: MixinPhase) -> Worked<()> {
+    pub(super) fn check_mixins(&self, id: &StepId, node: Node, phase: MixinPhase) -> WorkResult<()> {
         let last = working(&self.plan, node, phase).pop();
         last.map_or(Ok(()), |place| self.check_depth(id, Segment::Mixin(place)))
     }
 
     /// Creates the steps of the mixins that work in this phase.
-    pub(super) fn start_mixins(&mut self, id: &StepId, node: Node, phase: MixinPhase) -> Worked<()> {
+    pub(super) fn start_mixins(&mut self, id: &StepId, node: Node, phase: MixinPhase) -> WorkResult<()> {
         let places = working(&self.plan, node, phase);
         if places.is_empty() {
             return Ok(());
@@ -148,14 +149,14 @@ impl Evaluation {
     }
 
     /// Gives the results of the mixins of this phase to the step.
-    pub(super) fn take_mixins(&mut self, id: &StepId, node: Node, phase: MixinPhase) -> Worked<()> {
+    pub(super) fn take_mixins(&mut self, id: &StepId, node: Node, phase: MixinPhase) -> WorkResult<()> {
         let plan = self.plan.clone();
         let places = working(&plan, node, phase);
         all(places.iter().map(|place| self.need_step(&id.child(Segment::Mixin(*place)))))?;
         for place in places {
             let worker = self.step(&id.child(Segment::Mixin(place)));
             let returns = worker.attributes.returns.clone();
-            let values: Vec<Held> = returns.values().map(|attribute| attribute.held.clone()).collect();
+            let values: Vec<ValueRef> = returns.values().map(|attribute| attribute.held.clone()).collect();
             self.need_values(&values)?;
             let (mixin, _) = plan.mixins(node).nth(place as usize).expect("it is in the program");
             self.join(id, mixin, returns)?;

@@ -29,7 +29,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::capture::Fold;
 use self::control::ControlRequest;
-use self::known::{Known, StepEntry};
+use self::known::{KnownRecords, StepEntry};
 use crate::attribute::BlobHash;
 use crate::changes::{Changes, Put};
 use crate::event::Event;
@@ -80,17 +80,17 @@ pub struct Budget {
 
 /// A record as read.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Stored<T> {
+pub struct StoredRecord<T> {
     pub item: T,
     pub version: Version,
 }
 
 /// A run as it was left.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Suspended {
-    pub run: Stored<Run>,
+pub struct SuspendedRun {
+    pub run: StoredRecord<Run>,
     /// As many steps as the run says.
-    pub active: Option<Stored<Active>>,
+    pub active: Option<StoredRecord<Active>>,
 }
 
 /// Why a supplied record cannot be this run's. The run must not continue with it.
@@ -128,7 +128,7 @@ pub struct Evaluation {
     run_is_dirty: bool,
     /// The stored version of the list of active steps, when there is one.
     active_version: Option<Version>,
-    known: Known,
+    known: KnownRecords,
     options: Options,
     now: Millis,
     phase: EvaluationPhase,
@@ -159,12 +159,12 @@ enum EvaluationPhase {
 
 impl Evaluation {
     /// Resumes a stored run.
-    pub fn resume(plan: Arc<Plan>, suspended: Suspended, now: Millis, options: Options) -> Self {
-        let Suspended { run, active } = suspended;
+    pub fn resume(plan: Arc<Plan>, suspended: SuspendedRun, now: Millis, options: Options) -> Self {
+        let SuspendedRun { run, active } = suspended;
         let workflow = plan.facet_at(&run.item.workflow).expect("a run's program has its workflow");
         let mut evaluation = Self::new(plan, workflow, run.item, run.version.epoch, now, options);
         evaluation.run_version = Some(run.version);
-        if let Some(Stored { item: Active(steps), version }) = active {
+        if let Some(StoredRecord { item: Active(steps), version }) = active {
             evaluation.active_version = Some(version);
             for id in steps {
                 evaluation.activate(id);
@@ -189,7 +189,7 @@ impl Evaluation {
             run_version: None,
             run_is_dirty: false,
             active_version: None,
-            known: Known::default(),
+            known: KnownRecords::default(),
             options,
             now,
             phase: EvaluationPhase::Between,
@@ -401,7 +401,7 @@ impl Evaluation {
         self.plan.readable(&self.run.workflow, id)
     }
 
-    pub fn supply_step(&mut self, id: StepId, stored: Option<Stored<Step>>) -> Result<(), Damage> {
+    pub fn supply_step(&mut self, id: StepId, stored: Option<StoredRecord<Step>>) -> Result<(), Damage> {
         let entry = match stored {
             Some(stored) => {
                 let node = self.node_of(&id).ok_or(Damage::NotInProgram)?;
@@ -426,12 +426,12 @@ impl Evaluation {
         }
     }
 
-    pub fn supply_event(&mut self, id: StepId, stored: Option<Stored<Event>>) {
+    pub fn supply_event(&mut self, id: StepId, stored: Option<StoredRecord<Event>>) {
         let event = stored.map(|stored| (Event { step_id: id.clone(), ..stored.item }, stored.version));
         self.known.events.supply(id, event);
     }
 
-    pub fn supply_task(&mut self, id: StepId, stored: Option<Stored<Task>>) {
+    pub fn supply_task(&mut self, id: StepId, stored: Option<StoredRecord<Task>>) {
         let task = stored.map(|stored| (stored.item.of_step(id.clone()), stored.version));
         self.known.tasks.supply(id, task);
     }

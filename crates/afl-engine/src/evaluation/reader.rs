@@ -3,7 +3,7 @@
 use afl_lang::program::{Expr, InputSource};
 
 use super::Evaluation;
-use super::known::Known;
+use super::known::KnownRecords;
 use super::wants::{MissingRecord, all};
 use crate::attribute::Fields;
 use crate::eval::{EvalError, Root, Scope, eval, holds};
@@ -110,7 +110,7 @@ impl Evaluation {
 }
 
 impl Reader<'_> {
-    fn known(&self) -> &Known {
+    fn known(&self) -> &KnownRecords {
         &self.evaluation.known
     }
 

@@ -1,7 +1,7 @@
 //! The blocks of a step: its `andThen` clauses, or its `catch`.
 
 use super::Evaluation;
-use super::work::{WorkStop, Worked};
+use super::work::{WorkResult, WorkStop};
 use crate::children::Children;
 use crate::failure::{FailureKind, StepFailure};
 use crate::id::{Segment, StepId};
@@ -12,7 +12,7 @@ use crate::state::{State, Verdict};
 const CREATED_AT_ONCE: usize = 1_000;
 
 impl Evaluation {
-    pub(super) fn begin_clauses(&mut self, id: &StepId, node: Node) -> Worked {
+    pub(super) fn begin_clauses(&mut self, id: &StepId, node: Node) -> WorkResult {
         let clauses = self.plan.clauses(node);
         if !clauses.is_empty() {
             self.check_depth(id, Segment::Clause(clauses.len() as u32))?;
@@ -28,7 +28,7 @@ impl Evaluation {
         Ok(Verdict::Advance)
     }
 
-    pub(super) fn continue_clauses(&mut self, id: &StepId) -> Worked {
+    pub(super) fn continue_clauses(&mut self, id: &StepId) -> WorkResult {
         if self.step(id).children.is_none() {
             return Ok(Verdict::Advance);
         }
@@ -37,7 +37,7 @@ impl Evaluation {
     }
 
     /// Creates the children whose turn it is; the rest of many in the next iteration.
-    pub(super) fn create_ready(&mut self, id: &StepId, segment: fn(u32) -> Segment) -> Worked<()> {
+    pub(super) fn create_ready(&mut self, id: &StepId, segment: fn(u32) -> Segment) -> WorkResult<()> {
         let waiting = self.step(id).children.as_ref().map_or(0, |children| children.ready.len());
         if waiting == 0 || (waiting > CREATED_AT_ONCE && self.hold_back(id)) {
             return Ok(());
@@ -60,7 +60,7 @@ impl Evaluation {
     }
 
     /// On when all children are complete; a failure when all have settled and some have failed.
-    pub(super) fn settled(&self, id: &StepId) -> Worked {
+    pub(super) fn settled(&self, id: &StepId) -> WorkResult {
         let children = self.step(id).children.as_ref().expect("a parent counts its children");
         match (children.are_settled(), children.failed) {
             (false, _) => Ok(Verdict::Wait),

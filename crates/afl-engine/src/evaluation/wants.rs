@@ -19,7 +19,7 @@ use rustc_hash::FxHashSet;
 
 use super::Evaluation;
 use super::known::RecordCache;
-use crate::attribute::{BlobHash, Held};
+use crate::attribute::{BlobHash, ValueRef};
 use crate::id::StepId;
 use crate::step::{Step, Transmission};
 
@@ -84,17 +84,17 @@ impl Evaluation {
         all([self.need_event(id), need(&self.known.tasks, &mut self.wants.tasks, id)])
     }
 
-    pub(super) fn need_values(&mut self, values: &[Held]) -> Result<(), MissingRecord> {
+    pub(super) fn need_values(&mut self, values: &[ValueRef]) -> Result<(), MissingRecord> {
         all(values.iter().map(|held| self.need_value(held)))
     }
 
-    fn need_value(&mut self, held: &Held) -> Result<(), MissingRecord> {
+    fn need_value(&mut self, held: &ValueRef) -> Result<(), MissingRecord> {
         match held {
-            Held::Blob(blob) if self.known.value(held).is_none() => {
+            ValueRef::Blob(blob) if self.known.value(held).is_none() => {
                 self.wants.blobs.insert(blob.hash.clone());
                 Err(MissingRecord)
             }
-            Held::Inline(_) | Held::Blob(_) => Ok(()),
+            ValueRef::Inline(_) | ValueRef::Blob(_) => Ok(()),
         }
     }
 }

@@ -28,7 +28,7 @@ impl From<MissingRecord> for WorkStop {
     }
 }
 
-pub(super) type Worked<T = Verdict> = Result<T, WorkStop>;
+pub(super) type WorkResult<T = Verdict> = Result<T, WorkStop>;
 
 impl Evaluation {
     /// Takes one step as far as it goes.
@@ -73,7 +73,7 @@ impl Evaluation {
     }
 
     /// The one place that says what each state does (document 003 §6).
-    fn work_of(&mut self, state: State, id: &StepId, node: Node) -> Worked {
+    fn work_of(&mut self, state: State, id: &StepId, node: Node) -> WorkResult {
         match state {
             State::InitBegin => self.initialize(id, node),
             State::FacetScriptsBegin => self.run_script(id, node),
@@ -139,7 +139,7 @@ impl Evaluation {
     }
 
     /// Creates a child and works on it in this iteration.
-    pub(super) fn create(&mut self, parent: &StepId, segment: Segment) -> Worked<()> {
+    pub(super) fn create(&mut self, parent: &StepId, segment: Segment) -> WorkResult<()> {
         self.check_depth(parent, segment)?;
         let id = parent.child(segment);
         let node = self.known.steps.get(parent).expect("a parent at work has been read").node;
@@ -164,7 +164,7 @@ impl Evaluation {
 
     /// Whether a child may stand so deep. A parent asks for its last child before it creates the first, because a
     /// larger number makes a longer id.
-    pub(super) fn check_depth(&self, parent: &StepId, segment: Segment) -> Worked<()> {
+    pub(super) fn check_depth(&self, parent: &StepId, segment: Segment) -> WorkResult<()> {
         let id = parent.child(segment);
         if id.depth() <= MAX_DEPTH && id.as_str().len() <= MAX_ID_BYTES {
             return Ok(());

@@ -20,7 +20,7 @@ use crate::value::{Map, Value};
 
 pub use declaration::{FacetDeclaration, RenderedPrompt};
 pub(crate) use locate::{MixinScope, Node};
-pub(crate) use reads::{ExprRead, Reading};
+pub(crate) use reads::{ExprRead, ReadingExpr};
 
 /// The parts of a program that its runs need. Made once for each version and shared.
 #[derive(Debug)]
@@ -76,14 +76,14 @@ pub(crate) struct Block {
 #[derive(Debug)]
 pub(crate) enum PlanContent {
     Steps,
-    Foreach { variable: String, iterable: Reading },
+    Foreach { variable: String, iterable: ReadingExpr },
     When(Vec<PlanCase>),
     Script(ScriptBlock),
 }
 
 #[derive(Debug)]
 pub(crate) struct PlanCase {
-    pub(crate) condition: Option<Reading>,
+    pub(crate) condition: Option<ReadingExpr>,
     pub(crate) statements: Range<u32>,
 }
 

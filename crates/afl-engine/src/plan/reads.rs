@@ -25,7 +25,7 @@ pub(crate) struct StepRead {
 
 /// An expression with what it reads.
 #[derive(Debug)]
-pub(crate) struct Reading {
+pub(crate) struct ReadingExpr {
     pub(crate) expr: Expr,
     pub(crate) reads: Vec<ExprRead>,
 }
@@ -47,8 +47,8 @@ impl StepNames<'_> {
         *names.get(name).expect("a compiled program names steps that are there")
     }
 
-    pub(crate) fn reading(&self, expr: &Expr) -> Reading {
-        Reading { expr: expr.clone(), reads: self.reads([expr]) }
+    pub(crate) fn reading(&self, expr: &Expr) -> ReadingExpr {
+        ReadingExpr { expr: expr.clone(), reads: self.reads([expr]) }
     }
 
     pub(crate) fn reads<'e>(&self, exprs: impl IntoIterator<Item = &'e Expr>) -> Vec<ExprRead> {

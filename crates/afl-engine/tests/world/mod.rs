@@ -11,10 +11,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use afl_engine::Value;
-use afl_engine::attribute::Held;
+use afl_engine::attribute::ValueRef;
 use afl_engine::changes::{Changes, Put};
 use afl_engine::evaluation::{
-    Advance, Budget, Evaluation, InputError, Options, Start, Stored, Suspended, Wants,
+    Advance, Budget, Evaluation, InputError, Options, Start, StoredRecord, SuspendedRun, Wants,
 };
 use afl_engine::event::{Event, EventError, EventState, Payload, Reception};
 use afl_engine::history::Actor;
@@ -74,9 +74,12 @@ pub(crate) fn start(
 }
 
 impl World {
-    pub(crate) fn get<T: DeserializeOwned>(&self, key: &str) -> Option<Stored<T>> {
+    pub(crate) fn get<T: DeserializeOwned>(&self, key: &str) -> Option<StoredRecord<T>> {
         let (text, version) = self.records.get(key)?;
-        Some(Stored { item: serde_json::from_str(text).expect("records are JSON"), version: at(*version) })
+        Some(StoredRecord {
+            item: serde_json::from_str(text).expect("records are JSON"),
+            version: at(*version),
+        })
     }
 
     pub(crate) fn put<T: Serialize>(&mut self, key: String, item: &T, version: Option<Version>) {
@@ -191,12 +194,12 @@ impl World {
         }
     }
 
-    pub(crate) fn run(&self) -> Stored<Run> {
+    pub(crate) fn run(&self) -> StoredRecord<Run> {
         self.get("run").expect("the run is stored")
     }
 
-    pub(crate) fn suspended(&self) -> Suspended {
-        Suspended { run: self.run(), active: self.get("active") }
+    pub(crate) fn suspended(&self) -> SuspendedRun {
+        SuspendedRun { run: self.run(), active: self.get("active") }
     }
 
     pub(crate) fn step(&self, id: &str) -> Step {
@@ -225,10 +228,10 @@ impl World {
         ids.filter(|id| Step { id: id.clone(), ..self.step(id.as_str()) }.failed_itself()).collect()
     }
 
-    pub(crate) fn value(&self, held: &Held) -> Value {
+    pub(crate) fn value(&self, held: &ValueRef) -> Value {
         match held {
-            Held::Inline(value) => value.clone(),
-            Held::Blob(blob) => serde_json::from_str(&self.blobs[&blob.hash.0]).expect("blobs are JSON"),
+            ValueRef::Inline(value) => value.clone(),
+            ValueRef::Blob(blob) => serde_json::from_str(&self.blobs[&blob.hash.0]).expect("blobs are JSON"),
         }
     }
 
@@ -253,7 +256,7 @@ impl World {
             Ok(result) => {
                 make(Move::Complete);
                 event.item.state = EventState::Completed;
-                let held = |(name, value)| (name, Held::Inline(value));
+                let held = |(name, value)| (name, ValueRef::Inline(value));
                 event.item.result = Some(result.into_iter().map(held).collect::<Payload>());
             }
             Err(message) => {

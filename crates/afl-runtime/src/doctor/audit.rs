@@ -1,6 +1,6 @@
 //! The promises about one run, checked step by step in the order of the program.
 
-use afl_engine::attribute::{BlobHash, Held};
+use afl_engine::attribute::{BlobHash, ValueRef};
 use afl_engine::event::{Event, Reception};
 use afl_engine::id::StepId;
 use afl_engine::plan::Plan;
@@ -222,8 +222,8 @@ pub(super) fn blobs(view: &StepView) -> Vec<(&str, &BlobHash)> {
         view.event.iter().flat_map(|event| event.payload.iter().chain(event.result.iter().flatten()));
     let held = own.chain(payloads);
     held.filter_map(|(name, held)| match held {
-        Held::Inline(_) => None,
-        Held::Blob(blob) => Some((name.as_str(), &blob.hash)),
+        ValueRef::Inline(_) => None,
+        ValueRef::Blob(blob) => Some((name.as_str(), &blob.hash)),
     })
     .collect()
 }

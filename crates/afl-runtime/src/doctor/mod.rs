@@ -155,7 +155,7 @@ impl Service {
     }
 
     /// Each record for itself.
-    async fn examine_records(&self, id: &RunId, remedy: Remedy) -> Result<Examined, Error> {
+    async fn examine_records(&self, id: &RunId, remedy: Remedy) -> Result<RunFindings, Error> {
         let (mut findings, mut sorts) = (Vec::new(), Sorts::default());
         let mut pages: Pages<String> = Pages::first();
         while !pages.is_over() {
@@ -180,7 +180,7 @@ impl Service {
                 }
             }
         }
-        Ok(Examined { findings, sorts })
+        Ok(RunFindings { findings, sorts })
     }
 
     async fn put_right(&self, misplaced: Misplacement, remedy: Remedy) -> Result<Repair, Error> {
@@ -195,7 +195,7 @@ impl Service {
 }
 
 /// The findings in a run's records, each judged for itself.
-struct Examined {
+struct RunFindings {
     findings: Vec<Finding>,
     sorts: Sorts,
 }

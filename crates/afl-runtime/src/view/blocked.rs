@@ -13,7 +13,7 @@ use crate::why::Why;
 
 /// The steps that must be complete before a step begins.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Blocked {
+pub struct BlockedChain {
     pub run: RunId,
     /// From the requested step to the steps it reads, and so on.
     #[serde(rename = "unbegun")]
@@ -31,7 +31,7 @@ pub struct BlockedStep {
 
 impl Service {
     /// The chain of a step that has not begun; `None` if the program has no such step there.
-    pub async fn blocked(&self, run: &RunId, given: &str) -> Result<Option<Blocked>, Error> {
+    pub async fn blocked(&self, run: &RunId, given: &str) -> Result<Option<BlockedChain>, Error> {
         let record = self.existing(run).await?.item;
         let program = self.program_of(&record).await?;
         let mut steps = Vec::new();
@@ -62,7 +62,7 @@ impl Service {
         for step in &open {
             waits.push(self.why_within(run, step).await?);
         }
-        Ok(Some(Blocked { run: run.clone(), steps, open: waits }))
+        Ok(Some(BlockedChain { run: run.clone(), steps, open: waits }))
     }
 
     async fn declared_step<'p>(

@@ -12,7 +12,7 @@ mod run;
 mod step;
 mod task;
 
-pub use blocked::{Blocked, BlockedStep};
+pub use blocked::{BlockedChain, BlockedStep};
 pub use channel::ChannelView;
 pub use needs::ProgramNeeds;
 pub use online::{OnlineServers, ServerView, WhyReport};

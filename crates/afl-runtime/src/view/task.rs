@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use afl_engine::attribute::Held;
+use afl_engine::attribute::ValueRef;
 use afl_engine::evaluation::Wants;
 use afl_engine::event::Payload;
 use afl_engine::history::TaskEvent;
@@ -202,9 +202,9 @@ impl TaskView {
 }
 
 fn plain(payload: Payload) -> Map<String, Value> {
-    let value = |held: Held| match held {
-        Held::Inline(value) => value,
-        Held::Blob(blob) => serde_json::json!({"hash": blob.hash, "bytes": blob.bytes}),
+    let value = |held: ValueRef| match held {
+        ValueRef::Inline(value) => value,
+        ValueRef::Blob(blob) => serde_json::json!({"hash": blob.hash, "bytes": blob.bytes}),
     };
     payload.into_iter().map(|(name, held)| (name, value(held))).collect()
 }

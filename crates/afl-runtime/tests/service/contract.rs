@@ -1,6 +1,6 @@
 //! The demands of the documents on a runtime's interface: permissions, and the result of each call.
 
-use afl_engine::attribute::Held;
+use afl_engine::attribute::ValueRef;
 use afl_engine::run::RunStatus;
 use afl_engine::state::State;
 use afl_engine::task::TaskState;
@@ -174,7 +174,7 @@ async fn a_step_is_continued_or_failed_from_outside_at_its_event_and_not_before(
     world.service.turn().await.unwrap();
     let continued = at(&step).await;
     assert_eq!(continued.state, State::Complete);
-    assert_eq!(continued.attributes.returns["n"].held, Held::Inline(json!(2)));
+    assert_eq!(continued.attributes.returns["n"].held, ValueRef::Inline(json!(2)));
 
     let next = world.step(&run, "Mixed.b").await;
     world.service.fail_step(&run, &next, &broken()).await.unwrap();

@@ -1,7 +1,7 @@
 //! Invariants when the store fails or the process dies, at every write of a whole life of a run.
 
 use crate::world::{World, answer, broken, inc};
-use afl_engine::attribute::Held;
+use afl_engine::attribute::ValueRef;
 use afl_engine::id::RunId;
 use afl_engine::run::RunStatus;
 use afl_engine::state::State;
@@ -249,7 +249,7 @@ async fn xr11_f7_nothing_that_is_told_while_others_evaluate_is_lost() {
                 assert_eq!(step.state, State::Complete, "{n}: {told:?}");
                 assert_eq!(
                     step.attributes.returns["n"].held,
-                    Held::Inline(inc(&claim)["n"].clone()),
+                    ValueRef::Inline(inc(&claim)["n"].clone()),
                     "{n}: {told:?}"
                 );
             }

@@ -1,7 +1,7 @@
 //! The promises of a service about runs, on memory with a simulated clock.
 
 use crate::world::{PROGRAM, World, inc};
-use afl_engine::attribute::Held;
+use afl_engine::attribute::ValueRef;
 use afl_engine::run::RunStatus;
 use afl_engine::state::State;
 use afl_runtime::agent::{Actor, Refusal};
@@ -320,7 +320,7 @@ async fn an_event_walks_its_states_with_its_task_and_blocks_are_read_whole() {
     // The event has the outcome, the task who worked, when and how long.
     let view = world.service.steps(&run, Some(&step), None, 1).await.unwrap().steps.remove(0);
     let (event, task) = (view.event.unwrap(), view.task.unwrap());
-    assert_eq!(event.result.unwrap()["n"], Held::Inline(json!(2)));
+    assert_eq!(event.result.unwrap()["n"], ValueRef::Inline(json!(2)));
     assert_eq!(task.holder(), Actor::Agent("agent".to_owned()));
     assert_eq!((task.started, task.ended), (Some(begun), Some(world.clock.now())));
 

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use afl_engine::attribute::Held;
+use afl_engine::attribute::ValueRef;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::value::Value;
 use afl_runtime::{Again, AnswerResult, Error, ReportedOutcome, Service, StepView};
@@ -72,7 +72,7 @@ impl Operator {
         }
         let view = asked.swap_remove(self.rng.below(asked.len()));
         let payload = &view.event.as_ref().expect("a task has an event").payload;
-        let (Some(Held::Inline(Value::String(key))), Some(Held::Inline(by))) =
+        let (Some(ValueRef::Inline(Value::String(key))), Some(ValueRef::Inline(by))) =
             (payload.get("key"), payload.get("by"))
         else {
             return;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use afl_engine::attribute::{Blob, BlobHash, Held};
+use afl_engine::attribute::{Blob, BlobHash, ValueRef};
 use afl_engine::event::{Event, EventError, Payload};
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::{Run, RunStatus};
@@ -96,7 +96,7 @@ pub(super) enum MessageData {
     Fields(Payload),
     /// The JSON of the fields is a large value of the run: a commit that has room for it once need not have room for
     /// it once for each channel.
-    Whole(Held),
+    Whole(ValueRef),
 }
 
 /// Fields of which this is all are repeated in each message.
@@ -133,7 +133,7 @@ impl MessageData {
     /// Whether it cannot be read without the run.
     pub(super) fn refers_to_run(&self) -> bool {
         match self {
-            Self::Fields(fields) => fields.values().any(|held| matches!(held, Held::Blob(_))),
+            Self::Fields(fields) => fields.values().any(|held| matches!(held, ValueRef::Blob(_))),
             Self::Whole(_) => true,
         }
     }

@@ -2,7 +2,7 @@
 
 use afl_engine::attribute::Blob;
 use afl_engine::changes::Changes;
-use afl_engine::evaluation::Stored;
+use afl_engine::evaluation::StoredRecord;
 use afl_engine::event::{Event, Payload};
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::RunStatus;
@@ -35,7 +35,7 @@ impl Store {
     /// The messages that a task has ended, if it has. Its version is the one that the write of it spends.
     pub(crate) async fn messages_of_end(
         &self,
-        task: &Stored<Task>,
+        task: &StoredRecord<Task>,
         event: Option<&Event>,
         now: Millis,
     ) -> Result<OutboxWrites, Error> {
@@ -136,7 +136,7 @@ impl Outbox {
         if task.item.state.is_terminal() {
             return Ok(false);
         }
-        let Stored { item: event, version } = event;
+        let StoredRecord { item: event, version } = event;
         let (data, blob) = MessageData::new(&event.payload);
         let workflow = work.run.map(|run| run.item.workflow);
         let message = Message::of_dispatch(&task.item, self.0.now().await?);

@@ -35,7 +35,7 @@ use crate::backend::{BucketCursor, Decide, Decision, Durability, Head, Ranks, Ta
 use crate::conflict::unless_overtaken;
 use crate::record::{Key, Record};
 use crate::store::{
-    Error, Stored, TaskBucket, bucket, decode, encode, event_beside, place_of, run_record, task_record,
+    Error, StoredRecord, TaskBucket, bucket, decode, encode, event_beside, place_of, run_record, task_record,
     urgency,
 };
 
@@ -250,7 +250,9 @@ impl Queue {
         let policies = (open.max_in_bucket.as_ref().map(|in_bucket| in_bucket.max), open.durability);
         Arc::new(move |record, now| {
             // An unreadable task is left where it is, for the doctor to find; so is one in a bucket of other policies.
-            let Ok(Stored { item: mut task, .. }) = decode::<Task>(record) else { return Decision::Leave };
+            let Ok(StoredRecord { item: mut task, .. }) = decode::<Task>(record) else {
+                return Decision::Leave;
+            };
             let is_due = task.not_before.is_none_or(|at| at <= now);
             if !is_due || policies_of(&task) != policies || task.is_left_to_another(server.as_deref(), now) {
                 return Decision::Leave;
@@ -313,7 +315,7 @@ impl Queue {
     }
 
     /// Takes a claim back before it is returned; `resume` and the sweep bring the task back to its queue.
-    async fn put_aside(&self, mut task: Stored<Task>) -> Result<(), Error> {
+    async fn put_aside(&self, mut task: StoredRecord<Task>) -> Result<(), Error> {
         let now = self.store.now().await?;
         let unclaim = Move::Requeue(Requeue::Unclaim { cause: "its run does not go on" });
         task.item

@@ -14,7 +14,7 @@ use super::outcome::{self, TaskOutcome};
 use super::settle::{Basis, asked};
 use super::{Queue, Refusal, SettleResult};
 use crate::conflict::retry_on_conflict;
-use crate::store::Stored;
+use crate::store::StoredRecord;
 
 /// The result of continuing a step.
 #[derive(Clone, PartialEq, Debug)]
@@ -93,7 +93,7 @@ impl Queue {
     ) -> Result<SettleResult, Refusal> {
         match (continued, self.store.task(run, step).await?) {
             (ContinueResult::Now(settled), _) => Ok(settled),
-            (ContinueResult::Before, Some(Stored { item: task, .. })) => Err(Refusal::NotOpen {
+            (ContinueResult::Before, Some(StoredRecord { item: task, .. })) => Err(Refusal::NotOpen {
                 path: task.path.clone(),
                 state: task.state,
                 verb: attempted.participle(),

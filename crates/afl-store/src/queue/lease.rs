@@ -10,7 +10,7 @@ use super::{Queue, Refusal, Ticket};
 use crate::backend::Durability;
 use crate::conflict::retry_on_conflict;
 use crate::notification::NotifyOn;
-use crate::store::Stored;
+use crate::store::StoredRecord;
 
 impl Queue {
     /// The holder is alive; it keeps the task until the returned time.
@@ -63,8 +63,8 @@ impl Queue {
 }
 
 pub(super) struct TicketWork {
-    pub(super) task: Stored<Task>,
-    pub(super) event: Stored<Event>,
+    pub(super) task: StoredRecord<Task>,
+    pub(super) event: StoredRecord<Event>,
     /// Which notifications the run asks for.
     pub(super) asked: NotifyOn,
 }

@@ -11,7 +11,7 @@ use super::lease::TicketWork;
 use super::{Queue, Refusal, Ticket, outcome};
 use crate::backend::{Batch, Durability, Write};
 use crate::conflict::retry_on_conflict;
-use crate::store::{Defect, Error, LOGS, Stored, opened_json, sealed_json, task_record};
+use crate::store::{Defect, Error, LOGS, StoredRecord, opened_json, sealed_json, task_record};
 
 /// Lines of one attempt that were sent together.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ impl Queue {
             let mut values = event.item.told_by(ticket.token);
             values.extend(told);
             let partial = Some(Partial { token: ticket.token, values });
-            let event = Stored { item: Event { partial, ..event.item }, version: event.version };
+            let event = StoredRecord { item: Event { partial, ..event.item }, version: event.version };
             // The write expects the task's version, so a holder that has just lost the task writes nothing.
             let key = self.store.run_key(&ticket.run, task_record(&ticket.step));
             let writes = vec![Write::keep(key, task.version), self.store.update(&ticket.run, &event, now)];

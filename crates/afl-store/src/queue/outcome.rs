@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use afl_engine::attribute::{Blob, Held, blob_of};
+use afl_engine::attribute::{Blob, ValueRef, blob_of};
 use afl_engine::event::{Event, EventError, EventState, Payload, Reception};
 use afl_engine::history::Actor;
 use afl_engine::policy::Effect;
@@ -132,7 +132,7 @@ pub(super) fn held(result: Map<String, Value>) -> (Payload, Vec<Blob>) {
     let mut blobs = Vec::new();
     for (name, value) in result {
         let blob = blob_of(&value);
-        payload.insert(name, blob.as_ref().map_or(Held::Inline(value), Blob::held));
+        payload.insert(name, blob.as_ref().map_or(ValueRef::Inline(value), Blob::held));
         blobs.extend(blob);
     }
     (payload, blobs)

@@ -15,13 +15,13 @@ use crate::backend::Durability;
 use crate::collection::Collection;
 use crate::conflict::retry_on_conflict;
 use crate::notification::{NOTIFY, Notification, NotifyOn};
-use crate::store::{Error, Stored};
+use crate::store::{Error, StoredRecord};
 
 /// The result of settling a task.
 #[derive(Clone, PartialEq, Debug)]
 pub enum SettleResult {
     /// The event has its outcome; wake the evaluator.
-    Arrived(Box<Stored<Event>>),
+    Arrived(Box<StoredRecord<Event>>),
     /// The task will be handed out again.
     Again { not_before: Millis },
     /// The same holder said so before; nothing was written.
@@ -98,13 +98,13 @@ impl Queue {
     ) -> Result<SettleResult, Error> {
         let run = outcome.task.workflow_id.clone();
         let not_before = outcome.task.not_before.unwrap_or(now);
-        let task = Stored { item: outcome.task, version: basis.task };
+        let task = StoredRecord { item: outcome.task, version: basis.task };
         let mut writes = vec![self.store.update(&run, &task, now)];
         let Some(event) = outcome.event else {
             self.store.write(writes, Durability::Durable).await?;
             return Ok(SettleResult::Again { not_before });
         };
-        let event = Stored { item: event, version: basis.event };
+        let event = StoredRecord { item: event, version: basis.event };
         writes.push(self.store.update(&run, &event, now));
         if let Some(notification) = Notification::of_end(&task.item, asked, now) {
             // The version that this write spends makes the name its own.
@@ -115,7 +115,7 @@ impl Queue {
         writes.extend(messages.writes);
         let blobs: Vec<_> = outcome.blobs.into_iter().chain(messages.blobs).collect();
         self.store.write_with_blobs(&run, writes, &blobs, Durability::Durable).await?;
-        Ok(SettleResult::Arrived(Box::new(Stored { item: event.item, version: basis.event.next() })))
+        Ok(SettleResult::Arrived(Box::new(StoredRecord { item: event.item, version: basis.event.next() })))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::backend::{BucketCursor, Decision, Durability, Head, Ranks, Take};
 use crate::notification::NotifyOn;
 use crate::paging::{Pages, last_if_full};
 use crate::record::Record;
-use crate::store::{Defect, Error, Stored, bucket, decode, encode, task_record};
+use crate::store::{Defect, Error, StoredRecord, bucket, decode, encode, task_record};
 
 /// How many records of a bucket one round looks at.
 const PAGE: usize = 500;
@@ -126,7 +126,7 @@ impl Queue {
 
     /// Ends the attempt at one task if its holder fell silent. Reads nothing of other tasks, and leaves an unreadable
     /// one to the doctor.
-    pub async fn sweep_task(&self, task: Stored<Task>, now: Millis) -> Result<(), Error> {
+    pub async fn sweep_task(&self, task: StoredRecord<Task>, now: Millis) -> Result<(), Error> {
         match self.end_silent(task, now).await {
             Err(Error::Unreadable { .. } | Error::Shared { .. }) => Ok(()),
             // The holder or a janitor was faster.
@@ -135,10 +135,10 @@ impl Queue {
         }
     }
 
-    async fn end_silent(&self, task: Stored<Task>, now: Millis) -> Result<Option<SettleResult>, Error> {
+    async fn end_silent(&self, task: StoredRecord<Task>, now: Millis) -> Result<Option<SettleResult>, Error> {
         let (run, step) = (&task.item.workflow_id, &task.item.step_id);
         let key = self.store.run_key(run, task_record(step));
-        let Some(Stored::<Event> { item: event, version }) = self.store.event(run, step).await? else {
+        let Some(StoredRecord::<Event> { item: event, version }) = self.store.event(run, step).await? else {
             return Err(Error::unreadable(&key, Defect::Missing));
         };
         let basis = Basis { task: task.version, event: version };

@@ -16,7 +16,7 @@ use super::outcome::held;
 use super::{Queue, Refusal};
 use crate::backend::{Durability, Expect};
 use crate::conflict::retry_on_conflict;
-use crate::store::{Error, Reservation, Stored};
+use crate::store::{Error, Reservation, StoredRecord};
 
 /// The content of a system task.
 #[derive(Clone, PartialEq, Debug)]
@@ -92,7 +92,7 @@ impl Queue {
             if task.item.apply(what(), Authority::Actor(by), now).is_err() {
                 return Ok(task.item);
             }
-            let event = Stored { item: change(event.item), version: event.version };
+            let event = StoredRecord { item: change(event.item), version: event.version };
             let messages = self.store.messages_of_end(&task, Some(&event.item), now).await?;
             let mut writes = vec![self.store.update(id, &task, now), self.store.update(id, &event, now)];
             writes.extend(messages.writes);

@@ -27,7 +27,7 @@ use crate::clock::{Clock, SimClock};
 use crate::entropy::Entropy;
 use crate::memory::Memory;
 use crate::record::{Key, Record, Tenant};
-use crate::store::{Store, Stored};
+use crate::store::{Store, StoredRecord};
 
 const LEASE: Millis = Millis(60_000);
 
@@ -119,7 +119,10 @@ impl World {
             step_id: id.clone(),
             state: EventState::Created,
             event_type: name.into(),
-            payload: BTreeMap::from([("n".to_owned(), afl_engine::attribute::Held::Inline(json!(number)))]),
+            payload: BTreeMap::from([(
+                "n".to_owned(),
+                afl_engine::attribute::ValueRef::Inline(json!(number)),
+            )]),
             result: None,
             error: None,
             partial: None,
@@ -291,7 +294,7 @@ async fn t2_g2_an_outcome_is_one_durable_commit_of_task_event_and_wake_up() {
     assert_eq!(event.reception, Reception::Arrived);
     assert_eq!(
         settled,
-        SettleResult::Arrived(Box::new(Stored {
+        SettleResult::Arrived(Box::new(StoredRecord {
             item: event,
             version: crate::Version::first(crate::Epoch(0)).next()
         }))

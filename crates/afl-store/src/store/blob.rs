@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use afl_engine::attribute::{Blob, BlobHash, Held};
+use afl_engine::attribute::{Blob, BlobHash, ValueRef};
 use afl_engine::id::RunId;
 use afl_engine::value::Value;
 use afl_engine::version::Epoch;
@@ -65,10 +65,15 @@ impl Store {
     }
 
     /// A value, inline or from its blob; `name` names it in the error when it cannot be read.
-    pub async fn value(&self, run: &RunId, held: &Held, name: impl Fn() -> String) -> Result<Value, Error> {
+    pub async fn value(
+        &self,
+        run: &RunId,
+        held: &ValueRef,
+        name: impl Fn() -> String,
+    ) -> Result<Value, Error> {
         let blob = match held {
-            Held::Inline(value) => return Ok(value.clone()),
-            Held::Blob(blob) => blob,
+            ValueRef::Inline(value) => return Ok(value.clone()),
+            ValueRef::Blob(blob) => blob,
         };
         let unreadable = |defect| Error::Unreadable { run: run.clone(), record: name(), defect };
         let key = self.run_key(run, blob_record(&blob.hash));

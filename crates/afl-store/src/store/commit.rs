@@ -1,7 +1,7 @@
 //! Commits what an evaluation changed: all of it at once, or nothing.
 
 use afl_engine::changes::{Changes, Put};
-use afl_engine::evaluation::Stored;
+use afl_engine::evaluation::StoredRecord;
 use afl_engine::id::RunId;
 use afl_engine::run::{Active, Run};
 use afl_engine::task::Task;
@@ -29,13 +29,13 @@ pub struct Terms<'a> {
     /// The idempotency key that it takes.
     pub reservation: Option<&'a Reservation>,
     /// The task that asked for it, which must be as it was read.
-    pub task: Option<&'a Stored<Task>>,
+    pub task: Option<&'a StoredRecord<Task>>,
 }
 
 impl Store {
     /// Writes a run back over the version that was read, for what an operator asks of it. An evaluation that began before
     /// loses.
-    pub async fn save_run(&self, run: &Stored<Run>, durability: Durability) -> Result<(), Error> {
+    pub async fn save_run(&self, run: &StoredRecord<Run>, durability: Durability) -> Result<(), Error> {
         let write = self.update(&run.item.id, run, run.item.updated);
         Ok(self.write(vec![write], durability).await?)
     }
@@ -87,7 +87,7 @@ impl Store {
         if active.item.0.is_empty() { Write { change: Change::Delete, ..write } } else { write }
     }
 
-    fn keep_task(&self, task: &Stored<Task>) -> Write {
+    fn keep_task(&self, task: &StoredRecord<Task>) -> Write {
         let key = self.run_key(&task.item.workflow_id, task_record(&task.item.step_id));
         Write::keep(key, task.version)
     }

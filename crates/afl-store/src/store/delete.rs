@@ -4,7 +4,7 @@ use afl_engine::id::RunId;
 use afl_engine::run::Run;
 use afl_engine::task::{Task, TaskKind};
 
-use super::{Error, Reservation, Store, Stored, entity, opened_json, scope};
+use super::{Error, Reservation, Store, StoredRecord, entity, opened_json, scope};
 use crate::backend::{BucketCursor, Change, Durability, Expect, Head, Ranks, Write};
 use crate::paging::{Pages, last_if_full};
 use crate::record::Record;
@@ -61,7 +61,7 @@ impl Store {
 
     /// Deletes a system task that has ended, with its event and log; the task goes last, so that a crash leaves one
     /// that can be deleted again.
-    pub async fn delete_system_task(&self, task: &Stored<Task>) -> Result<(), Error> {
+    pub async fn delete_system_task(&self, task: &StoredRecord<Task>) -> Result<(), Error> {
         assert!(task.item.kind() == TaskKind::System && task.item.state.is_terminal(), "it has ended");
         let id = &task.item.workflow_id;
         // While its last write stands, the task was not requested again.

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use afl_engine::evaluation::Stored;
+use afl_engine::evaluation::StoredRecord;
 use afl_engine::event::Event;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::{Active, Run};
@@ -125,11 +125,11 @@ pub(crate) fn step_of(record_id: &str, prefix: &str) -> Option<StepId> {
 }
 
 /// Reads what a record holds.
-pub(crate) fn decode<T: Entity>(record: &Record) -> Result<Stored<T>, Error> {
+pub(crate) fn decode<T: Entity>(record: &Record) -> Result<StoredRecord<T>, Error> {
     let item: T = seal::opened_json(record)?;
     let wrong = || Error::unreadable(&record.key, Defect::Body("it is not what its id says".to_owned()));
     let item = item.named(&record.key).ok_or_else(wrong)?;
-    Ok(Stored { item, version: record.version })
+    Ok(StoredRecord { item, version: record.version })
 }
 
 pub(crate) fn encode<T: Entity>(key: &Key, item: &T, now: Millis) -> Content {
@@ -144,12 +144,12 @@ impl Store {
     }
 
     /// Writes an item back over the version it was read with.
-    pub(crate) fn update<T: Entity>(&self, run: &RunId, stored: &Stored<T>, now: Millis) -> Write {
+    pub(crate) fn update<T: Entity>(&self, run: &RunId, stored: &StoredRecord<T>, now: Millis) -> Write {
         self.put(run, &stored.item, stored.version.into(), now)
     }
 
     /// Puts a task where no claim finds it, until its run continues.
-    pub(crate) fn aside(&self, task: &Stored<Task>, now: Millis) -> Write {
+    pub(crate) fn aside(&self, task: &StoredRecord<Task>, now: Millis) -> Write {
         let run = &task.item.workflow_id;
         let key = self.run_key(run, task.item.record_id());
         let mut content = encode(&key, &task.item, now);

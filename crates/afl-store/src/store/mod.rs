@@ -26,7 +26,7 @@ use crate::outbox::ChannelCache;
 use crate::record::{Key, Record, Tenant};
 use crate::watch::Watch;
 
-pub use afl_engine::evaluation::Stored;
+pub use afl_engine::evaluation::StoredRecord;
 pub use blob::blob_record;
 pub use commit::{Reservation, Terms};
 pub(crate) use entity::{LOGS, decode, encode, event_beside, task_record};

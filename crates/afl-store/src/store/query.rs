@@ -1,6 +1,6 @@
 //! Lists runs, steps and tasks page by page.
 
-use afl_engine::evaluation::Stored;
+use afl_engine::evaluation::StoredRecord;
 use afl_engine::event::Event;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::Run;
@@ -39,7 +39,7 @@ impl<T> BucketPage<T> {
 /// Parts of a run in the order of its program, and where the next page begins.
 #[derive(Clone, Debug)]
 pub struct StepPage<T> {
-    pub items: Vec<Stored<T>>,
+    pub items: Vec<StoredRecord<T>>,
     pub next: Option<StepId>,
 }
 
@@ -50,7 +50,7 @@ impl Store {
         shelves: &[RunState],
         after: Option<&BucketCursor>,
         limit: usize,
-    ) -> Result<BucketPage<Stored<Run>>, Error> {
+    ) -> Result<BucketPage<StoredRecord<Run>>, Error> {
         let mut records = Vec::new();
         for shelf in shelves {
             records.extend(self.scan_newest(shelf.bucket(), after, limit).await?);
@@ -108,7 +108,7 @@ impl Store {
     ) -> Result<StepPage<Step>, Error> {
         let mut page = self.page(run, entity::STEPS, &entity::step_record(within), after, limit).await?;
         // A text prefix may split a number: `s1` is before `s1b0`, but `sA1` is no level of `sA12`.
-        page.items.retain(|step: &Stored<Step>| step.item.id.is_within(within));
+        page.items.retain(|step: &StoredRecord<Step>| step.item.id.is_within(within));
         Ok(page)
     }
 
@@ -136,7 +136,7 @@ impl Store {
         bucket: &str,
         after: Option<&BucketCursor>,
         limit: usize,
-    ) -> Result<BucketPage<Stored<Task>>, Error> {
+    ) -> Result<BucketPage<StoredRecord<Task>>, Error> {
         let records = self.scan_bucket(bucket, Ranks::All, after, limit).await?;
         Ok(BucketPage::read(&records, limit, decode))
     }

@@ -1,7 +1,7 @@
 //! Reads parts of a run by their names, many at once from one snapshot.
 
 use afl_engine::attribute::BlobHash;
-use afl_engine::evaluation::{Stored, Suspended, Wants};
+use afl_engine::evaluation::{StoredRecord, SuspendedRun, Wants};
 use afl_engine::event::Event;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::{Active, Run};
@@ -24,34 +24,35 @@ pub struct RunParts {
 }
 
 impl Store {
-    pub async fn run(&self, run: &RunId) -> Result<Option<Stored<Run>>, Error> {
+    pub async fn run(&self, run: &RunId) -> Result<Option<StoredRecord<Run>>, Error> {
         self.one(run, entity::RUN.to_owned()).await
     }
 
     /// A run with all that an evaluation begins with.
-    pub async fn suspended(&self, id: &RunId) -> Result<Option<Suspended>, Error> {
+    pub async fn suspended(&self, id: &RunId) -> Result<Option<SuspendedRun>, Error> {
         let keys = [entity::RUN, entity::ACTIVE].map(|record| self.run_key(id, record.to_owned()));
         let mut records = self.records(&keys).await?.into_iter();
-        let run: Option<Stored<Run>> = records.next().flatten().as_ref().map(decode).transpose()?;
-        let active: Option<Stored<Active>> = records.next().flatten().as_ref().map(decode).transpose()?;
+        let run: Option<StoredRecord<Run>> = records.next().flatten().as_ref().map(decode).transpose()?;
+        let active: Option<StoredRecord<Active>> =
+            records.next().flatten().as_ref().map(decode).transpose()?;
         let Some(run) = run else { return Ok(None) };
         let listed = active.as_ref().map_or(0, |active| active.item.0.len());
         if listed != run.item.active {
             let reason = format!("it names {listed} steps, and the run counts {}", run.item.active);
             return Err(Error::unreadable(&keys[1], Defect::Body(reason)));
         }
-        Ok(Some(Suspended { run, active }))
+        Ok(Some(SuspendedRun { run, active }))
     }
 
-    pub async fn step(&self, run: &RunId, step: &StepId) -> Result<Option<Stored<Step>>, Error> {
+    pub async fn step(&self, run: &RunId, step: &StepId) -> Result<Option<StoredRecord<Step>>, Error> {
         self.one(run, entity::step_record(step)).await
     }
 
-    pub async fn event(&self, run: &RunId, step: &StepId) -> Result<Option<Stored<Event>>, Error> {
+    pub async fn event(&self, run: &RunId, step: &StepId) -> Result<Option<StoredRecord<Event>>, Error> {
         self.one(run, entity::event_record(step)).await
     }
 
-    pub async fn task(&self, run: &RunId, step: &StepId) -> Result<Option<Stored<Task>>, Error> {
+    pub async fn task(&self, run: &RunId, step: &StepId) -> Result<Option<StoredRecord<Task>>, Error> {
         self.one(run, entity::task_record(step)).await
     }
 
@@ -108,7 +109,7 @@ impl Store {
         }
     }
 
-    async fn one<T: Entity>(&self, run: &RunId, id: String) -> Result<Option<Stored<T>>, Error> {
+    async fn one<T: Entity>(&self, run: &RunId, id: String) -> Result<Option<StoredRecord<T>>, Error> {
         let record = self.records(&[self.run_key(run, id)]).await?.pop().flatten();
         record.as_ref().map(decode).transpose()
     }
@@ -117,13 +118,13 @@ impl Store {
 /// The records that settling a task touches.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskRecords {
-    pub(crate) run: Option<Stored<Run>>,
-    pub(crate) task: Option<Stored<Task>>,
-    pub(crate) event: Option<Stored<Event>>,
+    pub(crate) run: Option<StoredRecord<Run>>,
+    pub(crate) task: Option<StoredRecord<Task>>,
+    pub(crate) event: Option<StoredRecord<Event>>,
 }
 
 /// Records by the step that they belong to.
-pub type ByStep<T> = Vec<(StepId, Option<Stored<T>>)>;
+pub type ByStep<T> = Vec<(StepId, Option<StoredRecord<T>>)>;
 
 /// As they lie beside each other in the store.
 fn in_order<'a>(names: impl IntoIterator<Item = &'a StepId>) -> Vec<&'a StepId> {

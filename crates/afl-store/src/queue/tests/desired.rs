@@ -13,7 +13,7 @@ async fn wanting(world: &World, wanted: &str, policy: Policy) -> StepId {
     let step = world.ask(1, "a.F", policy).await;
     let task = world.store().task(&world.run, &step).await.unwrap().unwrap();
     let wish = rewritten(&task.item, json!({ "desired_server": wanted }));
-    let wish = Stored { item: wish, version: task.version };
+    let wish = StoredRecord { item: wish, version: task.version };
     let write = world.store().update(&world.run, &wish, world.clock.now());
     world.store().write(vec![write], Durability::Durable).await.unwrap();
     step

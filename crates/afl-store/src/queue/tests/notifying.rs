@@ -66,7 +66,7 @@ async fn uncertain_work_asks_a_person_and_good_work_says_nothing_unless_asked() 
     let run = world.store().run(&world.run).await.unwrap().unwrap();
     let (label, completed) = NOTIFY;
     let labels = BTreeMap::from([(label.to_owned(), completed.to_owned())]);
-    let asking = Stored { item: Run { labels, ..run.item }, version: run.version };
+    let asking = StoredRecord { item: Run { labels, ..run.item }, version: run.version };
     world.store().save_run(&asking, Durability::Durable).await.unwrap();
     world.ask(3, "a.F", Policy::default()).await;
     world.clock.advance(Millis(1));

@@ -1,6 +1,6 @@
 //! Reports of a holder before its outcome.
 
-use afl_engine::attribute::Held;
+use afl_engine::attribute::ValueRef;
 use afl_engine::event::Payload;
 
 use super::*;
@@ -16,8 +16,8 @@ fn object(value: &Value) -> Map<String, Value> {
 
 fn plain(payload: &Payload) -> Value {
     let values = payload.iter().map(|(name, held)| match held {
-        Held::Inline(value) => (name.clone(), value.clone()),
-        Held::Blob { .. } => panic!("{name} is small"),
+        ValueRef::Inline(value) => (name.clone(), value.clone()),
+        ValueRef::Blob { .. } => panic!("{name} is small"),
     });
     Value::Object(values.collect())
 }
