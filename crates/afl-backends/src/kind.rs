@@ -23,7 +23,6 @@ pub(crate) const MEMORY: StoreKind = StoreKind {
     open: |_, _| Box::pin(async { Ok(Arc::new(Memory::new(Clock::System)) as Arc<dyn Backend>) }),
 };
 
-/// One kind of store.
 pub struct StoreKind {
     pub(crate) schemes: &'static [&'static str],
     /// How its address is written.

@@ -11,7 +11,6 @@ pub const MAX_NESTING: u32 = 100;
 /// operands of `++` are one list and count as one. Checker, emitter and loader recurse once a level.
 pub const MAX_EXPRESSION_HEIGHT: u32 = 200;
 
-/// Statements of one block.
 pub const MAX_STATEMENTS_PER_BLOCK: usize = 100_000;
 
 /// Diagnostics reported for one text; a text with more is not AFL.

@@ -90,13 +90,13 @@ pub enum ResultType {
     Joined,
 }
 
-macro_rules! binary_operators {
-    ($($name:ident $text:literal $level:ident $operands:ident $result:ident;)*) => {
-        /// An operator between two operands.
+macro_rules! operators {
+    ($(#[$doc:meta])* $type:ident $($name:ident $text:literal)*) => {
+        $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-        pub enum BinaryOp { $($name,)* }
+        pub enum $type { $($name,)* }
 
-        impl BinaryOp {
+        impl $type {
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
             /// As written.
@@ -107,7 +107,18 @@ macro_rules! binary_operators {
             pub fn from_text(text: &str) -> Option<Self> {
                 match text { $($text => Some(Self::$name),)* _ => None }
             }
+        }
+    };
+}
 
+macro_rules! binary_operators {
+    ($($name:ident $text:literal $level:ident $operands:ident $result:ident;)*) => {
+        operators! {
+            /// An operator between two operands.
+            BinaryOp $($name $text)*
+        }
+
+        impl BinaryOp {
             pub fn level(self) -> Precedence {
                 match self { $(Self::$name => Precedence::$level,)* }
             }
@@ -146,22 +157,12 @@ binary_operators! {
 
 macro_rules! unary_operators {
     ($($name:ident $text:literal $operand:ident;)*) => {
-        /// An operator before its operand.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub enum UnaryOp { $($name,)* }
+        operators! {
+            /// An operator before its operand.
+            UnaryOp $($name $text)*
+        }
 
         impl UnaryOp {
-            pub const ALL: &[Self] = &[$(Self::$name,)*];
-
-            /// As written.
-            pub fn text(self) -> &'static str {
-                match self { $(Self::$name => $text,)* }
-            }
-
-            pub fn from_text(text: &str) -> Option<Self> {
-                match text { $($text => Some(Self::$name),)* _ => None }
-            }
-
             pub fn operand(self) -> UnaryOperand {
                 match self { $(Self::$name => UnaryOperand::$operand,)* }
             }

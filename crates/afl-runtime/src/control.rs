@@ -40,7 +40,6 @@ impl Service {
         self.set_control(run, Control::Hold, "pause").await
     }
 
-    /// The run goes on.
     pub async fn resume(&self, run: &RunId) -> Result<(), Error> {
         self.set_control(run, Control::Go, "resume").await?;
         self.queue.return_aside(run).await?;

@@ -55,7 +55,6 @@ const WRITES_PER_ARRIVAL: usize = 10;
 #[derive(Clone, PartialEq, Debug)]
 pub struct RunWork {
     pub run: RunId,
-    /// Steps whose outcome came.
     pub arrivals: Vec<Arrival>,
 }
 

@@ -19,7 +19,6 @@ const LOOK: usize = 100_000;
 /// How far back a look goes behind the last one: processes write at the same time and commit later.
 const OVERLAP_MS: i64 = 2_000;
 
-/// Where to look.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WorkScan {
     /// At everything, as after a crash.

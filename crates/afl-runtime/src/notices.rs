@@ -25,7 +25,6 @@ pub struct Notice {
     pub notification: Notification,
 }
 
-/// Which notifications to mark.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Mark {
     All,

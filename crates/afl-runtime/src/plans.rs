@@ -73,7 +73,6 @@ impl Service {
         self.plans.keep(CachedPlan { plan: Arc::new(Plan::new(program)), is_stored: false });
     }
 
-    /// The published program.
     pub async fn program(&self, version: &str) -> Result<Program, Error> {
         let stored = self.store.program(version).await?;
         let stored = stored.ok_or_else(|| NotFound::Program { version: version.to_owned() })?;

@@ -245,7 +245,6 @@ impl<'a> TaskAttempt<'a> {
         }
     }
 
-    /// Stores the handler's notes.
     async fn note(&mut self, notes: Notes) -> Option<CancelReason> {
         for line in notes.lines {
             self.push(line);

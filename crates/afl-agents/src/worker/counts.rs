@@ -20,7 +20,6 @@ pub struct WorkerCounts {
     pub claims: u64,
 }
 
-/// A task in work.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TaskInWork {
     pub path: String,
@@ -62,7 +61,6 @@ impl WorkerCounts {
     }
 }
 
-/// How long things take.
 #[derive(Clone, Debug)]
 pub(super) struct Latencies {
     /// From the claim to the end.

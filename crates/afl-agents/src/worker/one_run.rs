@@ -43,7 +43,6 @@ const GLANCE: Duration = Duration::from_millis(500);
 /// Why a worker of one run has nothing more to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StopReason<S> {
-    /// The run has ended.
     Ended,
     /// The run waits for work that this process cannot do.
     Waiting,

@@ -20,7 +20,6 @@ const HELD_FOR: Duration = Duration::from_mins(1);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 const PAGE: usize = 50;
 
-/// How pushing ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum PushResult {
     /// All that was due.

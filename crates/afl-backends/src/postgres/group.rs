@@ -56,7 +56,6 @@ struct WriteSession {
     epoch: Epoch,
 }
 
-/// How a group is written.
 #[derive(Clone, Copy)]
 enum WriteStrategy {
     /// In one round trip, which fails if another process wrote one of the records.
@@ -78,7 +77,6 @@ impl GroupWriter {
         Ok(Self { server, epochs, origin, watchers, counters, session })
     }
 
-    /// Writes and answers.
     pub(super) async fn serve(&mut self, group: Vec<CommitRequest>) {
         let batches: Vec<&Batch> = group.iter().map(|request| &request.batch).collect();
         let results: Verdicts = match self.commit(&batches).await {

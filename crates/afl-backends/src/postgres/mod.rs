@@ -66,7 +66,6 @@ const LIMITS: Limits = Limits { batch_writes: 10_000, batch_bytes: 64 << 20, bod
 
 stats! {
     pub struct PostgresStats counted by PostgresCounters {
-        /// Batches that were committed.
         commits,
         durable_commits,
         /// Batches that found something else than they expected.

@@ -22,7 +22,6 @@ const TELL: &str = "SELECT pg_notify('afl', notice) FROM unnest($1::text[]) AS n
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 pub(super) const COMMIT: &str = "COMMIT";
 
-/// How a transaction ended.
 #[derive(Debug)]
 pub(super) enum TransactionEnd {
     Committed,

@@ -180,7 +180,6 @@ impl JobGroup {
     }
 }
 
-/// The thread's own.
 struct WriterThread {
     core: SharedCore,
     requests: Receiver<WriterRequest>,

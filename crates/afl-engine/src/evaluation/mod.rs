@@ -158,7 +158,6 @@ enum EvaluationPhase {
 }
 
 impl Evaluation {
-    /// Resumes a stored run.
     pub fn resume(plan: Arc<Plan>, suspended: SuspendedRun, now: Millis, options: Options) -> Self {
         let SuspendedRun { run, active } = suspended;
         let workflow = plan.facet_at(&run.item.workflow).expect("a run's program has its workflow");

@@ -31,7 +31,6 @@ impl FacetDeclaration {
         &self.plan.facet(self.at).id
     }
 
-    /// The doc comment.
     pub fn doc(&self) -> Option<&str> {
         self.plan.facet(self.at).doc.as_deref()
     }

@@ -18,7 +18,6 @@ use crate::syntax::ast::{Arg, Args, QName, Wholeness};
 /// slot that stays empty.
 pub(super) const UNSET: &str = "output";
 
-/// Where an argument goes.
 pub(super) struct ArgSlot<'a> {
     pub(super) callee: &'a str,
     pub(super) ty: Type,

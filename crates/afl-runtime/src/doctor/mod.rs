@@ -29,7 +29,6 @@ pub enum Remedy {
 pub struct Report {
     /// How many runs were looked at.
     pub runs: usize,
-    /// How many system tasks.
     pub system_tasks: usize,
     /// Runs that changed all the time, so that no look at them was whole.
     pub busy: Vec<RunId>,

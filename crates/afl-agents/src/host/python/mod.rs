@@ -50,7 +50,6 @@ pub(super) struct PythonHost {
     script: Arc<dyn Handler>,
 }
 
-/// How Python handlers run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PythonConfig {
     /// The interpreter of handlers that name none.
