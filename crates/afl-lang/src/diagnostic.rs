@@ -26,8 +26,6 @@ pub struct Diagnostic {
     /// One sentence, lower case, without a full stop.
     pub message: String,
     pub place: FileSpan,
-    /// The words under the place in the excerpt; often empty.
-    pub label: String,
     /// Other places that explain the mistake.
     pub related: Vec<Label>,
     pub help: Option<String>,
@@ -41,13 +39,7 @@ pub struct Label {
 
 impl Diagnostic {
     pub fn new(code: Code, place: FileSpan, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), place, label: String::new(), related: Vec::new(), help: None }
-    }
-
-    #[must_use]
-    pub fn label(mut self, text: impl Into<String>) -> Self {
-        self.label = text.into();
-        self
+        Self { code, message: message.into(), place, related: Vec::new(), help: None }
     }
 
     #[must_use]

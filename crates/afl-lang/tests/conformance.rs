@@ -53,11 +53,8 @@ fn is_meant(error: &Diagnostic, wanted: &Value, sources: &Sources) -> bool {
     let line = LineIndex::new(text).position(error.place.span.start).line;
     let on_line = wanted["line"].as_u64().is_none_or(|wanted| wanted == u64::from(line));
     let labels = error.related.iter().map(|label| label.message.as_str());
-    let said: Vec<&str> = [error.message.as_str(), error.label.as_str()]
-        .into_iter()
-        .chain(error.help.as_deref())
-        .chain(labels)
-        .collect();
+    let said: Vec<&str> =
+        [error.message.as_str()].into_iter().chain(error.help.as_deref()).chain(labels).collect();
     let mentions = wanted["mentions"].as_array().expect("`mentions` is a list");
     let mentioned = |text: &Value| {
         let text = text.as_str().expect("what is mentioned is text");

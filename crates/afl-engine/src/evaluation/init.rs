@@ -7,7 +7,7 @@ use afl_lang::types::TypeRef;
 
 use super::Evaluation;
 use super::capture::{declared, element_of};
-use super::reader::ExprPosition;
+use super::reader::EvalSite;
 use super::work::WorkResult;
 use crate::attribute::{Attribute, Fields};
 use crate::eval::{NoScope, eval};
@@ -68,7 +68,7 @@ impl Evaluation {
         id: &StepId,
         call: &PlanCall,
         reads: &[ExprRead],
-        place: &ExprPosition,
+        place: &EvalSite,
     ) -> WorkResult<()> {
         let plan = self.plan.clone();
         let values = self.values_of(id, &call.args, reads, place)?;
@@ -90,7 +90,7 @@ impl Evaluation {
         id: &StepId,
         args: &[NamedArg],
         reads: &[ExprRead],
-        place: &ExprPosition,
+        place: &EvalSite,
     ) -> WorkResult<Map<String, Value>> {
         let value = |arg: &NamedArg| {
             let value = self.eval_at(&arg.value, reads, place);

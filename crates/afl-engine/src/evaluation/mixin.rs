@@ -1,7 +1,7 @@
 //! Mixins: policies, further parameters, and facets with work of their own.
 
 use super::Evaluation;
-use super::reader::ExprPosition;
+use super::reader::EvalSite;
 use super::settings;
 use super::wants::all;
 use super::work::WorkResult;
@@ -69,10 +69,10 @@ impl Evaluation {
         Ok(())
     }
 
-    fn place_of_mixin(id: &StepId, scope: MixinScope) -> ExprPosition {
+    fn place_of_mixin(id: &StepId, scope: MixinScope) -> EvalSite {
         match scope {
             MixinScope::Call => Self::place_of_statement(id),
-            MixinScope::Signature => ExprPosition { owner: id.clone(), block: id.clone() },
+            MixinScope::Signature => EvalSite { owner: id.clone(), block: id.clone() },
         }
     }
 

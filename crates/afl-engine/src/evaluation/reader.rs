@@ -14,7 +14,7 @@ use crate::step::Step;
 use crate::value::{Map, Value};
 
 #[derive(Clone, Debug)]
-pub(super) struct ExprPosition {
+pub(super) struct EvalSite {
     /// The step that `$` is.
     pub(super) owner: StepId,
     /// The block whose steps it can name, and whose `foreach` variables it sees; the owner when it has none.
@@ -24,38 +24,34 @@ pub(super) struct ExprPosition {
 /// Answers references once everything they need is at hand.
 struct Reader<'e> {
     evaluation: &'e Evaluation,
-    place: &'e ExprPosition,
+    place: &'e EvalSite,
     reads: &'e [ExprRead],
     caught: Option<[Value; 2]>,
 }
 
 impl Evaluation {
     /// The place of a statement's expressions.
-    pub(super) fn place_of_statement(id: &StepId) -> ExprPosition {
+    pub(super) fn place_of_statement(id: &StepId) -> EvalSite {
         let block = id.parent().expect("a statement stands in a block");
         Self::place_in_block(&block)
     }
 
     /// The place of expressions in a block, or of a block's own.
-    pub(super) fn place_in_block(block: &StepId) -> ExprPosition {
+    pub(super) fn place_in_block(block: &StepId) -> EvalSite {
         let (above, segment) = block.split().expect("a block has an owner");
         let owner = match segment {
             Segment::Element(_) => above.parent().expect("a block has an owner"),
             Segment::Clause(_) | Segment::Catch | Segment::Mixin(_) | Segment::Statement(_) => above,
         };
-        ExprPosition { owner, block: block.clone() }
+        EvalSite { owner, block: block.clone() }
     }
 
     /// Asks for all that an expression at this place reads.
-    pub(super) fn need_reads(
-        &mut self,
-        reads: &[ExprRead],
-        place: &ExprPosition,
-    ) -> Result<(), MissingRecord> {
+    pub(super) fn need_reads(&mut self, reads: &[ExprRead], place: &EvalSite) -> Result<(), MissingRecord> {
         all(reads.iter().map(|read| self.need_read(read, place)))
     }
 
-    fn need_read(&mut self, read: &ExprRead, place: &ExprPosition) -> Result<(), MissingRecord> {
+    fn need_read(&mut self, read: &ExprRead, place: &EvalSite) -> Result<(), MissingRecord> {
         let (id, attribute) = match read {
             ExprRead::Owner(attribute) => (place.owner.clone(), attribute.as_deref()),
             ExprRead::Caught => (place.owner.clone(), None),
@@ -77,7 +73,7 @@ impl Evaluation {
     }
 
     /// The block of the element that a `foreach` variable stands for here.
-    fn element_of(&self, variable: &str, place: &ExprPosition) -> Option<StepId> {
+    fn element_of(&self, variable: &str, place: &EvalSite) -> Option<StepId> {
         let mut at = Some(place.block.clone());
         while let Some(id) = at {
             let (above, segment) = id.split()?;
@@ -97,7 +93,7 @@ impl Evaluation {
         &self,
         expr: &Expr,
         reads: &[ExprRead],
-        place: &ExprPosition,
+        place: &EvalSite,
     ) -> Result<Value, EvalError> {
         eval(expr, &self.reader(reads, place))
     }
@@ -106,12 +102,12 @@ impl Evaluation {
         &self,
         expr: &Expr,
         reads: &[ExprRead],
-        place: &ExprPosition,
+        place: &EvalSite,
     ) -> Result<bool, EvalError> {
         holds(expr, &self.reader(reads, place))
     }
 
-    fn reader<'e>(&'e self, reads: &'e [ExprRead], place: &'e ExprPosition) -> Reader<'e> {
+    fn reader<'e>(&'e self, reads: &'e [ExprRead], place: &'e EvalSite) -> Reader<'e> {
         let caught = reads.contains(&ExprRead::Caught).then(|| {
             let caught = self.known.step(&place.owner).and_then(|owner| owner.caught.as_ref());
             let text =
@@ -181,7 +177,7 @@ impl Scope for Reader<'_> {
     }
 }
 
-fn sibling(place: &ExprPosition, clause: Option<u32>, statement: u32) -> StepId {
+fn sibling(place: &EvalSite, clause: Option<u32>, statement: u32) -> StepId {
     let block = match clause {
         None => place.block.clone(),
         Some(clause) => place.owner.child(Segment::Clause(clause)),

@@ -6,7 +6,7 @@ use std::ops::Range;
 use annotate_snippets::{Annotation, AnnotationKind, Snippet};
 
 use super::shortened;
-use crate::diagnostic::{Diagnostic, Label};
+use crate::diagnostic::Label;
 use crate::source::{FileSpan, LineIndex, Span};
 
 /// Places further apart than this get an excerpt each.
@@ -33,22 +33,21 @@ pub(super) struct Excerpt<'d> {
 
 pub(super) struct ExcerptMark<'d> {
     pub(super) place: FileSpan,
-    label: Cow<'d, str>,
+    label: Option<Cow<'d, str>>,
     kind: AnnotationKind,
 }
 
 impl<'d> ExcerptMark<'d> {
-    pub(super) fn primary(diagnostic: &'d Diagnostic) -> Self {
-        Self { place: diagnostic.place, label: shortened(&diagnostic.label), kind: AnnotationKind::Primary }
+    pub(super) fn primary(place: FileSpan) -> Self {
+        Self { place, label: None, kind: AnnotationKind::Primary }
     }
 
     pub(super) fn related(label: &'d Label) -> Self {
-        Self { place: label.place, label: shortened(&label.message), kind: AnnotationKind::Context }
+        Self { place: label.place, label: Some(shortened(&label.message)), kind: AnnotationKind::Context }
     }
 
     fn annotation(&self, range: &Range<usize>) -> Annotation<'_> {
-        let label = (!self.label.is_empty()).then_some(&*self.label);
-        self.kind.span(range.clone()).label(label)
+        self.kind.span(range.clone()).label(self.label.as_deref())
     }
 
     /// Whether one excerpt can show both; `index` is of the text that this mark is in.

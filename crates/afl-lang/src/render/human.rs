@@ -61,7 +61,7 @@ fn without_own_position(mut rendered: String, header: &str) -> String {
 
 /// The places of a diagnostic, those that are close to one another in one excerpt, the first place first.
 fn excerpts<'d>(positions: &Positions<'_>, diagnostic: &'d Diagnostic) -> Vec<Excerpt<'d>> {
-    let mut clusters = vec![vec![ExcerptMark::primary(diagnostic)]];
+    let mut clusters = vec![vec![ExcerptMark::primary(diagnostic.place)]];
     for label in &diagnostic.related {
         let mark = ExcerptMark::related(label);
         let index = positions.index(label.place.file);

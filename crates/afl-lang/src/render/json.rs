@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Positions;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Label};
 use crate::source::{FileSpan, Sources};
 
 /// Lines and columns count from one, columns count characters, and an end is the position behind the
@@ -50,16 +50,17 @@ struct Range<'a> {
 
 impl<'a> JsonDiagnostic<'a> {
     fn new(positions: &Positions<'a>, diagnostic: &'a Diagnostic) -> Self {
-        let own = (!diagnostic.label.is_empty()).then_some((diagnostic.place, &*diagnostic.label));
-        let related = diagnostic.related.iter().map(|label| (label.place, &*label.message));
-        let label = |(place, message)| LabelEntry { message, range: Range::new(positions, place) };
+        let label = |label: &'a Label| LabelEntry {
+            message: &label.message,
+            range: Range::new(positions, label.place),
+        };
         Self {
             code: diagnostic.code.text(),
             severity: diagnostic.severity().name(),
             message: &diagnostic.message,
             help: diagnostic.help.as_deref(),
             range: Range::new(positions, diagnostic.place),
-            labels: own.into_iter().chain(related).map(label).collect(),
+            labels: diagnostic.related.iter().map(label).collect(),
         }
     }
 }

@@ -21,7 +21,7 @@ fn at(sources: &Sources, part: &str) -> FileSpan {
 }
 
 fn wrong(place: FileSpan) -> Diagnostic {
-    Diagnostic::new(Code::WrongType, place, "this is wrong").label("here")
+    Diagnostic::new(Code::WrongType, place, "this is wrong")
 }
 
 /// Trailing spaces are taken off, since an editor would.
@@ -38,7 +38,7 @@ fn an_empty_text_can_be_marked() {
      --> a.afl:1:1
       |
     1 |
-      | ^ here
+      | ^
     ");
 }
 
@@ -53,7 +53,7 @@ fn the_end_of_the_text_can_be_marked() {
     1 | facet A(
       |        - opened here
     2 |
-      | ^ here
+      | ^
     ");
     let sources = Sources::one("a.afl", "facet A(");
     assert_snapshot!(shown(&sources, wrong(place(0, 8..8))), @"
@@ -61,7 +61,7 @@ fn the_end_of_the_text_can_be_marked() {
      --> a.afl:1:9
       |
     1 | facet A(
-      |         ^ here
+      |         ^
     ");
 }
 
@@ -73,14 +73,14 @@ fn tabs_line_breaks_and_wide_characters_keep_the_marks_in_place() {
      --> a.afl:2:13
       |
     2 |     x = "日本" + $.y
-      |                  ^^^ here
+      |                  ^^^
     "#);
     assert_snapshot!(shown(&sources, wrong(at(&sources, "\r\n"))), @r#"
     error[AFL0303]: this is wrong
      --> a.afl:1:5
       |
     1 | // é
-      |     ^ here
+      |     ^
     "#);
 }
 
@@ -112,7 +112,7 @@ fn a_long_line_is_cut_around_the_marks() {
      --> a.afl:1:500001
       |
     1 | ...éééééééééééééééééééé$.first + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 ...
-      |                        ^^^^^^^ here
+      |                        ^^^^^^^
       |
      ::: a.afl:1:500808
       |
@@ -125,7 +125,7 @@ fn a_long_line_is_cut_around_the_marks() {
      --> a.afl:1:1
       |
     1 | éééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé...
-      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ here
+      | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
     ");
 }
 
@@ -135,7 +135,7 @@ fn a_long_message_is_cut_in_its_middle() {
     let name = "日本".repeat(100_000);
     let diagnostic =
         Diagnostic::new(Code::UnknownFacet, place(0, 0..1), format!("there is no `{name}` here"));
-    let diagnostic = diagnostic.label(&name).help(format!("did you mean `{name}x`?"));
+    let diagnostic = diagnostic.related(place(0, 0..1), &name).help(format!("did you mean `{name}x`?"));
     let longest = human(&sources, &[diagnostic], Color::Plain).lines().map(str::len).max();
     assert!(longest < Some(400), "{longest:?}");
 }
@@ -148,7 +148,7 @@ fn a_place_of_many_lines_is_marked_on_its_first() {
      --> a.afl:1:5
       |
     1 | x = {
-      |     ^ here
+      |     ^
     ");
 }
 
@@ -161,7 +161,7 @@ fn a_label_far_away_has_an_excerpt_of_its_own() {
        --> a.afl:102:1
         |
     102 | last
-        | ^^^^ here
+        | ^^^^
         |
        ::: a.afl:1:1
         |
@@ -179,7 +179,7 @@ fn a_label_in_another_file_has_an_excerpt_of_its_own() {
      --> a.afl:1:1
       |
     1 | here
-      | ^^^^ here
+      | ^^^^
       |
      ::: b.afl:2:1
       |
@@ -211,14 +211,6 @@ fn json_counts_characters_and_has_every_label() {
           "endLine": 2,
           "endColumn": 2,
           "labels": [
-            {
-              "message": "here",
-              "file": "a.afl",
-              "line": 1,
-              "column": 4,
-              "endLine": 2,
-              "endColumn": 2
-            },
             {
               "message": "because of this",
               "file": "b.afl",
