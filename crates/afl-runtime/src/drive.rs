@@ -20,6 +20,9 @@
 //!
 //! These are plain async functions, so that a simulation can call them one by one; [`serve`](crate::serve) calls them
 //! for all runs at once.
+//!
+//! **Measured** by `cargo xtask bench`: one of 100,000 results of a `foreach` costs 1.08 commits, 1.06 reads and 1.22
+//! times the CPU of one of 1,000 on SQLite.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};

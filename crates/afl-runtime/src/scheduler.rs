@@ -1,4 +1,13 @@
-//! The runs that a driver has in hand: one evaluator each, and its arrivals meanwhile.
+//! The runs that a driver has in hand: one evaluation each, and the outcomes that arrive meanwhile.
+//!
+//! Problem: outcomes of one run arrive while it is being driven, from wake-ups and from scans that overlap. Two drives of
+//! one run in one process would only refuse each other's commits, and a new evaluation for each outcome would read again.
+//!
+//! Approach: a run has one slot, whose state says whether it is idle, ready, busy, or busy with more to do. A busy run
+//! collects its arrivals for the next drive. An idle run keeps its evaluation until 256 others were used after it. A run
+//! whose records are damaged is quarantined with its reason, until the next scan of everything.
+//!
+//! Rejected: a lock for each run around independent drives. Waiting drives would hold stale reads.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -273,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quarantined_run_is_left_alone_until_it_quarantine_is_cleared() {
+    fn a_quarantined_run_is_left_alone_until_the_quarantine_is_cleared() {
         let mut scheduler = RunScheduler::default();
         scheduler.note(work("a"));
         let (hurt, _) = scheduler.next().expect("a run is ready");

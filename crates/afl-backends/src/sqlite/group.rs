@@ -1,4 +1,13 @@
 //! A group of commits and takes that share one transaction, though each stands or falls alone.
+//!
+//! Problem: a sync of the disk costs more than everything else, so commits must share one. But a batch that meets another
+//! version is refused alone, and a damaged record or a full disk must fail only the batch that touches it.
+//!
+//! Approach: each job checks all its expectations before its first write, so a refused job has written nothing and the
+//! transaction goes on. An error of SQLite itself rolls the group back, and the [core](super::core) tries its jobs one by
+//! one.
+//!
+//! Rejected: a savepoint for each job. Every job would pay for it, and only damage would need it.
 
 use std::thread;
 

@@ -15,6 +15,9 @@
 //! **Rejected.** Buckets for facets alone, with a take for each combination of limit and durability in them: a take
 //! had to stop at the first task of another combination, report it, and begin again, up to eight times. It cost a
 //! second take whenever a limited facet was met first, and most of the code here.
+//!
+//! **Measured** by `cargo xtask bench`: with 64 runs of one event in flight, a run reads SQLite 1.25 times in all, and a
+//! claim is one of its three commits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
