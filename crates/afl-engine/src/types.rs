@@ -6,7 +6,7 @@ use afl_lang::program::{Parameter, Program, QualifiedName, SchemaDecl};
 use afl_lang::types::TypeRef;
 
 use crate::eval::{EvalError, NoScope, eval};
-use crate::value::{Kind, MAX_VALUE_DEPTH, Value, is_within_depth};
+use crate::value::{MAX_VALUE_DEPTH, Value, ValueKind, is_within_depth};
 
 /// Checks the value that is called `name`.
 ///
@@ -55,7 +55,7 @@ pub struct Misfit {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum MisfitCause {
     #[error("is {0}")]
-    Kind(Kind),
+    Kind(ValueKind),
     #[error("is missing")]
     Nothing,
     #[error("does not fit in 64 bits")]
@@ -122,7 +122,7 @@ fn check(value: &Value, ty: &TypeRef, schemas: &Schemas, levels: usize) -> Resul
             | TypeRef::List(_)
             | TypeRef::Schema(_),
             value,
-        ) => Err(Misfit::new(ty, MisfitCause::Kind(Kind::of(value)))),
+        ) => Err(Misfit::new(ty, MisfitCause::Kind(ValueKind::of(value)))),
     }
 }
 

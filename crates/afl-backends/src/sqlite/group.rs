@@ -21,11 +21,11 @@ use super::apply::{self, ApplyError};
 
 /// A commit or take, and where its outcome goes.
 pub(super) struct Job {
-    pub(super) work: Work,
+    pub(super) work: JobWork,
     pub(super) reply: oneshot::Sender<JobOutcome>,
 }
 
-pub(super) enum Work {
+pub(super) enum JobWork {
     Commit(Batch),
     Take(Box<Take>),
 }
@@ -69,8 +69,8 @@ fn run(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
 impl Job {
     fn apply(&self, connection: &Connection, now: Millis) -> rusqlite::Result<JobOutcome> {
         let applied = match &self.work {
-            Work::Commit(batch) => apply::commit(connection, batch).map(|()| TakeResult::default()),
-            Work::Take(take) => apply::take(connection, take, now),
+            JobWork::Commit(batch) => apply::commit(connection, batch).map(|()| TakeResult::default()),
+            JobWork::Take(take) => apply::take(connection, take, now),
         };
         match applied {
             Ok(taken) => Ok(Ok(Ok(taken))),
@@ -82,24 +82,24 @@ impl Job {
 
     pub(super) fn durability(&self) -> Durability {
         match &self.work {
-            Work::Commit(batch) => batch.durability,
-            Work::Take(take) => take.durability,
+            JobWork::Commit(batch) => batch.durability,
+            JobWork::Take(take) => take.durability,
         }
     }
 
     /// As far as it is known before the work.
     pub(super) fn bytes(&self) -> usize {
         match &self.work {
-            Work::Commit(batch) => batch.bytes(),
-            Work::Take(_) => 0,
+            JobWork::Commit(batch) => batch.bytes(),
+            JobWork::Take(_) => 0,
         }
     }
 
     /// Whether it is done in the time of a read, but for a sync of the disk.
     pub(super) fn is_light(&self) -> bool {
         match &self.work {
-            Work::Commit(batch) => batch.writes.len() <= LIGHT_WRITES && batch.bytes() <= LIGHT_BYTES,
-            Work::Take(take) => take.limit <= LIGHT_WRITES,
+            JobWork::Commit(batch) => batch.writes.len() <= LIGHT_WRITES && batch.bytes() <= LIGHT_BYTES,
+            JobWork::Take(take) => take.limit <= LIGHT_WRITES,
         }
     }
 
@@ -107,14 +107,14 @@ impl Job {
     pub(super) fn places<'a>(&'a self, taken: &'a TakeResult) -> Vec<(&'a Tenant, &'a QueuePosition)> {
         let placed = |key: &'a Key, content: &'a Content| Some((&key.tenant, content.place.as_ref()?));
         match &self.work {
-            Work::Commit(batch) => {
+            JobWork::Commit(batch) => {
                 let puts = batch.writes.iter().filter_map(|write| match &write.change {
                     Change::Put(content) => placed(&write.key, content),
                     Change::Delete | Change::Keep => None,
                 });
                 puts.collect()
             }
-            Work::Take(_) => {
+            JobWork::Take(_) => {
                 taken.moved.iter().filter_map(|record| placed(&record.key, &record.content)).collect()
             }
         }

@@ -33,7 +33,7 @@ use self::core::Core;
 use crate::kind::{StoreKind, WaitObserver};
 use crate::stats::stats;
 use busy::BusyWait;
-use group::Work;
+use group::JobWork;
 use read::Readers;
 use wake_files::WakeFolder;
 use wake_listener::WakeListener;
@@ -159,7 +159,7 @@ impl Backend for Sqlite {
 
     async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
         LIMITS.check(&batch)?;
-        self.writer.ask(Work::Commit(batch)).await.map(drop)
+        self.writer.ask(JobWork::Commit(batch)).await.map(drop)
     }
 
     async fn take(&self, take: Take) -> Result<TakeResult, StoreError> {
@@ -167,7 +167,7 @@ impl Backend for Sqlite {
         if take.limit == 0 || self.readers.is_empty(&take)? {
             return Ok(TakeResult::default());
         }
-        self.writer.ask(Work::Take(take.into())).await
+        self.writer.ask(JobWork::Take(take.into())).await
     }
 
     fn watch(&self, tenant: &Tenant, prefix: &str) -> Watch {

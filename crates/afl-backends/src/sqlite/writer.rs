@@ -27,7 +27,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::SqliteCounters;
 use super::core::{Core, JobResults};
-use super::group::{Job, Work};
+use super::group::{Job, JobWork};
 
 /// How many calls may wait for the writer; more wait to be let in.
 const QUEUE: usize = 4_096;
@@ -43,7 +43,7 @@ const GATHER: Duration = Duration::from_micros(150);
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 pub(super) enum WriterRequest {
-    Work(Job, OwnedSemaphorePermit),
+    JobWork(Job, OwnedSemaphorePermit),
     /// The write-ahead log has grown.
     Checkpoint,
     Stop,
@@ -88,11 +88,11 @@ impl SqliteWriter {
     }
 
     /// Commits or takes; a commit moves no records.
-    pub(super) async fn ask(&self, work: Work) -> Result<TakeResult, StoreError> {
+    pub(super) async fn ask(&self, work: JobWork) -> Result<TakeResult, StoreError> {
         let (reply, answer) = oneshot::channel();
         if let Some(job) = self.try_at_once(Job { work, reply }) {
             let permit = self.queue.clone().acquire_owned().await.map_err(|_| self.stopped())?;
-            self.requests.send(WriterRequest::Work(job, permit)).map_err(|_| self.stopped())?;
+            self.requests.send(WriterRequest::JobWork(job, permit)).map_err(|_| self.stopped())?;
         }
         match answer.await {
             Ok(Ok(answer)) => answer,
@@ -163,7 +163,7 @@ struct JobGroup {
 impl JobGroup {
     fn add(&mut self, request: WriterRequest) {
         match request {
-            WriterRequest::Work(job, permit) => {
+            WriterRequest::JobWork(job, permit) => {
                 self.jobs.push(job);
                 self.permits.push(permit);
             }

@@ -9,7 +9,7 @@ use crate::agent;
 use crate::child::{Other, Role};
 use crate::ground::{Ground, ServerSpent};
 use crate::load::{self, Load};
-use crate::place::{Kind, Opened, Spent};
+use crate::place::{BenchStoreKind, Opened, Spent};
 use crate::raw::Limits;
 
 /// Until a driver has looked at everything, as it does when it starts.
@@ -29,7 +29,7 @@ pub(crate) struct Case {
 
 #[derive(Clone, Copy)]
 pub(crate) struct Measured {
-    pub(crate) kind: Kind,
+    pub(crate) kind: BenchStoreKind,
     pub(crate) case: Case,
     /// How often it was measured.
     rounds: usize,
@@ -63,13 +63,13 @@ impl Case {
         }
     }
 
-    pub(crate) async fn measure(self, kind: Kind, ground: &Ground) -> Measured {
+    pub(crate) async fn measure(self, kind: BenchStoreKind, ground: &Ground) -> Measured {
         let before = ground.limits(kind).await;
         let measured = self.measure_alone(kind, ground).await;
         Measured { limits: before.mean(ground.limits(kind).await), ..measured }
     }
 
-    async fn measure_alone(self, kind: Kind, ground: &Ground) -> Measured {
+    async fn measure_alone(self, kind: BenchStoreKind, ground: &Ground) -> Measured {
         let address = ground.fresh(kind).await;
         let opened = Opened::at(&address).await;
         let request = load::prepare(&opened.service, self.load).await;

@@ -9,7 +9,7 @@ use afl_testbed::postgres::PostgresServer;
 use tempfile::TempDir;
 use tokio_postgres::{Client, NoTls};
 
-use crate::place::{Kind, KnownStore};
+use crate::place::{BenchStoreKind, KnownStore};
 use crate::raw::{self, Limits};
 use crate::usage;
 
@@ -32,7 +32,7 @@ pub(crate) struct ServerSpent {
 }
 
 impl Ground {
-    pub(crate) fn new(kinds: &[Kind]) -> Self {
+    pub(crate) fn new(kinds: &[BenchStoreKind]) -> Self {
         let directory = tempfile::tempdir().expect("a directory for files");
         let server = kinds
             .iter()
@@ -46,7 +46,7 @@ impl Ground {
     }
 
     /// The address of a new store.
-    pub(crate) async fn fresh(&self, kind: Kind) -> String {
+    pub(crate) async fn fresh(&self, kind: BenchStoreKind) -> String {
         let number = self.made.get();
         self.made.set(number + 1);
         if kind.known() == Some(KnownStore::Postgres) {
@@ -67,7 +67,7 @@ impl Ground {
     }
 
     /// The speed of the disk and of the bare database now.
-    pub(crate) async fn limits(&self, kind: Kind) -> Limits {
+    pub(crate) async fn limits(&self, kind: BenchStoreKind) -> Limits {
         match kind.known() {
             Some(KnownStore::Sqlite) => raw::sqlite(self.path()),
             Some(KnownStore::Postgres) => raw::postgres(&self.url(), self.path()).await,
@@ -75,7 +75,7 @@ impl Ground {
         }
     }
 
-    pub(crate) async fn server_spent(&self, kind: Kind) -> ServerSpent {
+    pub(crate) async fn server_spent(&self, kind: BenchStoreKind) -> ServerSpent {
         match kind.known() {
             Some(KnownStore::Sqlite) | None => ServerSpent::default(),
             Some(KnownStore::Postgres) => {
@@ -89,7 +89,7 @@ impl Ground {
 
     /// Drops a database with the server's remaining work for it, so that no later case pays for that work.
     pub(crate) async fn forget(&self, url: &str) {
-        if Kind::of(url).known() != Some(KnownStore::Postgres) {
+        if BenchStoreKind::of(url).known() != Some(KnownStore::Postgres) {
             return;
         }
         let (_, name) = url.rsplit_once('/').expect("the URL names a database");
@@ -101,7 +101,7 @@ impl Ground {
 
     /// How many transactions the database of a store has ended so far.
     pub(crate) async fn transactions(&self, url: &str) -> Option<u64> {
-        if Kind::of(url).known() != Some(KnownStore::Postgres) {
+        if BenchStoreKind::of(url).known() != Some(KnownStore::Postgres) {
             return None;
         }
         let (_, name) = url.rsplit_once('/')?;

@@ -33,7 +33,7 @@ use disk::SlowDisk;
 use ground::Ground;
 use load::Load;
 use mimalloc::MiMalloc;
-use place::Kind;
+use place::BenchStoreKind;
 use quiet::{Idle, Large, PickUp};
 use report::Report;
 
@@ -43,7 +43,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[derive(Debug)]
 struct Wanted {
-    kinds: Vec<Kind>,
+    kinds: Vec<BenchStoreKind>,
     /// Divides all sizes.
     divisor: usize,
     filter: Option<String>,
@@ -60,7 +60,7 @@ async fn main() {
     let has = |flag: &str| args.iter().any(|arg| arg == flag);
     let store = args.iter().find_map(|arg| arg.strip_prefix("--store="));
     let wanted = Wanted {
-        kinds: Kind::all().filter(|kind| store.is_none_or(|store| kind.name() == store)).collect(),
+        kinds: BenchStoreKind::all().filter(|kind| store.is_none_or(|store| kind.name() == store)).collect(),
         divisor: if has("--quick") { 10 } else { 1 },
         // Cargo adds `--bench`.
         filter: args.iter().find(|arg| !arg.starts_with("--")).cloned(),
@@ -111,7 +111,7 @@ async fn measure(wanted: &Wanted) -> Report {
     report
 }
 
-async fn measure_kind(kind: Kind, wanted: &Wanted, ground: &Ground, report: &mut Report) {
+async fn measure_kind(kind: BenchStoreKind, wanted: &Wanted, ground: &Ground, report: &mut Report) {
     let cases = cases(kind, wanted.divisor);
     for case in cases.iter().filter(|case| wanted.wants(&case.name())) {
         eprintln!("{kind}: {}", case.name());
@@ -137,7 +137,7 @@ async fn measure_kind(kind: Kind, wanted: &Wanted, ground: &Ground, report: &mut
 
 /// A machine's speed changes from minute to minute, and nothing makes it faster than it is: growth is judged by the best
 /// rounds.
-async fn measure_growth_again(kind: Kind, divisor: usize, ground: &Ground, report: &mut Report) {
+async fn measure_growth_again(kind: BenchStoreKind, divisor: usize, ground: &Ground, report: &mut Report) {
     for load in [Load::SMALLEST_FAN, Load::largest_fan(divisor), Load::SMALLEST_FAN] {
         let is_of = |measured: &&mut Measured| measured.kind == kind && measured.case.load == load;
         if let Some(measured) = report.cases.iter_mut().find(is_of) {
@@ -147,7 +147,7 @@ async fn measure_growth_again(kind: Kind, divisor: usize, ground: &Ground, repor
     }
 }
 
-fn cases(kind: Kind, divisor: usize) -> Vec<Case> {
+fn cases(kind: BenchStoreKind, divisor: usize) -> Vec<Case> {
     let loads = [1_000, 10_000].map(|steps| Load::Chain { steps });
     let mut fans = vec![Load::SMALLEST_FAN, Load::Fan { events: 10_000 }, Load::largest_fan(divisor)];
     fans.dedup();
@@ -159,7 +159,7 @@ fn cases(kind: Kind, divisor: usize) -> Vec<Case> {
 }
 
 /// Only this process can reach its memory.
-fn agents(kind: Kind) -> &'static [AgentAt] {
+fn agents(kind: BenchStoreKind) -> &'static [AgentAt] {
     if kind.is_kept() { &[AgentAt::Here, AgentAt::Elsewhere] } else { &[AgentAt::Here] }
 }
 

@@ -17,7 +17,7 @@ use crate::usage;
 
 /// A kind of store from the list of the backends.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kind(&'static StoreKind);
+pub(crate) struct BenchStoreKind(&'static StoreKind);
 
 /// A store that has figures of its own; a bench measures others by their calls and times alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,7 +26,7 @@ pub(crate) enum KnownStore {
     Postgres,
 }
 
-impl Kind {
+impl BenchStoreKind {
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         KINDS.iter().map(|kind| Self(kind))
     }
@@ -58,19 +58,19 @@ impl Kind {
     }
 }
 
-impl PartialEq for Kind {
+impl PartialEq for BenchStoreKind {
     fn eq(&self, other: &Self) -> bool {
         self.name() == other.name()
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for BenchStoreKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl Serialize for Kind {
+impl Serialize for BenchStoreKind {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
     }
@@ -93,7 +93,7 @@ enum Handle {
 
 impl Opened {
     pub(crate) async fn at(url: &str) -> Self {
-        let (handle, counted) = match Kind::of(url).known() {
+        let (handle, counted) = match BenchStoreKind::of(url).known() {
             Some(KnownStore::Sqlite) => {
                 let path = StoreAddress::parse(url).and_then(|address| address.file().map(str::to_owned));
                 let path = path.expect("it is a file");

@@ -13,7 +13,7 @@ use crate::case::{AgentAt, SETTLE};
 use crate::child::{Other, Role};
 use crate::ground::Ground;
 use crate::load::{self, Load};
-use crate::place::{Kind, Opened};
+use crate::place::{BenchStoreKind, Opened};
 
 /// Long enough for everything to have gone to sleep.
 const PAUSE: Duration = Duration::from_millis(12);
@@ -21,14 +21,19 @@ const STARTS: usize = 10;
 
 #[derive(Clone, Debug)]
 pub(crate) struct PickUp {
-    pub(crate) kind: Kind,
+    pub(crate) kind: BenchStoreKind,
     pub(crate) agent: AgentAt,
     /// From the start that was acknowledged to the task in the agent's hands, in order.
     waits: Vec<Duration>,
 }
 
 impl PickUp {
-    pub(crate) async fn measure(kind: Kind, agent: AgentAt, samples: usize, ground: &Ground) -> Self {
+    pub(crate) async fn measure(
+        kind: BenchStoreKind,
+        agent: AgentAt,
+        samples: usize,
+        ground: &Ground,
+    ) -> Self {
         let address = ground.fresh(kind).await;
         let opened = Opened::at(&address).await;
         let request = load::prepare(&opened.service, Load::Singles { runs: 1, in_flight: 1 }).await;
@@ -81,7 +86,7 @@ impl PickUp {
 /// A process that drives a store in which nothing happens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Idle {
-    pub(crate) kind: Kind,
+    pub(crate) kind: BenchStoreKind,
     pub(crate) queries_per_second: f64,
     pub(crate) resident_bytes: u64,
     pub(crate) cpu_ms_per_second: f64,
@@ -90,7 +95,7 @@ pub(crate) struct Idle {
 }
 
 impl Idle {
-    pub(crate) async fn measure(kind: Kind, span: Duration, ground: &Ground) -> Self {
+    pub(crate) async fn measure(kind: BenchStoreKind, span: Duration, ground: &Ground) -> Self {
         let address = ground.fresh(kind).await;
         drop(Opened::at(&address).await);
         let mut ready_after = Duration::MAX;
@@ -129,7 +134,7 @@ impl Idle {
 /// One run of very many steps in a process of its own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Large {
-    pub(crate) kind: Kind,
+    pub(crate) kind: BenchStoreKind,
     pub(crate) steps: usize,
     pub(crate) wall: Duration,
     pub(crate) cpu: Duration,
@@ -137,7 +142,7 @@ pub(crate) struct Large {
 }
 
 impl Large {
-    pub(crate) async fn measure(kind: Kind, steps: usize, ground: &Ground) -> Self {
+    pub(crate) async fn measure(kind: BenchStoreKind, steps: usize, ground: &Ground) -> Self {
         let address = ground.fresh(kind).await;
         let mut other = Other::start(Role::Large, &address, steps).await;
         let (wall, told) = (other.ready_after, other.tell().await);

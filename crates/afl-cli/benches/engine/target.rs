@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use crate::case::{AgentAt, Measured};
 use crate::load::Load;
-use crate::place::{Kind, KnownStore};
+use crate::place::{BenchStoreKind, KnownStore};
 use crate::quiet::{Idle, Large, PickUp};
 use crate::report::Report;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     what: String,
-    kind: Kind,
+    kind: BenchStoreKind,
     figure: f64,
     bound: Bound,
     /// For a figure that is compared with the disk's rate.
@@ -61,7 +61,7 @@ impl fmt::Display for Target {
 /// All that the figures of a report can be judged by.
 pub(crate) fn judge(report: &Report) -> Vec<Target> {
     let mut targets: Vec<Target> = report.cases.iter().flat_map(of_case).collect();
-    targets.extend(Kind::all().filter_map(|kind| growth(kind, report)));
+    targets.extend(BenchStoreKind::all().filter_map(|kind| growth(kind, report)));
     targets.extend(report.pick_ups.iter().flat_map(of_pick_up));
     targets.extend(report.idle.iter().flat_map(of_idle));
     targets.extend(report.large.iter().map(of_large));
@@ -126,7 +126,7 @@ fn of_raw(case: &Measured) -> Option<Target> {
 }
 
 /// How much more an event step costs in the largest `foreach` than in the smallest, in the database too.
-fn growth(kind: Kind, report: &Report) -> Option<Target> {
+fn growth(kind: BenchStoreKind, report: &Report) -> Option<Target> {
     let fans =
         report.cases.iter().filter(|case| case.kind == kind && matches!(case.case.load, Load::Fan { .. }));
     let (mut first, mut last) = (None, None);

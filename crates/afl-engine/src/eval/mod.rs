@@ -14,8 +14,8 @@ pub use scope::{NoScope, Root, Scope};
 
 use self::error::{named, operand};
 use crate::value::{
-    ArithmeticError, Kind, MAX_VALUE_DEPTH, MAX_VALUES_BYTES, Map, Number, Value, bytes, is_within_depth,
-    push_text,
+    ArithmeticError, MAX_VALUE_DEPTH, MAX_VALUES_BYTES, Map, Number, Value, ValueKind, bytes,
+    is_within_depth, push_text,
 };
 
 /// The value of an expression.
@@ -35,7 +35,9 @@ pub fn eval(expr: &Expr, scope: &dyn Scope) -> Result<Value, EvalError> {
 /// Whether a condition is true.
 pub fn holds(condition: &Expr, scope: &dyn Scope) -> Result<bool, EvalError> {
     let value = value_of(condition, scope)?;
-    value.as_bool().ok_or_else(|| EvalError::NotBoolean { expr: named(condition), found: Kind::of(&value) })
+    value
+        .as_bool()
+        .ok_or_else(|| EvalError::NotBoolean { expr: named(condition), found: ValueKind::of(&value) })
 }
 
 /// Borrowed where the expression only points into something: reading one element of a long list must not

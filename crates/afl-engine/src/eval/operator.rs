@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use afl_lang::program::{BinaryOp, Expr};
 
 use super::error::{EvalError, named};
-use crate::value::{ArithmeticError, Kind, Number, Value, equal, order};
+use crate::value::{ArithmeticError, Number, Value, ValueKind, equal, order};
 
 /// Why two operands do not go together.
 enum OperandProblem {
@@ -28,7 +28,7 @@ pub(super) fn apply(
     left: Cow<'_, Value>,
     right: &Value,
 ) -> Result<Value, EvalError> {
-    let kinds = (Kind::of(&left), Kind::of(right));
+    let kinds = (ValueKind::of(&left), ValueKind::of(right));
     result(op, left, right).map_err(|problem| match problem {
         OperandProblem::Arithmetic(problem) => EvalError::Arithmetic { problem, expr: named(expr) },
         OperandProblem::Kinds => EvalError::Operands { op, left: kinds.0, right: kinds.1, expr: named(expr) },
@@ -88,10 +88,10 @@ fn arithmetic(
 
 /// The two sides must be of one kind, or one of them null; inside lists and maps anything may differ.
 fn are_equal(left: &Value, right: &Value) -> Result<bool, OperandProblem> {
-    let comparable = match (Kind::of(left), Kind::of(right)) {
-        (Kind::Null, _) | (_, Kind::Null) | (Kind::Integer | Kind::Double, Kind::Integer | Kind::Double) => {
-            true
-        }
+    let comparable = match (ValueKind::of(left), ValueKind::of(right)) {
+        (ValueKind::Null, _)
+        | (_, ValueKind::Null)
+        | (ValueKind::Integer | ValueKind::Double, ValueKind::Integer | ValueKind::Double) => true,
         (left, right) => left == right,
     };
     if comparable { Ok(equal(left, right)) } else { Err(OperandProblem::Kinds) }

@@ -7,7 +7,7 @@ use afl_lang::program::{Expr, InputRef, InputSource, StepRef, shortened};
 use super::error::{EvalError, named};
 use super::scope::{Root, Scope};
 use super::value_of;
-use crate::value::{Kind, Number, Value};
+use crate::value::{Number, Value, ValueKind};
 
 type ReferenceResult<'v> = Result<Cow<'v, Value>, EvalError>;
 
@@ -42,7 +42,7 @@ fn read<'v>(
     let mut value = scope.attribute(root, first).ok_or_else(|| missing(0, first))?;
     for (at, name) in (1..).zip(fields) {
         let Value::Object(entries) = value else {
-            let found = Kind::of(value);
+            let found = ValueKind::of(value);
             return Err(EvalError::NoFields { base: written(at), found, name: name.clone() });
         };
         value = entries.get(name).ok_or_else(|| missing(at, name))?;
@@ -61,33 +61,33 @@ pub(super) fn index<'v>(parts: &'v [Expr; 2], scope: &'v dyn Scope) -> Reference
 
 fn element<'v>(base: &'v Value, key: &Value, parts: &[Expr; 2]) -> ReferenceResult<'v> {
     let written = || named(&parts[0]);
-    let wrong = |wanted: Kind| {
+    let wrong = |wanted: ValueKind| {
         let index = named(&parts[1]);
-        EvalError::WrongIndex { base: written(), wanted, index, found: Kind::of(key) }
+        EvalError::WrongIndex { base: written(), wanted, index, found: ValueKind::of(key) }
     };
     match (base, key) {
         (Value::Object(entries), Value::String(name)) => {
             let value = entries.get(name).map(Cow::Borrowed);
             value.ok_or_else(|| EvalError::Missing { base: written(), name: shortened(name) })
         }
-        (Value::Object(_), _) => Err(wrong(Kind::String)),
+        (Value::Object(_), _) => Err(wrong(ValueKind::String)),
         (_, Value::String(name)) => {
-            Err(EvalError::NoFields { base: written(), found: Kind::of(base), name: shortened(name) })
+            Err(EvalError::NoFields { base: written(), found: ValueKind::of(base), name: shortened(name) })
         }
         (Value::Array(elements), key) => {
-            let index = integer(key).ok_or_else(|| wrong(Kind::Integer))?;
+            let index = integer(key).ok_or_else(|| wrong(ValueKind::Integer))?;
             let value = position(index, elements.len()).map(|at| Cow::Borrowed(&elements[at]));
             value.ok_or_else(|| EvalError::OutOfRange { base: written(), index, length: elements.len() })
         }
         (Value::String(text), key) => {
-            let index = integer(key).ok_or_else(|| wrong(Kind::Integer))?;
+            let index = integer(key).ok_or_else(|| wrong(ValueKind::Integer))?;
             let length = text.chars().count();
             let character = position(index, length).and_then(|at| text.chars().nth(at));
             let value = character.map(|character| Cow::Owned(Value::String(character.into())));
             value.ok_or_else(|| EvalError::OutOfRange { base: written(), index, length })
         }
         (Value::Null | Value::Bool(_) | Value::Number(_), _) => {
-            Err(EvalError::NotIndexed { base: written(), found: Kind::of(base) })
+            Err(EvalError::NotIndexed { base: written(), found: ValueKind::of(base) })
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::failure::FailureKind;
 use crate::id::{Segment, StepId};
 use crate::plan::{Block, PlanContent};
 use crate::state::Verdict;
-use crate::value::{Kind, Value};
+use crate::value::{Value, ValueKind};
 
 impl Evaluation {
     pub(super) fn begin_map(&mut self, id: &StepId, block: &Block) -> WorkResult<()> {
@@ -72,7 +72,7 @@ impl Evaluation {
             Value::Object(entries) => entries.into_iter().map(|(key, _)| Value::String(key)).collect(),
             Value::Null => Vec::new(),
             other @ (Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
-                let found = Kind::of(&other);
+                let found = ValueKind::of(&other);
                 let message = format!("`foreach` takes a list or a map, but `{}` is {found}", iterable.expr);
                 return Err(self.failed(id, FailureKind::Type, message));
             }

@@ -19,7 +19,7 @@ pub const MAX_VALUE_DEPTH: usize = 100;
 
 /// The kinds of values that operators and messages distinguish.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum ValueKind {
     Null,
     Boolean,
     Integer,
@@ -29,7 +29,7 @@ pub enum Kind {
     Map,
 }
 
-impl Kind {
+impl ValueKind {
     pub fn of(value: &Value) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -46,7 +46,7 @@ impl Kind {
 }
 
 /// As messages name it, after the types of the language.
-impl fmt::Display for Kind {
+impl fmt::Display for ValueKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Null => "null",

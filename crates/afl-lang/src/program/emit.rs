@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::Program;
-use super::wire::{ByteSink, JsonLayout, JsonWriter, Locations, Pieces, Purpose, WireForm, document};
+use super::wire::{ByteSink, JsonLayout, JsonWriter, Locations, Pieces, WireForm, WirePurpose, document};
 
 /// How a program is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,7 +36,7 @@ impl Program {
             Provenance::Omit => &[],
         };
         let Emit { layout, locations, .. } = how;
-        let form = WireForm { layout, locations, purpose: Purpose::Document, sources };
+        let form = WireForm { layout, locations, purpose: WirePurpose::Document, sources };
         let mut pieces = Pieces::default();
         document::write(self, Some(&self.hash()), JsonWriter::new(form, &mut pieces));
         Document(pieces)
@@ -54,7 +54,7 @@ impl Program {
         let form = WireForm {
             layout: JsonLayout::Compact,
             locations: Locations::Strip,
-            purpose: Purpose::Canonical,
+            purpose: WirePurpose::Canonical,
             sources: &[],
         };
         document::write(self, None, JsonWriter::new(form, sink));

@@ -53,7 +53,7 @@ struct PythonRequest<'a> {
     entrypoint: &'a str,
     facts: Value,
     payload: &'a Object,
-    purpose: Purpose,
+    purpose: HandlerPurpose,
 }
 
 /// A process that is ready for a call.
@@ -69,7 +69,7 @@ struct ReadyProcess {
 /// The use of the handler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Purpose {
+enum HandlerPurpose {
     Call,
     /// Load it and find the entrypoint, to see whether it is all there.
     Check,
@@ -89,7 +89,7 @@ impl PythonHandler {
         }
     }
 
-    async fn attempt(&self, call: &Call, purpose: Purpose) -> Outcome {
+    async fn attempt(&self, call: &Call, purpose: HandlerPurpose) -> Outcome {
         let context = &call.context;
         let uri = self.registration.module_uri.as_str();
         let ReadyProcess { pool, mut worker, version, source, permit } =
@@ -156,7 +156,7 @@ impl PythonHandler {
         Ok(ModuleSource { path, is_package, text })
     }
 
-    fn request<'a>(&'a self, call: &'a Call, purpose: Purpose) -> PythonRequest<'a> {
+    fn request<'a>(&'a self, call: &'a Call, purpose: HandlerPurpose) -> PythonRequest<'a> {
         let facts = call.context.facts();
         let facts = json!({
             "facet": call.facet,
@@ -171,7 +171,7 @@ impl PythonHandler {
     }
 
     /// Loads the module and calls nothing.
-    async fn load(&self, purpose: Purpose) -> Outcome {
+    async fn load(&self, purpose: HandlerPurpose) -> Outcome {
         let facet = &self.registration.facet_name;
         let (context, _) = Context::new(Facts { path: facet.clone(), ..Facts::default() });
         let call = Call::new(facet, Object::new(), context);
@@ -184,7 +184,7 @@ impl PythonHandler {
 impl Handler for PythonHandler {
     async fn run(&self, call: Call) -> Outcome {
         let call = call.with_system_fields(&self.registration.metadata);
-        self.attempt(&call, Purpose::Call).await
+        self.attempt(&call, HandlerPurpose::Call).await
     }
 
     fn grace(&self) -> Duration {
@@ -195,11 +195,11 @@ impl Handler for PythonHandler {
 #[async_trait]
 impl HostedHandler for PythonHandler {
     async fn check(&self) -> Result<(), HandlerFailure> {
-        self.load(Purpose::Check).await.map(drop)
+        self.load(HandlerPurpose::Check).await.map(drop)
     }
 
     async fn records(&self) -> Result<Option<Vec<Value>>, HandlerFailure> {
-        match self.load(Purpose::Discover).await?.remove("registrations") {
+        match self.load(HandlerPurpose::Discover).await?.remove("registrations") {
             Some(Value::Array(records)) => Ok(Some(records)),
             Some(_) | None => Ok(Some(Vec::new())),
         }

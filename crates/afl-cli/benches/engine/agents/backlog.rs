@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use afl_runtime::agent::{ClaimRequest, FacetFilter};
 use serde_json::{Value, json};
 
-use super::work::Work;
+use super::work::AgentWork;
 use crate::ground::Ground;
-use crate::place::{Kind, Opened};
+use crate::place::{BenchStoreKind, Opened};
 
 const SAMPLES: usize = 400;
 
@@ -20,11 +20,11 @@ pub(crate) struct Backlog {
 
 impl Backlog {
     /// A store for each size, and a claim from one after a claim from the other, so that both have the same weather.
-    pub(crate) async fn measure(kind: Kind, sizes: [usize; 2], ground: &Ground) -> Self {
+    pub(crate) async fn measure(kind: BenchStoreKind, sizes: [usize; 2], ground: &Ground) -> Self {
         let mut stores = Vec::new();
         for size in sizes {
             let opened = Opened::at(&ground.fresh(kind).await).await;
-            Work::Echo.start(&opened.service, size).await;
+            AgentWork::Echo.start(&opened.service, size).await;
             // The start makes the first tasks; the driver's rounds make the others.
             while opened.service.turn().await.expect("the store works") > 0 {}
             stores.push(opened);

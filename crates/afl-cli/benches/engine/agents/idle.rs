@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use super::process::Agent;
 use crate::ground::Ground;
-use crate::place::{Kind, Opened};
+use crate::place::{BenchStoreKind, Opened};
 
 /// Until PostgreSQL has counted the work of the start: an idle connection reports its figures after ten seconds.
 const SETTLE: Duration = Duration::from_secs(12);
@@ -24,7 +24,7 @@ pub(crate) struct IdleAgent {
 }
 
 impl IdleAgent {
-    pub(crate) async fn measure(kind: Kind, ground: &Ground) -> Self {
+    pub(crate) async fn measure(kind: BenchStoreKind, ground: &Ground) -> Self {
         let address = ground.fresh(kind).await;
         drop(Opened::at(&address).await);
         let folder = tempfile::tempdir().expect("a folder");

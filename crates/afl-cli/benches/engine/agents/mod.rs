@@ -13,13 +13,13 @@ use tokio::time::timeout;
 
 use crate::Wanted;
 use crate::ground::Ground;
-use crate::place::Kind;
+use crate::place::BenchStoreKind;
 use crate::usage;
 use backlog::Backlog;
 use idle::IdleAgent;
 use rate::{Crew, Rate};
 use report::Report;
-use work::Work;
+use work::AgentWork;
 
 /// No measurement may take longer, so that one that hangs does not stop the others.
 const LIMIT: Duration = Duration::from_mins(4);
@@ -39,16 +39,16 @@ pub(crate) async fn measure(wanted: &Wanted) -> Report {
     report
 }
 
-async fn measure_kind(kind: Kind, wanted: &Wanted, ground: &Ground, report: &mut Report) {
+async fn measure_kind(kind: BenchStoreKind, wanted: &Wanted, ground: &Ground, report: &mut Report) {
     let tasks = |most: usize| most / wanted.divisor;
     let here = CONCURRENT.map(|slots| {
         let crew = Crew::Here { slots };
-        (crew, Work::Echo, tasks(if slots == 1 { 2_000 } else { 10_000 }))
+        (crew, AgentWork::Echo, tasks(if slots == 1 { 2_000 } else { 10_000 }))
     });
-    let python = (Crew::Processes { count: 1, slots: SLOTS }, Work::Python, tasks(4_000));
+    let python = (Crew::Processes { count: 1, slots: SLOTS }, AgentWork::Python, tasks(4_000));
     let naps = PROCESSES.map(|count| {
         let crew = Crew::Processes { count, slots: SLOTS };
-        (crew, Work::Nap, tasks(2_000 * count))
+        (crew, AgentWork::Nap, tasks(2_000 * count))
     });
     for (crew, work, tasks) in here.into_iter().chain([python]).chain(naps) {
         let name = rate::name(crew, work);

@@ -9,9 +9,9 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 
 use super::process::Agent;
-use super::work::Work;
+use super::work::AgentWork;
 use crate::ground::Ground;
-use crate::place::{Kind, Opened};
+use crate::place::{BenchStoreKind, Opened};
 use crate::usage;
 
 /// The processes that do the work.
@@ -29,14 +29,14 @@ const WARM_UP: usize = 100;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate {
     pub(crate) crew: Crew,
-    pub(crate) work: Work,
+    pub(crate) work: AgentWork,
     tasks: usize,
     wall: Duration,
     cpu: Duration,
     server_cpu: Duration,
 }
 
-pub(crate) fn name(crew: Crew, work: Work) -> String {
+pub(crate) fn name(crew: Crew, work: AgentWork) -> String {
     match crew {
         Crew::Here { slots } => format!("{}, in process, {slots} at once", work.name()),
         Crew::Processes { count: 1, slots } => format!("{}, one agent process, {slots} at once", work.name()),
@@ -47,7 +47,13 @@ pub(crate) fn name(crew: Crew, work: Work) -> String {
 }
 
 impl Rate {
-    pub(crate) async fn measure(kind: Kind, crew: Crew, work: Work, tasks: usize, ground: &Ground) -> Self {
+    pub(crate) async fn measure(
+        kind: BenchStoreKind,
+        crew: Crew,
+        work: AgentWork,
+        tasks: usize,
+        ground: &Ground,
+    ) -> Self {
         let address = ground.fresh(kind).await;
         let opened = Opened::at(&address).await;
         let folders: Vec<TempDir> = std::iter::repeat_with(|| tempfile::tempdir().expect("a folder"))

@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 use super::backlog::Backlog;
 use super::idle::IdleAgent;
 use super::rate::Rate;
-use super::work::Work;
-use crate::place::Kind;
+use super::work::AgentWork;
+use crate::place::BenchStoreKind;
 
 /// A measurement that took too long has no figures.
 #[derive(Default)]
 pub(crate) struct Report {
     pub(crate) load_before: String,
     pub(crate) load_after: String,
-    pub(crate) rates: Vec<(Kind, String, Option<Rate>)>,
-    pub(crate) idle: Vec<(Kind, Option<IdleAgent>)>,
-    pub(crate) backlogs: Vec<(Kind, Option<Backlog>)>,
+    pub(crate) rates: Vec<(BenchStoreKind, String, Option<Rate>)>,
+    pub(crate) idle: Vec<(BenchStoreKind, Option<IdleAgent>)>,
+    pub(crate) backlogs: Vec<(BenchStoreKind, Option<Backlog>)>,
 }
 
 impl Report {
@@ -45,14 +45,15 @@ impl Report {
     }
 
     /// The rate of several agent processes beside that of one, on the same store.
-    fn scaling(&self) -> Vec<(Kind, usize, f64)> {
-        let naps: Vec<(Kind, Rate)> = self
+    fn scaling(&self) -> Vec<(BenchStoreKind, usize, f64)> {
+        let naps: Vec<(BenchStoreKind, Rate)> = self
             .rates
             .iter()
             .filter_map(|(kind, _, rate)| Some((*kind, (*rate)?)))
-            .filter(|(_, rate)| rate.work == Work::Nap)
+            .filter(|(_, rate)| rate.work == AgentWork::Nap)
             .collect();
-        let one = |kind: Kind| naps.iter().find(|(of, rate)| *of == kind && rate.crew.processes() == 1);
+        let one =
+            |kind: BenchStoreKind| naps.iter().find(|(of, rate)| *of == kind && rate.crew.processes() == 1);
         let several = naps.iter().filter(|(_, rate)| rate.crew.processes() > 1);
         several
             .filter_map(|(kind, rate)| {

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Work {
+pub(crate) enum AgentWork {
     /// Nothing but the way to the agent and back.
     Echo,
     /// A wait, as for something outside.
@@ -52,7 +52,7 @@ module = "handlers.py"
 "#;
 const PYTHON: &str = "def handle(payload):\n    return {'n': payload['n'] + 1}\n";
 
-impl Work {
+impl AgentWork {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Echo => "echo",

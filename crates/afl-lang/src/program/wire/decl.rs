@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::write::Purpose;
+use super::write::WirePurpose;
 use super::{
     Definitions, Field, Json, JsonWriter, ObjectReader, ObjectShape, WireError, WireValue, codec, nodes,
 };
@@ -81,7 +81,7 @@ fn category_schema(tag: &'static str, types: &mut Definitions) -> Value {
 pub(super) fn write_declarations(declarations: &[Decl], out: &mut JsonWriter<'_>) {
     out.key("declarations");
     let extents = out.list(declarations, |out, decl| out.record(|out| decl.write(out)));
-    if out.form.purpose == Purpose::Canonical {
+    if out.form.purpose == WirePurpose::Canonical {
         return;
     }
     for (key, tag) in CATEGORIES {

@@ -33,7 +33,7 @@ pub(super) use index::Index;
 pub(super) use json::WireError;
 use json::{Json, ObjectReader};
 use schema::{Definitions, ObjectShape};
-pub(super) use write::{ByteSink, JsonWriter, Pieces, Purpose, WireForm};
+pub(super) use write::{ByteSink, JsonWriter, Pieces, WireForm, WirePurpose};
 pub use write::{JsonLayout, Locations};
 
 /// A part of a program with its JSON form.

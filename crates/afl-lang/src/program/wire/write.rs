@@ -21,7 +21,7 @@ pub enum Locations {
 
 /// The use of the text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Purpose {
+pub(crate) enum WirePurpose {
     /// A document for readers: doc comments stay, and declarations are repeated by category.
     Document,
     /// The form that is hashed, without either.
@@ -33,7 +33,7 @@ pub(crate) enum Purpose {
 pub(crate) struct WireForm<'p> {
     pub(crate) layout: JsonLayout,
     pub(crate) locations: Locations,
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: WirePurpose,
     /// The names behind `sourceId`; empty where provenance is not wanted.
     pub(crate) sources: &'p [String],
 }
@@ -44,7 +44,7 @@ impl WireForm<'_> {
     pub(super) fn leaves_out(&self, key: &'static str) -> bool {
         match key {
             "location" => self.locations == Locations::Strip,
-            "doc" => self.purpose == Purpose::Canonical,
+            "doc" => self.purpose == WirePurpose::Canonical,
             "sourceId" => self.sources.is_empty(),
             _ => false,
         }

@@ -3,7 +3,7 @@
 use super::Generator;
 use super::expr::FUEL;
 use super::layout::Tokens;
-use super::model::{Facet, Kind, Need, Slot, Ty};
+use super::model::{Facet, ModelKind, Need, Slot, Ty};
 use super::scope::Scope;
 
 const DOCS: [&str; 3] = ["/** One line. */", "/**\n * Two lines\n * of text, with é.\n */", "/** @ */"];
@@ -130,9 +130,9 @@ impl Generator<'_, '_> {
         let facet = &self.model.facets[at];
         let mut tokens = self.doc();
         tokens.words(match facet.kind {
-            Kind::Plain => "facet",
-            Kind::Event => "event facet",
-            Kind::Workflow => "workflow",
+            ModelKind::Plain => "facet",
+            ModelKind::Event => "event facet",
+            ModelKind::Workflow => "workflow",
         });
         tokens.push(&facet.name);
         self.slots(&mut tokens, &facet.params);

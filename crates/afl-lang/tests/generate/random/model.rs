@@ -94,14 +94,14 @@ pub(super) struct Schema {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ModelKind {
     Plain,
     Event,
     Workflow,
 }
 
 pub(super) struct Facet {
-    pub(super) kind: Kind,
+    pub(super) kind: ModelKind,
     pub(super) name: String,
     pub(super) namespace: usize,
     pub(super) params: Vec<Slot>,
@@ -170,7 +170,7 @@ impl Model {
     }
 
     fn facet(&self, dice: &mut Dice<'_>, name: String) -> Facet {
-        let kind = dice.pick(&[Kind::Plain, Kind::Event, Kind::Workflow]);
+        let kind = dice.pick(&[ModelKind::Plain, ModelKind::Event, ModelKind::Workflow]);
         let mut params = self.slots(dice, 5);
         if dice.chance(30) {
             let supplied = params.iter_mut().filter(|param| param.need == Need::Required);
@@ -195,7 +195,7 @@ impl Model {
     /// Facets to mix in, each once.
     pub(super) fn mixed(&self, dice: &mut Dice<'_>) -> Vec<Mixed> {
         let mut candidates: Vec<usize> = (0..self.facets.len()).collect();
-        candidates.retain(|at| self.facets[*at].kind != Kind::Workflow);
+        candidates.retain(|at| self.facets[*at].kind != ModelKind::Workflow);
         dice.shuffle(&mut candidates);
         candidates.truncate(if dice.chance(25) { 1 + dice.below(2) } else { 0 });
         let alias = |facet| Mixed { facet, alias: dice.chance(60).then(|| format!("mixed{facet}")) };

@@ -2,7 +2,7 @@
 
 use std::slice;
 
-use super::model::{Facet, Kind, Lead, Mixed, Model, Ty};
+use super::model::{Facet, Lead, Mixed, Model, ModelKind, Ty};
 
 /// A reference, as it is written between the dots.
 #[derive(Clone)]
@@ -26,7 +26,7 @@ impl Scope {
     /// The names in the blocks of an owner: its inputs and the variables around it.
     pub(super) fn of_owner(model: &Model, owner: &Facet, mixins: &[Mixed], around: &Self) -> Self {
         let mut scope = Self { references: Vec::new(), variables: around.variables.clone() };
-        let returned = owner.kind == Kind::Event || owner.lead == Lead::Script;
+        let returned = owner.kind == ModelKind::Event || owner.lead == Lead::Script;
         // Here a parameter hides a return of the same name.
         let hidden = |name: &str| owner.params.iter().any(|slot| slot.name == name);
         let returns = owner.returns().iter().filter(|slot| returned && !hidden(&slot.name));
