@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_test_names_is_listed_by_document() {
+    fn uncovered_requirements_are_listed_by_document() {
         let rust = ("crates/a/tests/b.rs", "    // covers: RT-2-b, XR-1\nfn a() {}\n");
         assert_snapshot!(check(&[rust], Detail::Ids), @"
         003 — Runtime (RT): 1 of 3 covered

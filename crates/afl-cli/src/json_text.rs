@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nests_too_deep_is_told_from_what_is_no_json() {
+    fn deep_nesting_is_distinguished_from_invalid_json() {
         let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
         assert!(matches!(parse::<Value>(&deep), Err(NotJson::TooDeep)));
         assert!(matches!(parse::<Value>("[1"), Err(NotJson::Wrong(_))));

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_took_no_time_is_not_told() {
+    fn a_duration_of_zero_is_not_shown() {
         assert_eq!(took(Millis(5), Some(Millis(5))), None);
         assert_eq!(took(Millis(5), None), None);
         assert_eq!(took(Millis(5), Some(Millis(7))).as_deref(), Some("2 ms"));

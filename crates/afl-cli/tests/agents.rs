@@ -102,7 +102,7 @@ fn f5_the_late_answer_of_an_agent_that_stood_still_is_refused() {
 }
 
 #[test]
-fn an_agent_that_is_told_to_end_finishes_what_it_has_begun() {
+fn an_agent_that_is_asked_to_end_finishes_the_tasks_it_has_begun() {
     let world = world();
     let run = start(world.path());
     let mut agent = agent(world.path(), "only", "slow.py");
@@ -118,7 +118,7 @@ fn an_agent_that_is_told_to_end_finishes_what_it_has_begun() {
 }
 
 #[test]
-fn an_operator_sees_who_does_what_and_decides_otherwise() {
+fn an_operator_sees_the_agent_of_each_task_and_settles_it_by_hand() {
     let world = world();
     let run = start(world.path());
     let agent = agent(world.path(), "only", "slow.py");
@@ -185,7 +185,7 @@ fn a_task_that_is_canceled_can_be_tried_again() {
 }
 
 #[test]
-fn g4_f2_a_person_says_what_came_of_work_whose_agent_was_killed() {
+fn g4_f2_a_person_decides_the_outcome_of_work_whose_agent_was_killed() {
     let world = world();
     let program = PROGRAM.replace(
         "(receipt: String)\n\nworkflow",
@@ -236,7 +236,7 @@ fn one_command_runs_a_program_with_the_handlers_beside_it() {
 }
 
 #[test]
-fn a_run_of_this_command_does_what_needs_something_only_when_told_that_it_has_it() {
+fn a_run_of_this_command_does_work_with_needs_only_with_the_capabilities_it_was_given() {
     let world = world();
     let program = PROGRAM.replace("item = $.item)", "item = $.item) with Needs(capabilities = [\"gpu\"])");
     fs::write(world.path().join("pay.afl"), program).unwrap();

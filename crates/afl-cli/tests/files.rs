@@ -42,7 +42,7 @@ fn a_link_stays_a_link() {
 }
 
 #[test]
-fn a_new_file_can_be_read_by_whom_the_user_lets_read() {
+fn a_new_file_has_the_permissions_of_the_users_mask() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["a.afl", "plain"] {
         fs::write(folder.path().join(name), TIDY).unwrap();

@@ -89,7 +89,7 @@ fn get(url: &str) -> (u16, String) {
 
 // covers: SDK-7.2-d
 #[test]
-fn a_service_makes_starts_tells_its_status_and_drains_when_it_is_told_to_end() {
+fn a_service_makes_starts_serves_its_status_and_drains_at_a_signal() {
     let world = World::new();
     let run = world.start(&["--enqueue"]);
     let waits = world.afl(&["show", &run]);
@@ -132,7 +132,7 @@ fn a_service_makes_starts_tells_its_status_and_drains_when_it_is_told_to_end() {
 // T20: the child process is gone when the task is free.
 // covers: SDK-7.2-d
 #[test]
-fn what_takes_longer_than_the_shutdown_may_is_killed_and_given_back() {
+fn a_task_that_outlasts_the_shutdown_is_killed_and_given_back() {
     let world = World::new();
     let run = world.start(&[]);
     let pipe = Command::new("mkfifo").arg(world.path("pid")).status().expect("mkfifo runs");

@@ -316,7 +316,7 @@ fn a_run_of_a_newer_release_is_neither_discarded_nor_said_to_be() {
 }
 
 #[test]
-fn a_task_tells_what_its_result_has_beside_what_the_facet_declares() {
+fn a_task_shows_the_fields_of_its_result_that_the_facet_does_not_declare() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("pay.afl"), PROGRAM.replace("BACKOFF", "1")).unwrap();
     let mock = r#"{"Charge": {"returns": {"receipt": "r1", "extra": 1}}}"#;

@@ -91,7 +91,7 @@ fn told(records: &[Value]) -> String {
 
 // covers: RT-18-a, RT-18-b, RT-18-c, RT-18-d, EVT-5-d
 #[test]
-fn a_run_tells_its_iterations_transitions_dependencies_events_and_errors() {
+fn a_run_traces_its_iterations_transitions_dependencies_events_and_errors() {
     let folder = folder();
     let output = afl(folder.path(), &[&RUN[..], &["--telemetry", "t.jsonl"]].concat());
     let run = text(&json(&output), "run").to_owned();
@@ -118,7 +118,7 @@ fn a_run_tells_its_iterations_transitions_dependencies_events_and_errors() {
 }
 
 #[test]
-fn an_agent_tells_of_the_runs_that_it_drives_and_a_start_of_what_it_begins() {
+fn an_agent_traces_the_runs_that_it_drives_and_a_start_traces_its_run() {
     let folder = folder();
     let pure = "workflow One() => (n: Long) andThen {\n    yield One(n = 1)\n}\n";
     fs::write(folder.path().join("one.afl"), pure).expect("it is written");
@@ -172,7 +172,7 @@ fn a_file_that_cannot_be_written_changes_nothing_but_that_it_is_said() {
 }
 
 #[test]
-fn what_was_not_written_is_counted_where_the_file_takes_lines_again() {
+fn lost_lines_are_counted_where_the_file_takes_lines_again() {
     let folder = folder();
     let mock = r#"{"Read": {"sequence": [{"error": "busy"}, {"returns": {"text": "t"}}]}}"#;
     fs::write(folder.path().join("mock.json"), mock).expect("it is written");

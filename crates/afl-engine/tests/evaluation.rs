@@ -104,7 +104,7 @@ fn step_event_and_task_are_stored_under_the_documents_names() {
 
 // covers: RT-18-a, RT-18-b, RT-18-c, RT-18-d
 #[test]
-fn every_transition_resolution_iteration_and_publication_is_told() {
+fn every_transition_resolution_iteration_and_publication_is_traced() {
     let (mut world, mut evaluation, _) = begin("billing_checkout");
     answer(&mut world, &mut evaluation, "wb0s0", &json!({"transaction_id": "t", "status": "s", "more": 1}));
     let mut text = String::new();
@@ -131,7 +131,7 @@ fn a_second_arrival_changes_nothing_but_what_woke_it() {
 
 // covers: RT-6-d, RT-W3-a, RT-13-a, SDK-6.2-b, RT-13-d
 #[test]
-fn a_failed_step_stays_failed_until_it_is_reopened_and_then_keeps_what_is_done() {
+fn a_failed_step_stays_failed_until_it_is_reopened_and_then_keeps_its_finished_work() {
     let (mut world, mut evaluation, plan) = begin("foreach_order_is_element_order_not_arrival");
     let name = |name: &str| json!({"id": 1, "name": name});
     answer(&mut world, &mut evaluation, "wb0e0s0", &name("first"));
@@ -258,7 +258,7 @@ fn a_foreach_creates_no_faster_than_its_elements_get_their_turn() {
 }
 
 #[test]
-fn an_iteration_stays_within_what_one_commit_may_hold() {
+fn an_iteration_stays_within_the_limits_of_one_commit() {
     let text = "event facet Ping(n: Long) => (pong: Long)\n\
                 facet Row(n: Long) => (o: [Long]) andThen foreach x in [1, 2, 3, 4, 5, 6, 7, 8, 9] {\n\
                   p = Ping(n = x)\n  yield Row(o = p.pong)\n}\n\
@@ -322,7 +322,7 @@ fn an_event_is_held_with_all_that_is_new_until_one_commit_stores_it_for_the_agen
 
 // covers: EVT-4-b, RT-W7-c
 #[test]
-fn t4_two_who_create_the_same_steps_from_one_snapshot_create_them_once() {
+fn t4_two_evaluators_of_one_snapshot_create_the_same_steps_once() {
     let result = json!({"transaction_id": "t", "status": "s"});
     let (mut alone, mut evaluation, _) = begin("billing_checkout");
     answer(&mut alone, &mut evaluation, "wb0s0", &result);

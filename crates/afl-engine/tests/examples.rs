@@ -38,7 +38,7 @@ fn each_step_of_a_chain_begins_when_the_one_before_is_complete() {
 
 // covers: RT-21.1-c
 #[test]
-fn what_a_block_yields_is_merged_when_all_blocks_are_complete_and_not_before() {
+fn yields_of_blocks_are_merged_when_all_blocks_are_complete_and_not_before() {
     let text = "event facet Ping(n: Long) => (pong: Long)
         workflow W() => (quick: Long, slow: Long) andThen {
             yield W(quick = 1)

@@ -74,7 +74,7 @@ fn a_condition_is_a_boolean() {
 }
 
 #[test]
-fn a_value_may_not_nest_beyond_what_can_be_read_back() {
+fn a_value_may_not_nest_deeper_than_the_reader_allows() {
     let deep = |levels: usize| (0..levels).fold(Value::from(1), |value, _| Value::from(vec![value]));
     let wrap = compiled("[$.a]");
     let fine = eval(&wrap, &Readable(serde_json::json!({"a": deep(99)}))).expect("a hundred levels");

@@ -23,7 +23,7 @@ const SEEDS: u64 = 150;
 
 // G6: same inputs and same outcomes, same final state, whatever the order and the crashes.
 #[test]
-fn g6_random_programs_come_to_what_the_oracle_says() {
+fn g6_random_programs_give_the_results_of_the_oracle() {
     let mut failed = 0;
     for seed in 0..SEEDS {
         let program = Program::generate(seed, Catches::Some);
@@ -35,7 +35,7 @@ fn g6_random_programs_come_to_what_the_oracle_says() {
 }
 
 #[test]
-fn g6_failed_runs_that_are_tried_again_come_to_what_the_oracle_says() {
+fn g6_failed_runs_that_are_tried_again_give_the_results_of_the_oracle() {
     for seed in 0..SEEDS {
         let program = Program::generate(seed, Catches::Some);
         check(&program, seed, Operator::Patient, &expect_retried(&program, INPUT));
@@ -43,7 +43,7 @@ fn g6_failed_runs_that_are_tried_again_come_to_what_the_oracle_says() {
 }
 
 #[test]
-fn g6_steps_that_are_tried_again_while_others_work_come_to_what_the_oracle_says() {
+fn g6_steps_that_are_tried_again_while_others_work_give_the_results_of_the_oracle() {
     for seed in 0..SEEDS {
         let program = Program::generate(seed, Catches::None);
         let expected = expect_retried(&program, INPUT);

@@ -112,7 +112,7 @@ fn within_an_iteration_a_step_is_worked_on_in_one_go() {
 
 // covers: RT-5-b
 #[test]
-fn what_is_worked_on_next_is_stored_and_has_neither_ended_nor_waits_for_an_event() {
+fn active_steps_are_stored_have_not_ended_and_wait_for_no_event() {
     let mut looked_at = 0;
     for case in cases() {
         if case.data["expect"]["status"] != "completed" {
@@ -192,7 +192,7 @@ fn a_block_at_the_call_takes_the_place_of_the_facets_own() {
 
 // covers: RT-W10-a, RT-22.2.1-b
 #[test]
-fn what_is_captured_and_what_a_schema_holds_are_typed_returns() {
+fn captured_values_and_fields_of_a_schema_are_typed_returns() {
     let world = one("schema_fields_have_defaults");
     let returns = |step: &str| {
         let returns = world.step(step).attributes.returns;
@@ -260,7 +260,7 @@ fn events_and_tasks_have_the_documents_states_and_a_list_does_not_change_an_even
 }
 
 #[test]
-fn what_an_agent_must_have_is_kept_in_order_and_must_have_a_name() {
+fn required_capabilities_are_kept_in_order_and_must_have_a_name() {
     let task_of = |policy: &str| {
         let text = format!("event facet Ping()\nworkflow W() andThen {{ p = Ping() with {policy} }}");
         let plan = plan_of("needs.afl", &text);

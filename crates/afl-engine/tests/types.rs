@@ -62,7 +62,7 @@ fn a_schema_takes_a_map_of_its_fields() {
 }
 
 #[test]
-fn what_nests_too_deep_to_be_read_back_does_not_fit() {
+fn a_value_that_nests_too_deep_for_the_reader_does_not_fit() {
     let deep = |levels: usize| (0..levels).fold(json!(1), |value, _| json!([value]));
     check("Json", &deep(100), "");
     check("Json", &deep(101), "`v` must be Json, but nests deeper than 100 levels");

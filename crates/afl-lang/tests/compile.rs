@@ -60,7 +60,7 @@ fn mixins_carry_whole_targets_and_implicit_arguments() {
 }
 
 #[test]
-fn scripts_prompts_and_catches_see_what_is_there() {
+fn scripts_prompts_and_catches_see_the_names_in_scope() {
     snapshot("script_results");
 }
 
@@ -94,7 +94,7 @@ fn layout_and_comments_do_not_change_the_hash() {
 }
 
 #[test]
-fn a_library_is_not_warned_about_and_its_errors_are_told() {
+fn a_library_gets_no_warnings_and_its_errors_are_reported() {
     let codes = |library: &str| {
         let sources =
             Sources(vec![Source::new("main.afl", "facet A()"), Source::library("lib.afl", library)]);

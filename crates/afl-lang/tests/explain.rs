@@ -61,7 +61,7 @@ fn the_right_example_is_in_the_canonical_style() {
 }
 
 #[test]
-fn what_is_too_large_for_an_example_gives_its_code() {
+fn an_error_too_large_for_an_example_gives_its_code() {
     let large = large::programs();
     let codes: Vec<Code> = large.iter().map(|large| large.code).collect();
     assert_eq!(codes, WITHOUT_EXAMPLE);

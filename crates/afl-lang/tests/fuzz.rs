@@ -43,7 +43,7 @@ fn any_choices_give_a_program_that_keeps_every_promise() {
 }
 
 #[test]
-fn what_was_found_stays_fixed() {
+fn inputs_that_fuzzing_found_stay_fixed() {
     for (name, bytes) in read("tests/regressions/any") {
         naming(&name, &bytes, || {
             laws::of_text(&String::from_utf8_lossy(&bytes));

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arrives_during_a_drive_is_driven_after_it_by_the_same_evaluator() {
+    fn a_wake_up_during_a_drive_is_driven_after_it_by_the_same_evaluator() {
         let mut scheduler = RunScheduler::default();
         scheduler.note(work("a"));
         let (first, _) = scheduler.next().expect("a run is ready");

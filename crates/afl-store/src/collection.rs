@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn items_are_listed_by_name_found_by_rank_and_written_over_what_was_read() {
+    async fn items_are_listed_by_name_found_by_rank_and_written_over_the_version_read() {
         let servers = servers();
         for number in 0..600 {
             let item = server(&format!("s{number:03}"), number);

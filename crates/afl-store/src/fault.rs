@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_gone_does_nothing_more() {
+    async fn a_dead_process_does_nothing_more() {
         for (moment, expected) in [(FaultMoment::Before, vec!["1"]), (FaultMoment::After, vec!["1", "2"])] {
             let memory = Arc::new(Memory::new(Clock::System));
             let store = Faulty::new(memory.clone(), at_write(2, Fault::Gone(moment)));

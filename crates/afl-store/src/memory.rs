@@ -347,7 +347,7 @@ mod tests {
     crate::conformance!(memory, Arc::new(Memory::new(Clock::System)));
 
     #[tokio::test]
-    async fn a_power_cut_takes_back_only_what_is_not_durable() {
+    async fn a_power_cut_takes_back_only_commits_after_the_last_durable_one() {
         let memory = Memory::new(Clock::System).with_power_cuts();
         for (id, durability) in [
             ("a", Durability::Relaxed),

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_macro_will_declare_is_no_type() {
+    fn a_type_that_a_macro_will_declare_is_not_counted() {
         assert_eq!(
             types("macro_rules! m { ($name:ident) => { pub struct $name; }; }\npub type $name = u8;"),
             []

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_operator_allows_is_admitted() {
+    fn an_address_that_the_operator_allows_is_admitted() {
         let allowed = AllowedHosts::new(["10.0.0.0/8", "127.0.0.1", "db.internal"]).unwrap();
         let admitted = |host: &str, address: &str| allowed.admit(host, address.parse().unwrap()).is_ok();
         assert!(

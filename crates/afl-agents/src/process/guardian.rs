@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_watched_dies_with_us_even_if_the_first_shell_was_killed() {
+    fn a_watched_process_dies_with_us_even_if_the_first_shell_was_killed() {
         let guardian = Guardian::default();
         let (mut early, mut freed, mut late) = (sleeper(), sleeper(), sleeper());
         guardian.watch_over(early.id().cast_signed()).unwrap();

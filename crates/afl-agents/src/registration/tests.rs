@@ -46,7 +46,7 @@ fn the_form_of_the_uri_decides_the_host() {
 }
 
 #[test]
-fn a_bad_uri_is_told_with_what_to_write() {
+fn a_bad_uri_is_reported_with_a_valid_form() {
     let uris = [
         "",
         "my..handlers",
@@ -68,7 +68,7 @@ fn a_bad_uri_is_told_with_what_to_write() {
 }
 
 #[test]
-fn everything_wrong_is_told_at_once() {
+fn all_errors_are_reported_at_once() {
     let bad = json!({
         "facet_name": "a b", "module_uri": "x y", "entrypoint": "", "checksum": "abc", "timeout_ms": 0,
         "metadata": {"python": 3},

@@ -149,7 +149,7 @@ mod tests {
 
     // covers: XR-14
     #[test]
-    fn a_cancel_is_heard_of_within_five_seconds_or_a_third_of_the_lease() {
+    fn a_cancel_is_noticed_within_five_seconds_or_a_third_of_the_lease() {
         let extended = |lease_ms, interval_ms| {
             let config = Config::of(Profile::Registry);
             let config =

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_names_hold_cannot_break_a_line() {
+    fn special_characters_of_a_name_cannot_break_a_line() {
         let mut registry = Registry::default();
         let pending = [("x".to_owned(), [("a\"b\\c\nd".to_owned(), 3)].into())].into();
         register_backlog(&mut registry, &Backlog { pending, lag_ms: 1_500 });

@@ -88,7 +88,7 @@ async fn a_cancel_ends_the_call_whatever_it_would_answer() {
 }
 
 #[tokio::test]
-async fn what_a_handler_tells_arrives() {
+async fn notes_of_a_handler_arrive() {
     let (call, control) = call(json!({}));
     let telling = concurrent(async |call| {
         let context = &call.context;

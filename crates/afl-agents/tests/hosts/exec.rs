@@ -133,7 +133,7 @@ async fn f15_the_kill_ladder_asks_first_and_then_kills_the_group() {
 }
 
 #[tokio::test]
-async fn f15_what_a_program_leaves_behind_is_killed_and_not_waited_for() {
+async fn f15_child_processes_of_an_ended_program_are_killed_and_not_awaited() {
     let world = World::new();
     let text = format!(
         "#!/bin/sh\nsleep 1000 &\necho $! > {}\necho '{{\"done\": true}}'\n",

@@ -162,7 +162,7 @@ async fn t12_a_wrong_checksum_is_refused_before_anything_runs() {
 }
 
 #[tokio::test]
-async fn f18_the_verified_bytes_of_a_program_are_what_runs() {
+async fn f18_a_host_runs_the_verified_bytes_of_a_program() {
     let world = World::new();
     let text = "#!/bin/sh\nprintf '{\"ran\": \"verified\", \"program\": \"%s\"}' $AFL_PROGRAM\n";
     let program = world.program("program", text);
@@ -176,7 +176,7 @@ async fn f18_the_verified_bytes_of_a_program_are_what_runs() {
 }
 
 #[tokio::test]
-async fn a_check_finds_what_is_missing_before_work_arrives() {
+async fn a_check_finds_missing_files_before_work_arrives() {
     let world = World::new();
     world.write("handlers.py", "def handle(p): raise AssertionError('called')");
     world.write("broken.py", "import nothing_like_that");

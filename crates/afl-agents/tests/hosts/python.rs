@@ -9,7 +9,7 @@ use crate::world::{FACET, World, without_marks};
 
 // covers: SDK-8.6-a, SDK-8.7-b, SDK-8.4-e, SDK-8.11-a
 #[tokio::test]
-async fn a_module_gets_the_payload_with_what_is_injected() {
+async fn a_module_gets_the_payload_with_injected_values() {
     let world = World::new();
     world.write("handlers/__init__.py", "");
     world.write("handlers/billing.py", "def handle(payload): return {'got': payload}");
@@ -261,7 +261,7 @@ def handle(payload, ctx):
 }
 
 #[tokio::test]
-async fn t13_what_the_agent_adds_to_a_payload_goes_before_what_is_there() {
+async fn t13_keys_that_the_agent_adds_override_those_of_the_payload() {
     let world = World::new();
     let forged = json!({
         "amount": 5, "_facet_name": "forged", "_handler_metadata": "forged", "_attempt": 0, "_idempotency_key": "forged",
@@ -343,7 +343,7 @@ async fn a_module_may_have_a_name_that_python_uses_itself() {
 }
 
 #[tokio::test]
-async fn what_is_printed_between_calls_is_in_no_log() {
+async fn output_between_calls_is_in_no_log() {
     let world = World::new();
     let text = "
 import os, subprocess

@@ -137,7 +137,7 @@ async fn cancel(world: &World, text: &str) -> (Duration, HandlerFailureKind) {
 }
 
 #[tokio::test]
-async fn a_cancel_is_told_to_handlers_that_can_notice_and_kills_the_others() {
+async fn a_cancel_is_passed_to_handlers_that_can_notice_and_kills_the_others() {
     let world = World::new();
     let deaf = "
 import os
@@ -188,7 +188,7 @@ def handle(payload, ctx):
 }
 
 #[tokio::test]
-async fn who_waits_for_a_worker_is_not_overdue() {
+async fn a_call_that_waits_for_a_worker_is_not_overdue() {
     let world = World::with(|config| config.python.workers = 1);
     let text = "
 import time

@@ -126,7 +126,7 @@ async fn ended(told: &mut mpsc::Receiver<WorkerEvent>) {
 
 // covers: XR-6
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_cannot_extend_its_lease_has_ended_its_processes_when_another_begins() {
+async fn a_worker_that_cannot_extend_its_lease_has_ended_its_processes_when_another_begins() {
     let (world, tree) = (World::new(), Tree::new());
     let lone = tree.given_to(world.worker_with(Profile::Poller, |config| config.lock_duration_ms = 3_000));
     let run = world.checkout().await;
@@ -177,7 +177,7 @@ async fn a_cancel_ends_the_whole_tree_of_processes_of_a_task() {
 
 // covers: XR-14
 #[tokio::test(start_paused = true)]
-async fn a_cancel_is_heard_of_within_five_seconds_with_the_settings_of_the_documents() {
+async fn a_cancel_is_noticed_within_five_seconds_with_the_settings_of_the_documents() {
     for profile in Profile::ALL {
         let world = World::simulated(Hearing::Good);
         let worker = world.worker_with(profile, |config| config.http_port = None);

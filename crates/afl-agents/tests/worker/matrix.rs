@@ -207,7 +207,7 @@ async fn every_profile_knows_short_names_and_fails_the_step_of_a_handler_that_fa
 }
 
 #[tokio::test]
-async fn only_the_registry_runner_loads_what_is_registered_in_the_store() {
+async fn only_the_registry_runner_loads_registrations_from_the_store() {
     for row in &MATRIX {
         let world = World::new();
         let registration = Registration::new("billing.ProcessPayment", "builtin:echo");

@@ -169,7 +169,7 @@ async fn a_message_that_is_not_taken_comes_again_under_the_same_id() {
 }
 
 #[tokio::test]
-async fn a_message_for_a_receiver_that_stays_away_is_given_up_after_a_day_and_told_of() {
+async fn a_message_for_an_unreachable_receiver_is_given_up_after_a_day_and_reported() {
     let world = World::simulated(Hearing::Good);
     let (receiver, url) = Receiver::listening().await;
     world.channel(&url, None).await;
@@ -238,7 +238,7 @@ async fn a_worker_that_stops_finishes_the_message_it_has_begun() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_refused_stops_no_other_and_one_that_nobody_will_take_is_put_aside() {
+async fn a_refused_message_stops_no_other_and_an_undeliverable_one_is_put_aside() {
     let world = World::simulated(Hearing::Good);
     let (receiver, url) = Receiver::listening().await;
     world.channel(&url, None).await;
@@ -297,7 +297,7 @@ async fn an_agent_that_cannot_deliver_spoils_nothing_for_those_that_can() {
 }
 
 #[tokio::test]
-async fn one_relay_that_is_told_to_stop_begins_nothing_more() {
+async fn one_relay_that_is_stopped_begins_nothing_more() {
     let world = World::simulated(Hearing::Good);
     let (receiver, url) = Receiver::listening().await;
     receiver.says.send_replace(Says::NotYet);
@@ -316,7 +316,7 @@ async fn one_relay_that_is_told_to_stop_begins_nothing_more() {
 }
 
 #[tokio::test]
-async fn one_relay_pushes_what_was_due_when_it_began() {
+async fn one_relay_pushes_the_messages_that_were_due_when_it_began() {
     let world = World::simulated(Hearing::Good);
     let (receiver, url) = Receiver::listening().await;
     receiver.says.send_replace(Says::NotYet);
@@ -370,7 +370,7 @@ async fn two_agents_lose_no_message_and_push_none_twice() {
 
 // covers: EVT-3-a
 #[tokio::test]
-async fn an_event_is_handled_by_the_function_of_its_type_or_by_nobody() {
+async fn an_event_is_handled_only_by_the_function_of_its_type() {
     let worker = World::new().worker(Profile::Poller);
     worker.register("billing.Charge", concurrent(|call| async move { Ok(call.payload) }));
     let payload = json!({"amount": 5}).as_object().unwrap().clone();

@@ -135,7 +135,7 @@ async fn a_short_name_does_the_work_of_any_namespace_and_a_qualified_one_of_no_n
 
 // covers: SDK-1-b, SDK-2.2-d, SDK-4.5-e, SDK-6.1-a, SDK-6.1-b, SDK-6.1-c, SDK-6.1-d
 #[tokio::test]
-async fn what_a_handler_does_wrong_fails_its_step_and_never_the_worker() {
+async fn a_fault_of_a_handler_fails_its_step_and_never_the_worker() {
     let world = World::new();
     let worker = world.worker(Profile::Poller);
     let calls = Arc::new(AtomicUsize::new(0));

@@ -47,7 +47,7 @@ async fn a_server_that_cannot_go_on_says_so_and_why() {
 
 // covers: SDK-5.3-b
 #[tokio::test(start_paused = true)]
-async fn a_heartbeat_tells_the_time_at_every_interval() {
+async fn a_heartbeat_records_the_time_at_every_interval() {
     let world = World::simulated(Hearing::Good);
     let worker = world.worker(Profile::Registry);
     let mut changes = world.service.collection::<Server>().watch();
@@ -93,7 +93,7 @@ async fn the_record_has_the_topics_and_only_the_handlers_among_them() {
 
 // covers: SDK-10.7-b
 #[tokio::test]
-async fn wrong_counts_of_what_was_handled_change_nothing_but_what_is_shown() {
+async fn wrong_counts_of_handled_tasks_change_only_the_displayed_figures() {
     let world = World::new();
     let worker = world.worker(Profile::Service);
     worker.register("billing.ProcessPayment", blocking(|_| Ok(paid())));

@@ -72,7 +72,7 @@ async fn a_handler_that_is_registered_later_does_the_work_that_waits_for_it() {
 
 // covers: SDK-8.8-a
 #[tokio::test]
-async fn what_is_not_among_the_topics_is_left_for_others() {
+async fn tasks_outside_the_topics_are_left_for_others() {
     let (world, folder) = (World::new(), folder());
     let registry = Registry::new(&world.service);
     registry.register(registration()).await.unwrap();

@@ -36,7 +36,7 @@ async fn locked(world: &World) -> Vec<String> {
 
 // covers: SDK-7.2-b
 #[tokio::test]
-async fn a_start_that_is_handed_over_is_made_by_a_service_and_by_nobody_else() {
+async fn a_start_that_is_handed_over_is_made_by_a_service_alone() {
     let world = World::new();
     let run = handed(&world, json!({"total": 12.5})).await;
     for profile in [Profile::Registry, Profile::Poller] {

@@ -99,7 +99,7 @@ async fn recorded(world: &World, is_it: impl Fn(&Server) -> bool) -> Server {
 
 // covers: SDK-7.5-a, SDK-7.5-b
 #[tokio::test]
-async fn a_worker_tells_how_it_is_what_it_does_and_what_it_did() {
+async fn a_worker_reports_its_health_its_current_work_and_its_past_work() {
     let world = World::new();
     let mut slow = slow(&world, |_| {});
     let (working, address) = slow.start().await;
@@ -133,7 +133,7 @@ async fn a_worker_tells_how_it_is_what_it_does_and_what_it_did() {
 }
 
 #[tokio::test]
-async fn metrics_count_what_was_done_and_are_read_by_prometheus() {
+async fn metrics_count_finished_work_and_are_read_by_prometheus() {
     let world = World::new();
     let mut slow = slow(&world, |_| {});
     let (working, address) = slow.start().await;
@@ -183,7 +183,7 @@ async fn other_paths_and_methods_are_refused() {
 }
 
 #[tokio::test]
-async fn the_phases_of_a_shutdown_are_told_while_they_last() {
+async fn the_status_shows_each_phase_of_a_shutdown_while_it_lasts() {
     let world = World::new();
     let mut slow = slow(&world, |_| {});
     let (working, address) = slow.start().await;
@@ -228,7 +228,7 @@ async fn a_port_that_is_taken_is_passed_over_and_only_so_many_are_tried() {
 }
 
 #[tokio::test]
-async fn only_the_service_tells_without_being_asked_to() {
+async fn only_the_service_serves_its_status_by_default() {
     let world = World::new();
     for profile in [Profile::Registry, Profile::Poller] {
         let (tell, mut told) = mpsc::channel(10);
@@ -242,7 +242,7 @@ async fn only_the_service_tells_without_being_asked_to() {
 
 /// The clock of the runtime advances when all tasks wait.
 #[tokio::test(start_paused = true)]
-async fn who_asks_by_halves_is_hung_up_on_and_many_of_them_keep_nobody_out_for_long() {
+async fn clients_with_partial_requests_are_disconnected_and_block_others_only_briefly() {
     let world = World::new();
     let mut slow = slow(&world, |_| {});
     let (working, address) = slow.start().await;

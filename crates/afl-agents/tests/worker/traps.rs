@@ -111,7 +111,7 @@ async fn f5_a_store_that_does_not_answer_keeps_no_handler_at_work_beyond_its_lea
 }
 
 #[tokio::test]
-async fn t21_the_lease_decides_who_has_a_task_and_the_status_of_its_server_is_for_people() {
+async fn t21_the_lease_decides_which_agent_has_a_task_and_the_status_of_its_server_is_for_people() {
     let clock = SimClock::new(Clock::System.now());
     let world = World::over(Arc::new(Memory::new(Clock::Simulated(clock.clone()))));
     let service = &world.service;

@@ -82,7 +82,7 @@ async fn a_server_without_free_connections_says_what_to_change() {
 }
 
 #[tokio::test]
-async fn a_user_who_may_not_create_is_told_what_to_grant() {
+async fn a_user_without_the_right_to_create_learns_what_to_grant() {
     let database = Database::new().await;
     let role = format!("guest_{}", std::process::id());
     let client = database.client().await;
@@ -117,7 +117,7 @@ async fn fail_inserts(database: &Database, code: &str, times: u32) {
 }
 
 #[tokio::test]
-async fn f11_a_full_disk_is_told_and_the_same_commit_works_later() {
+async fn f11_a_full_disk_is_reported_and_the_same_commit_works_later() {
     let database = Database::new().await;
     let store = database.connect().await;
     fail_inserts(&database, "53100", 1).await;

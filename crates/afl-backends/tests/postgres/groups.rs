@@ -309,7 +309,7 @@ async fn calls(store: &Postgres, id: &str) {
 
 // The server's answer may be there before the commit's future was polled a second time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_commit_is_told_to_other_processes() {
+async fn every_commit_notifies_other_processes() {
     let database = Database::new().await;
     let (store, other) = (database.connect().await, database.connect().await);
     let mut watch = other.watch(&tenant(), "queue");

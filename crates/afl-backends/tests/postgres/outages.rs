@@ -72,7 +72,7 @@ async fn grows(confirmed: &AtomicU64) {
 
 // A crash loses commits that were not durable, and then the same versions may hold something else.
 #[tokio::test]
-async fn f9_what_relies_on_reads_before_a_crash_is_refused_after_it() {
+async fn f9_a_commit_that_relies_on_reads_before_a_crash_is_refused_after_it() {
     let mut server = PostgresServer::start().unwrap();
     for (nth, batch) in [durable, relaxed].into_iter().enumerate() {
         let store = Postgres::connect(&server.url(), 2).await.unwrap();

@@ -92,7 +92,7 @@ async fn a_connection_is_as_safe_as_its_address_asks_for() {
 }
 
 #[tokio::test]
-async fn a_server_without_encryption_is_told_of() {
+async fn a_server_without_encryption_is_reported() {
     let url = format!("{}?sslmode=require", afl_testbed::postgres::shared_url());
     says(&refused(&url).await, &["does not offer encrypted connections", "sslmode=disable"]);
 }

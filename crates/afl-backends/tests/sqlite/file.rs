@@ -8,7 +8,7 @@ use super::*;
 use afl_store::conformance::unread;
 
 #[tokio::test]
-async fn what_was_written_is_there_after_opening_again() {
+async fn written_records_are_there_after_opening_again() {
     let folder = Folder::new();
     let store = folder.open();
     commit(&store, Durability::Relaxed, insert("a", "{}")).await.unwrap();
@@ -73,7 +73,7 @@ async fn commits_at_once_share_a_transaction() {
 }
 
 #[tokio::test]
-async fn a_full_disk_loses_nothing_and_the_store_goes_on_with_space() {
+async fn a_full_disk_loses_nothing_and_the_store_continues_when_there_is_space() {
     const MAX_BYTES: u64 = 400 << 10;
     let folder = Folder::new();
     let options = Options { max_bytes: Some(MAX_BYTES), ..Options::default() };

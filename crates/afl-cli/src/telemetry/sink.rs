@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_did_not_take_is_reported_where_it_is_missing() {
+    fn lines_that_a_file_did_not_take_are_reported_where_they_are_missing() {
         let all = usize::MAX;
         let (file, lines) = written(&[("a\n", all), ("b\nc\n", 0), ("d\n", 0), ("e\n", all)]);
         assert_eq!(file, "a\n{\"time\":7,\"trace\":\"missed\",\"count\":3}\ne\n");

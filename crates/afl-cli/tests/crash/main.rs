@@ -60,7 +60,7 @@ mod f3_a_crash_in_recovery_changes_nothing {
 
 // Large values and long evaluations are struck between their parts, too.
 #[test]
-fn what_one_commit_cannot_hold_takes_several_and_comes_to_the_same() {
+fn changes_too_large_for_one_commit_take_several_and_give_the_same_result() {
     for program in PROGRAMS.iter().filter(|program| program.limits.is_some()) {
         let parts = undisturbed(program);
         let whole = scenario::run(directory().path(), &Program { limits: None, ..*program }, None);

@@ -195,7 +195,7 @@ async fn damage_copies(copies: usize, mut damage: impl FnMut(&mut Vec<u8>)) -> (
 const COPIES: usize = 20;
 
 #[tokio::test]
-async fn f12_flipped_bytes_in_the_pages_of_the_file_never_give_a_wrong_answer_and_are_told_of() {
+async fn f12_flipped_bytes_in_the_pages_of_the_file_never_give_a_wrong_answer_and_are_reported() {
     let mut seeded = SeededRng::new(12);
     let flip = |file: &mut Vec<u8>| {
         for _ in 0..3 {
@@ -208,7 +208,7 @@ async fn f12_flipped_bytes_in_the_pages_of_the_file_never_give_a_wrong_answer_an
 }
 
 #[tokio::test]
-async fn f12_a_page_of_which_half_was_written_never_gives_a_wrong_answer_and_is_told_of() {
+async fn f12_a_page_of_which_half_was_written_never_gives_a_wrong_answer_and_is_reported() {
     const PAGE: usize = 4_096;
     let mut seeded = SeededRng::new(12);
     let tear = |file: &mut Vec<u8>| {
@@ -246,7 +246,7 @@ impl Logged {
     }
 
     /// With another log, the runs in the file are whole and end as they would have. Returns their number.
-    async fn goes_on_with(&self, log: &[u8]) -> usize {
+    async fn resumes_with(&self, log: &[u8]) -> usize {
         let folder = folder();
         let path = folder.path().join("store.db");
         fs::write(&path, &self.file).unwrap();
@@ -276,7 +276,7 @@ async fn f12_a_log_that_was_cut_leaves_a_whole_state_that_goes_on() {
     let logged = Logged::new().await;
     let mut there = Vec::new();
     for cut in 0..=CUTS {
-        there.push(logged.goes_on_with(&logged.log[..logged.log.len() * cut / CUTS]).await);
+        there.push(logged.resumes_with(&logged.log[..logged.log.len() * cut / CUTS]).await);
     }
     assert!(there.is_sorted() && there[0] == 0 && there[CUTS] == logged.runs.len(), "{there:?}");
 }
@@ -292,7 +292,7 @@ async fn f12_a_flipped_byte_in_the_log_leaves_a_whole_state_that_goes_on() {
         let mut log = logged.log.clone();
         let at = log.len() * part / FLIPS + seeded.below(log.len() / FLIPS);
         log[at] ^= 1 << seeded.below(8);
-        there.push(logged.goes_on_with(&log).await);
+        there.push(logged.resumes_with(&log).await);
     }
     assert!(there.is_sorted() && there[0] < there[FLIPS - 1], "{there:?}");
 }

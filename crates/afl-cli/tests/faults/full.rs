@@ -28,7 +28,7 @@ fn open(folder: &Path) -> Service {
 }
 
 #[track_caller]
-fn tells_to_free_space(error: &Error) {
+fn asks_for_free_space(error: &Error) {
     let is_full = match error {
         Error::Unavailable(StoreError::Full) => true,
         // The outcome of the write is then unknown.
@@ -53,7 +53,7 @@ async fn start_until_full(service: &Service) -> (Error, Vec<RunId>) {
 }
 
 #[tokio::test]
-async fn f11_a_full_disk_is_told_and_the_same_calls_work_when_there_is_space() {
+async fn f11_a_full_disk_is_reported_and_the_same_calls_work_when_there_is_space() {
     let small = Small::new(MEGABYTES);
     let service = open(small.path());
     let run = start(&service, "Two", json!({"n": 1})).await;
@@ -61,11 +61,11 @@ async fn f11_a_full_disk_is_told_and_the_same_calls_work_when_there_is_space() {
 
     small.fill();
     let (full, accepted) = start_until_full(&service).await;
-    tells_to_free_space(&full);
+    asks_for_free_space(&full);
     match service.complete(&held.ticket, &result(&held)).await {
         // There was room for a little more.
         Ok(_) => {}
-        Err(Refusal::Store(error)) => tells_to_free_space(&error.into()),
+        Err(Refusal::Store(error)) => asks_for_free_space(&error.into()),
         Err(refusal) => panic!("{refusal}"),
     }
     // Reading works without space.
@@ -95,7 +95,7 @@ async fn f11_drivers_and_agents_go_on_alone_when_there_is_space_again() {
     let process = Process::new(service);
     process.troubled().await;
     let (full, accepted) = start_until_full(&process.service).await;
-    tells_to_free_space(&full);
+    asks_for_free_space(&full);
     small.free();
     for (run, text) in runs.iter().zip(&texts) {
         assert_eq!(ended(&process.service, run).await, RunStatus::Completed);
@@ -121,7 +121,7 @@ async fn child() {
     fill(Path::new(&folder));
     let large = json!({ "text": "x".repeat(6 << 20) }).as_object().unwrap().clone();
     match service.complete(&held.ticket, &large).await {
-        Err(Refusal::Store(error)) => tells_to_free_space(&error.into()),
+        Err(Refusal::Store(error)) => asks_for_free_space(&error.into()),
         other => panic!("{other:?}"),
     }
     // It runs no destructor and closes no file.
@@ -151,11 +151,11 @@ async fn f11_a_value_that_found_no_space_is_not_referred_to_though_its_process_d
 }
 
 #[tokio::test]
-async fn f11_a_read_only_file_system_is_told_and_the_run_goes_on_when_it_can_be_written() {
+async fn f11_a_read_only_file_system_is_reported_and_the_run_continues_when_it_can_be_written() {
     let small = Small::new(MEGABYTES);
     let run = start(&open(small.path()), "Two", json!({"n": 1})).await;
     fs::write(small.path().join("t.afl"), crate::work::PROGRAM).unwrap();
-    small.let_nobody_write();
+    small.forbid_writes();
 
     let path = small.path().join("store.db");
     let error = Sqlite::open(&path, Options::default()).unwrap_err();

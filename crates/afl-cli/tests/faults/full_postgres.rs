@@ -21,7 +21,7 @@ fn hand_over(folder: &Path, server: &PostgresServer) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn f11_tables_of_postgresql_without_space_are_told_and_runs_go_on_alone_when_there_is_some() {
+async fn f11_postgresql_without_space_is_reported_and_runs_resume_alone_when_there_is_space() {
     let small = Small::new(24);
     let server = PostgresServer::start().unwrap();
     hand_over(small.path(), &server);

@@ -167,7 +167,7 @@ async fn f9_a_server_without_connections_or_without_the_right_to_write_is_used_a
 
 /// All of a migration is one transaction, so one that is cut off leaves the schema as it was.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn f3_a_migration_that_is_cut_off_is_done_by_the_next_who_connects() {
+async fn f3_a_migration_that_is_cut_off_is_done_by_the_next_process_that_connects() {
     let server = PostgresServer::start().unwrap();
     let url = server.url();
     let run = start(&service(&url, 2).await, "Two", json!({"n": 1})).await;

@@ -60,7 +60,7 @@ async fn xr9_on_every_store_an_end_and_its_message_are_both_there_or_neither_is(
 }
 
 #[tokio::test]
-async fn a_channel_is_heard_of_by_processes_that_were_there_before_it() {
+async fn a_new_channel_reaches_processes_that_started_before_it() {
     for site in Site::all() {
         let (service, other) = (site.service().await, site.service().await);
         // It has looked, and knows of none.

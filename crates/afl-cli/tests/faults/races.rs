@@ -74,7 +74,7 @@ async fn tell(service: &Service, held: &Claim, way: usize, outcome: i64) -> bool
 
 // covers: RT-12.1-b, EVT-7-e, RT-6-b
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn f6_of_many_who_tell_the_outcome_of_one_step_at_once_one_is_heard_on_every_store() {
+async fn f6_of_many_concurrent_outcomes_for_one_step_one_counts_on_every_store() {
     const CALLS: usize = 24;
     for site in Site::all() {
         let services = [site.service().await, site.service().await];
@@ -192,7 +192,7 @@ async fn f7_a_thousand_elements_that_finish_together_are_all_counted_on_every_st
 
 // covers: SDK-10.3-a, SDK-10.3-b, SDK-10.3-c
 #[tokio::test]
-async fn what_was_read_or_written_is_the_callers_own_on_every_store() {
+async fn a_caller_owns_the_records_it_read_or_wrote_on_every_store() {
     for site in Site::all() {
         let service = site.service().await;
         let run = start(&service, "Two", json!({"n": 1})).await;

@@ -49,7 +49,7 @@ fn is_lost(told: &Result<SettleResult, Refusal>) {
 }
 
 #[tokio::test]
-async fn f13_whom_the_clock_of_another_process_takes_a_task_from_is_told_and_one_outcome_counts() {
+async fn f13_an_agent_that_loses_a_task_to_a_skewed_clock_learns_it_and_one_outcome_counts() {
     let skewed = Skewed::new();
     let [behind, ahead] = &skewed.services;
     let run = start(behind, "Two", json!({"n": 1})).await;

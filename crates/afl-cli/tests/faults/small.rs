@@ -35,7 +35,7 @@ impl Small {
     }
 
     /// The system refuses it while a process has a file open for writing.
-    pub(crate) fn let_nobody_write(&self) {
+    pub(crate) fn forbid_writes(&self) {
         mount(["-o", "remount,ro"].map(OsStr::new), self.path());
     }
 

@@ -72,8 +72,7 @@ pub(crate) async fn by(world: &World, run: &RunId) -> String {
 
 // covers: XR-3
 #[tokio::test(flavor = "multi_thread")]
-async fn f2_t6_a_killed_worker_leaves_work_to_be_repeated_under_its_key_and_what_may_happen_once_to_a_person()
-{
+async fn f2_t6_work_of_a_killed_worker_repeats_under_its_key_or_is_left_to_a_person_if_it_may_happen_once() {
     let world = world();
     let mut dead = Vec::new();
     for phase in Phase::ALL {
@@ -131,7 +130,7 @@ async fn t1_the_task_of_a_dead_agent_comes_back_whatever_its_profile() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_whose_driver_was_killed_is_taken_on_by_an_agent_that_was_not_told_of_it() {
+async fn a_run_whose_driver_was_killed_is_found_and_driven_by_another_agent() {
     let world = world();
     let mut driver =
         world.runs(&["program.afl", "--workflow", "Long", "-i", "n=1", "--handlers", "half.toml"]);

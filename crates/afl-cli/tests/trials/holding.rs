@@ -97,7 +97,7 @@ async fn f5_processes_name_the_stopped_one_that_holds_the_lock_of_the_store_and_
 
 // covers: XR-5
 #[tokio::test(flavor = "multi_thread")]
-async fn t17_work_that_takes_longer_than_its_lease_stays_with_who_does_it() {
+async fn t17_work_that_takes_longer_than_its_lease_stays_with_its_agent() {
     let world = world();
     let run = world.start("Marked", &["n=1"]);
     let first = world.agent("first", &["--handlers", "slow.toml"]);

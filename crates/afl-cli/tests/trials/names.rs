@@ -16,7 +16,7 @@ namespace a {
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn t11_work_that_two_handlers_could_be_meant_for_waits_and_is_told() {
+async fn t11_work_with_an_ambiguous_handler_waits_and_is_reported() {
     let world = World::new(PROGRAM);
     for facet in ["Pay", "b.Pay"] {
         world.said(&["handlers", "register", facet, "builtin:echo"]);

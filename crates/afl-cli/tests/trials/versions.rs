@@ -86,7 +86,7 @@ async fn f16_without_a_checksum_the_file_as_it_is_does_the_work() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn f16_with_a_checksum_only_what_was_registered_does_the_work() {
+async fn f16_with_a_checksum_only_the_registered_program_does_the_work() {
     let world = world();
     register(&world, "1.0.0", &checksum(ONE));
     let (run, mut agent) = halfway(&world).await;

@@ -86,7 +86,7 @@ fn tabs_line_breaks_and_wide_characters_keep_the_marks_in_place() {
 
 // F22: a diagnostic cannot steer the terminal.
 #[test]
-fn what_would_act_on_the_terminal_is_replaced() {
+fn control_characters_of_the_terminal_are_replaced() {
     let sources = Sources::one("a\u{1b}[31m.afl", "x \u{1b}[2J \u{202e} y");
     let diagnostic = Diagnostic::new(Code::WrongType, at(&sources, "y"), "no \u{1b}[2J here")
         .help("no \u{202e} here\neither");
@@ -239,7 +239,7 @@ fn json_counts_characters_and_has_every_label() {
 }
 
 #[test]
-fn workflow_commands_escape_what_would_end_them() {
+fn workflow_commands_escape_their_terminators() {
     let sources = Sources::one("a,b:c%.afl", "x\ny");
     let diagnostics = [
         Diagnostic::new(Code::WrongType, place(0, 0..1), "100% wrong: a, b").help("one\r\ntwo"),

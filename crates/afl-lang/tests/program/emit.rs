@@ -29,7 +29,7 @@ fn every_node_has_its_location_and_every_declaration_its_source() {
 }
 
 #[test]
-fn the_canonical_form_has_what_runs_and_nothing_else() {
+fn the_canonical_form_has_executable_parts_and_nothing_else() {
     insta::assert_snapshot!(String::from_utf8(shop().canonical()).expect("UTF-8"));
 }
 
@@ -54,7 +54,7 @@ fn a_document_can_be_written_piece_by_piece() {
 }
 
 #[test]
-fn the_hash_covers_what_runs_and_not_where_it_stands() {
+fn the_hash_covers_executable_parts_and_not_their_positions() {
     let hash = |text: &str| compiled(text).hash();
     let before = hash("facet Value(input: Long = 1)");
     assert_eq!(before, hash("/** A value. */\n\nfacet Value( // in\n  input: Long = 1)"));

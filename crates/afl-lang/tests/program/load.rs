@@ -30,7 +30,7 @@ fn message_despite_hash(mut document: Value) -> String {
 }
 
 #[test]
-fn what_is_not_json_is_refused_with_its_place() {
+fn invalid_json_is_refused_with_its_position() {
     let cases: [&[u8]; 6] = [
         b"",
         b"{\"type\": \"Program\",\n  oops}",
@@ -157,7 +157,7 @@ fn a_name_that_leads_nowhere_is_refused() {
 }
 
 #[test]
-fn what_no_compiler_writes_is_refused() {
+fn a_document_that_no_compiler_writes_is_refused() {
     let body = "/declarations/1/declarations/5/body";
     let changes = [
         ("/declarations/1/declarations/1", "id", json!("shop.Ask")),

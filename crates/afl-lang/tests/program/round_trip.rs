@@ -31,7 +31,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_written_reads_back_the_same(program in random::program()) {
+    fn a_written_program_reads_back_the_same(program in random::program()) {
         for layout in [JsonLayout::Pretty, JsonLayout::Compact] {
             let json = program.emit(Emit { layout, ..Emit::WHOLE }).to_vec();
             prop_assert_eq!(&load(&json).map_err(|error| fail(&error))?, &program);
@@ -39,7 +39,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_left_out_is_all_that_is_lost(program in random::program()) {
+    fn a_program_loses_only_the_omitted_parts(program in random::program()) {
         let bare = Emit { layout: JsonLayout::Compact, locations: Locations::Strip, provenance: Provenance::Omit };
         let json = program.emit(bare).to_vec();
         let loaded = load(&json).map_err(|error| fail(&error))?;

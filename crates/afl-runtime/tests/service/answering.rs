@@ -141,7 +141,7 @@ fn refusal(answered: Result<AnswerResult, Error>) -> String {
 }
 
 #[tokio::test]
-async fn g4_uncertain_work_that_happened_goes_on_with_the_result_that_a_person_tells() {
+async fn g4_uncertain_work_that_happened_continues_with_the_result_that_a_person_gives() {
     let scene = Scene::uncertain("Letter", "Letter.a").await;
     assert_eq!(scene.world.status(&scene.run).await, RunStatus::Failed);
     assert!(scene.task().await.is_uncertain());
@@ -173,7 +173,7 @@ async fn g4_uncertain_work_that_did_not_happen_is_tried_again_or_given_up() {
 }
 
 #[tokio::test]
-async fn what_a_person_is_to_decide_is_told_with_what_the_result_must_have() {
+async fn a_question_for_a_person_names_the_fields_that_the_result_must_have() {
     let scene = Scene::uncertain("Letter", "Letter.a").await;
     let why = scene.world.service.why(&scene.run).await.unwrap();
     let [wait] = &why.waits[..] else { panic!("one thing is open: {why:?}") };
@@ -231,7 +231,7 @@ async fn an_open_task_is_taken_from_its_holder() {
 }
 
 #[tokio::test]
-async fn an_outcome_that_nobody_has_taken_in_yet_is_taken_in_first() {
+async fn an_unprocessed_outcome_is_processed_first() {
     let scene = Scene::new("Beside", "Beside.b").await;
     let claims = scene.world.claim(10).await;
     let bad = claims.iter().find(|claim| claim.task.name.ends_with("Bad")).unwrap();
@@ -241,7 +241,7 @@ async fn an_outcome_that_nobody_has_taken_in_yet_is_taken_in_first() {
 }
 
 #[tokio::test]
-async fn the_result_for_a_script_and_the_event_behind_it_can_be_told_too() {
+async fn a_person_can_also_give_the_result_of_a_script_and_of_the_event_behind_it() {
     let scene = Scene::new("Scripted", "Scripted.a").await;
     for result in [json!({"k": 1}), json!({"m": 2})] {
         for claim in scene.world.claim(10).await {
@@ -304,7 +304,7 @@ async fn a_step_is_not_answered_where_that_would_be_wrong() {
 }
 
 #[tokio::test]
-async fn a_result_that_lacks_something_is_refused_and_can_be_told_again() {
+async fn an_incomplete_result_is_refused_and_can_be_given_again() {
     let scene = Scene::uncertain("Letter", "Letter.a").await;
     let refused = refusal(scene.done(json!({"m": 3})).await);
     assert!(refused.ends_with("is refused: it lacks `n`"), "{refused}");

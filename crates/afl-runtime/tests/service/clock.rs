@@ -37,7 +37,7 @@ async fn f13_an_hour_back_during_a_lease_keeps_the_holder_and_delays_only() {
 }
 
 #[tokio::test]
-async fn f13_an_hour_forward_during_a_lease_gives_the_task_to_one_other_and_tells_the_first() {
+async fn f13_an_hour_forward_during_a_lease_gives_the_task_to_one_other_and_notifies_the_first() {
     let world = World::new();
     let run = world.start("One", json!({"n": 1})).await;
     let held = world.claim(1).await.remove(0);

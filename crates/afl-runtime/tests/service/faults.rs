@@ -224,7 +224,7 @@ async fn tell(service: &Service, claim: &Claim) {
 
 // covers: XR-11
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn xr11_f7_nothing_that_is_told_while_others_evaluate_is_lost() {
+async fn xr11_f7_no_outcome_that_arrives_while_others_evaluate_is_lost() {
     let world = World::new();
     let run = world.start("Fan", json!({"items": (0..60).collect::<Vec<i64>>()})).await;
     let mut all = tokio::task::JoinSet::new();
@@ -309,7 +309,7 @@ async fn g13_a_step_whose_block_is_lost_stops_its_run_and_no_other() {
 }
 
 #[tokio::test]
-async fn g13_a_run_without_its_list_of_active_steps_is_told_of_and_not_driven() {
+async fn g13_a_run_without_its_list_of_active_steps_is_reported_and_not_driven() {
     let world = World::new();
     let items: Vec<i64> = (0..5_000).collect();
     let request = world.request("Fan", json!({ "items": items })).await;
@@ -340,7 +340,7 @@ async fn g13_a_run_without_its_list_of_active_steps_is_told_of_and_not_driven() 
 
 // A power cut takes back commits that are not durable, the latest first.
 #[tokio::test]
-async fn g2_what_was_acknowledged_outlives_a_power_cut() {
+async fn g2_acknowledged_work_survives_a_power_cut() {
     for (workflow, inputs) in LIVES {
         let (expected, _) = undisturbed(workflow, inputs).await;
         for rounds in 0..4 {
@@ -373,7 +373,7 @@ async fn g2_what_was_acknowledged_outlives_a_power_cut() {
 }
 
 #[tokio::test]
-async fn g9_a_task_or_run_that_nobody_would_find_is_reported_and_put_right() {
+async fn g9_a_task_or_run_missing_from_its_index_is_reported_and_repaired() {
     for record in ["t/wb0s0", "run"] {
         let world = World::new();
         let run = world.start("One", json!({"n": 1})).await;
@@ -391,7 +391,7 @@ async fn g9_a_task_or_run_that_nobody_would_find_is_reported_and_put_right() {
 }
 
 #[tokio::test]
-async fn g13_a_lost_step_stops_its_run_and_is_told_of() {
+async fn g13_a_lost_step_stops_its_run_and_is_reported() {
     let world = World::new();
     let run = world.start("Two", json!({"n": 1})).await;
     let claims = world.claim(1).await;
@@ -408,7 +408,7 @@ async fn g13_a_lost_step_stops_its_run_and_is_told_of() {
 }
 
 #[tokio::test]
-async fn g13_what_does_not_fit_together_stops_its_run_alone() {
+async fn g13_inconsistent_records_stop_their_run_alone() {
     let world = World::new();
     let [hurt, well] = [world.start("Two", json!({"n": 1})).await, world.start("Two", json!({"n": 1})).await];
     world
@@ -431,7 +431,7 @@ async fn g13_what_does_not_fit_together_stops_its_run_alone() {
 }
 
 #[tokio::test]
-async fn g2_parts_without_their_run_are_told_of_and_discarded() {
+async fn g2_parts_without_their_run_are_reported_and_discarded() {
     let world = World::new();
     let run = world.start("One", json!({"n": 1})).await;
     world.lose(&run.0, "run").await;
@@ -445,7 +445,7 @@ async fn g2_parts_without_their_run_are_told_of_and_discarded() {
 }
 
 #[tokio::test]
-async fn g9_a_run_that_waits_for_what_is_gone_is_called_stalled() {
+async fn g9_a_run_that_waits_for_a_lost_record_is_called_stalled() {
     let world = World::new();
     let run = world.start("One", json!({"n": 1})).await;
     assert_eq!(world.service.why(&run).await.unwrap().reason, WhyReason::Waiting);

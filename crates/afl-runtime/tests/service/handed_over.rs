@@ -166,7 +166,7 @@ async fn a_start_that_is_withdrawn_is_not_made_and_its_runner_loses_it() {
 }
 
 #[tokio::test]
-async fn what_runners_did_is_deleted_when_it_is_old_with_all_that_belongs_to_it() {
+async fn old_system_tasks_are_deleted_with_all_their_records() {
     let world = World::new();
     let long: Vec<i64> = (0..5_000).collect();
     world.service.hand_over(world.request("Fan", json!({"items": long})).await).await.unwrap();
@@ -211,7 +211,7 @@ async fn canceling_a_run_that_has_not_begun_takes_its_start_back() {
 }
 
 #[tokio::test]
-async fn the_doctor_finds_system_tasks_that_are_damaged_or_where_nobody_looks() {
+async fn the_doctor_finds_system_tasks_that_are_damaged_or_misplaced() {
     let world = World::new();
     let mut starts = Vec::new();
     for n in 0..4 {

@@ -15,7 +15,7 @@ async fn told(world: &World) -> Vec<(NotificationType, bool)> {
 }
 
 #[tokio::test]
-async fn a_task_that_nobody_takes_is_told_of_once() {
+async fn an_unclaimed_task_is_reported_once() {
     let world = World::new();
     world.start("One", json!({"n": 1})).await;
     world.clock.advance(Millis(STUCK_AFTER.0 - 1));
@@ -29,7 +29,7 @@ async fn a_task_that_nobody_takes_is_told_of_once() {
 }
 
 #[tokio::test]
-async fn an_agent_that_goes_offline_is_told_of_once_for_each_time() {
+async fn an_agent_that_goes_offline_is_reported_once_for_each_time() {
     let world = World::new();
     let servers = world.service.collection::<Server>();
     let fields = |name: &str, state: ServerState| {
@@ -120,7 +120,7 @@ async fn notifications_are_read_and_forgotten_after_a_week() {
 }
 
 #[tokio::test]
-async fn g13_a_damaged_task_or_server_is_told_of_once_and_stops_no_chore() {
+async fn g13_a_damaged_task_or_server_is_reported_once_and_stops_no_maintenance() {
     let world = World::new();
     let [hurt, _] = [world.start("One", json!({"n": 1})).await, world.start("One", json!({"n": 2})).await];
     for name in ["hurt", "gone"] {
@@ -150,7 +150,7 @@ async fn g13_a_damaged_task_or_server_is_told_of_once_and_stops_no_chore() {
 }
 
 #[tokio::test]
-async fn t5_stuck_tasks_that_were_told_of_cost_one_look_and_old_notices_go_at_once() {
+async fn t5_reported_stuck_tasks_cost_one_scan_and_old_notices_go_at_once() {
     let world = World::new();
     world.start("Fan", json!({"items": (0..20).collect::<Vec<i64>>()})).await;
     world.clock.advance(STUCK_AFTER);

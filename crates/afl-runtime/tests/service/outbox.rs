@@ -56,7 +56,7 @@ fn line(topic: &str, path: &str, outcome: Value) -> (String, String, Value) {
 }
 
 #[tokio::test]
-async fn each_end_is_told_to_whom_it_concerns() {
+async fn each_end_is_published_to_the_channels_that_want_it() {
     let world = World::new();
     open(&world, "all", &["*"], &[]).await;
     open(&world, "runs", &["run.*"], &[]).await;
@@ -175,7 +175,7 @@ async fn the_end_of_a_run_and_its_message_are_one_commit_wherever_it_breaks_off(
 }
 
 #[tokio::test]
-async fn no_power_cut_takes_back_what_was_told() {
+async fn no_power_cut_takes_back_a_published_message() {
     let world = World::with_power_cuts();
     open(&world, "runs", &["run.*"], &[]).await;
     let run = world.start("One", json!({"n": 1})).await;
@@ -260,7 +260,7 @@ async fn flip(world: &World, prefix: &str) {
 }
 
 #[tokio::test]
-async fn a_damaged_message_stands_in_nobodys_way_and_is_told_of_once() {
+async fn a_damaged_message_blocks_no_other_and_is_reported_once() {
     let world = World::new();
     open(&world, "all", &["task.completed"], &[]).await;
     let mut runs = Vec::new();
@@ -328,7 +328,7 @@ async fn a_message_without_its_values_takes_nobodys_place_in_a_feed() {
 }
 
 #[tokio::test]
-async fn what_was_told_to_a_channel_that_is_gone_reaches_nobody() {
+async fn messages_for_a_deleted_channel_reach_no_receiver() {
     let world = World::new();
     open(&world, "all", &["run.*"], &[]).await;
     world.start("Pure", json!({"n": 1})).await;
@@ -390,7 +390,7 @@ async fn a_message_that_fails_is_tried_later_and_given_up_after_a_day() {
 }
 
 #[tokio::test]
-async fn a_feed_that_nobody_reads_for_a_day_is_told_of_once() {
+async fn a_feed_without_a_reader_for_a_day_is_reported_once() {
     let world = World::new();
     open(&world, "all", &["run.*"], &[]).await;
     world.start("Pure", json!({"n": 1})).await;

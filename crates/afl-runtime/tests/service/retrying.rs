@@ -84,7 +84,7 @@ async fn complete(world: &World, claims: &[Claim], result: Value) {
 }
 
 #[tokio::test]
-async fn what_a_catch_has_dealt_with_is_not_tried_again() {
+async fn a_failure_that_a_catch_handled_is_not_tried_again() {
     let world = World::new();
     let run = start(&world, "AfterACatch", json!({ "n": 1 })).await;
     world.finish().await;
@@ -173,7 +173,7 @@ async fn a_result_that_lacks_something_is_asked_for_again_and_the_blocks_behind_
 }
 
 #[tokio::test]
-async fn what_a_script_returned_before_the_event_is_kept_when_the_event_is_sent_again() {
+async fn the_returns_of_a_script_are_kept_when_its_event_is_sent_again() {
     let world = World::new();
     let run = start(&world, "Prime", json!({ "n": 1 })).await;
     complete(&world, &world.claim(10).await, json!({ "k": 3 })).await;
@@ -197,7 +197,7 @@ async fn what_a_script_returned_before_the_event_is_kept_when_the_event_is_sent_
 }
 
 #[tokio::test]
-async fn work_is_tried_again_on_a_server_that_is_online_and_nobody_else_takes_it_first() {
+async fn work_is_tried_again_on_an_online_server_and_no_other_takes_it_first() {
     let world = World::new();
     let run = world.start("Risky", json!({ "n": 1 })).await;
     world.finish().await;

@@ -13,7 +13,7 @@ use serde_json::json;
 
 // covers: SDK-2.2-b, SDK-2.2-e, SDK-2.3-a, SDK-2.3-b, EVT-8-b, RT-10.1-a, RT-10.2-a
 #[tokio::test]
-async fn a_run_pauses_for_work_and_goes_on_with_its_result() {
+async fn a_run_pauses_for_work_and_continues_with_its_result() {
     let world = World::new();
     let run = world.start("Two", json!({"n": 1})).await;
     assert_eq!(world.status(&run).await, RunStatus::Paused);
@@ -99,7 +99,7 @@ async fn a_failed_step_fails_its_run_with_its_readable_path() {
 
 // covers: SDK-6.1-e, RT-12-c, RT-13-b, RT-13-c
 #[tokio::test]
-async fn t10_a_retry_resets_step_and_task_together_and_keeps_what_is_complete() {
+async fn t10_a_retry_resets_step_and_task_together_and_keeps_complete_steps() {
     let world = World::new();
     let run = world.start("Risky", json!({"n": 1})).await;
     world.finish().await;
@@ -139,7 +139,7 @@ async fn a_failed_element_of_a_foreach_is_retried_alone() {
 }
 
 #[tokio::test]
-async fn g7_a_canceled_run_ends_whole_and_refuses_what_comes_late() {
+async fn g7_a_canceled_run_ends_whole_and_refuses_late_outcomes() {
     let world = World::new();
     let run = world.start("Fan", json!({"items": [1, 2, 3, 4]})).await;
     let claims = world.claim(2).await;
@@ -160,7 +160,7 @@ async fn g7_a_canceled_run_ends_whole_and_refuses_what_comes_late() {
 }
 
 #[tokio::test]
-async fn a_cancel_that_crashed_is_carried_on_by_whoever_comes() {
+async fn a_cancel_that_crashed_is_completed_by_the_next_process() {
     let world = World::new();
     let run = world.start("Fan", json!({"items": [1, 2, 3, 4]})).await;
     let writes = world.faulty.counts().writes();
@@ -204,7 +204,7 @@ async fn a_held_run_is_neither_evaluated_nor_handed_out() {
 }
 
 #[tokio::test]
-async fn why_tells_the_chain_and_what_to_do() {
+async fn why_shows_the_chain_and_what_to_do() {
     let world = World::new();
     let run = world.start("Fan", json!({"items": [1, 2]})).await;
     world.claim(1).await;
@@ -229,7 +229,7 @@ async fn why_tells_the_chain_and_what_to_do() {
 }
 
 #[tokio::test]
-async fn why_of_a_step_counts_what_waits_within_it_and_no_more() {
+async fn why_of_a_step_counts_the_waiting_steps_within_it_and_no_more() {
     let world = World::new();
     let run = world.start("Fan", json!({"items": [1, 2, 3]})).await;
     let element = world.step(&run, "Fan[1]").await;
@@ -266,7 +266,7 @@ async fn old_runs_are_collected_with_all_that_is_theirs() {
 
 // covers: RT-18-a, RT-18-b, RT-18-c, RT-18-d, RT-18-e
 #[tokio::test]
-async fn what_happens_is_told_and_a_listener_that_is_slow_or_gone_changes_nothing() {
+async fn a_run_publishes_its_trace_and_a_slow_or_lost_subscriber_changes_nothing() {
     use afl_engine::trace::{Trace, Tracing};
 
     let World { service, clock, memory, faulty } = World::new();

@@ -109,7 +109,7 @@ async fn a_result_that_another_process_accepted_is_picked_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_a_dead_process_left_is_picked_up_at_the_start() {
+async fn work_of_a_dead_process_is_picked_up_at_the_start() {
     let store = memory();
     let dead = Service::new(Arc::clone(&store), Tenant::new(Tenant::LOCAL).unwrap());
     let run = start(&dead, "One", json!({"n": 1})).await;
@@ -180,7 +180,7 @@ async fn a_driver_that_was_dropped_at_work_leaves_room_for_the_next() {
 
 /// The driver's evaluation of one run takes so long that scans no longer reach back to the arrivals meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_comes_during_a_long_evaluation_is_found_after_it() {
+async fn work_that_arrives_during_a_long_evaluation_is_found_after_it() {
     let clock = SimClock::new(Millis(1_800_000_000_000));
     let memory: Arc<dyn Backend> = Arc::new(Memory::new(Clock::Simulated(clock.clone())));
     let (gate, closed) = (Arc::new(Semaphore::new(0)), Arc::new(Notify::new()));

@@ -71,7 +71,7 @@ async fn xr20_a_retry_puts_step_event_and_task_back_together_and_is_recorded() {
 }
 
 #[tokio::test]
-async fn what_people_decide_is_recorded_under_their_names() {
+async fn decisions_of_people_are_recorded_under_their_names() {
     let world = World::new();
     let run = world.start("Risky", json!({"n": 1})).await;
     world.finish().await;

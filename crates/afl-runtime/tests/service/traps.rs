@@ -203,7 +203,7 @@ async fn t8_a_step_may_use_one_that_is_written_below_it_but_not_itself() {
 
 // covers: RT-15-a, RT-15-b, RT-15-d
 #[tokio::test]
-async fn t9_g6_what_blocks_yield_is_merged_in_the_order_of_the_program_not_of_arrival() {
+async fn t9_g6_yields_of_blocks_are_merged_in_the_order_of_the_program_not_of_arrival() {
     let program = "namespace t { event facet Inc(n: Long) => (n: Long)
         workflow W() => (a: Long, b: Long, all: [Long]) andThen {
             x = Inc(n = 1)

@@ -8,7 +8,7 @@ use super::given::{
 use crate::backend::{Batch, Durability, Expect, Scan};
 use crate::record::{Content, Key, QueuePosition, Seal};
 
-pub async fn what_was_written_is_read(fixture: &dyn Fixture) {
+pub async fn a_written_record_is_read(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     write(&store, [insert(key("run", "a"), content(r#"{"n":1}"#))]).await;
     let found = read(&store, &key("run", "a")).await.expect("it was written");

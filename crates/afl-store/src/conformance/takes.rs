@@ -42,7 +42,7 @@ pub async fn a_taken_record_is_written(fixture: &dyn Fixture) {
     }
 }
 
-pub async fn what_the_mover_leaves_is_skipped(fixture: &dyn Fixture) {
+pub async fn a_record_that_the_mover_leaves_is_skipped(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     fill(&store, 6).await;
     let even = |id: &str| id.ends_with(['0', '2', '4']);
@@ -69,7 +69,7 @@ pub async fn a_mover_may_stop(fixture: &dyn Fixture) {
     assert_eq!(ids(&page(&store, &bucket("ready")).await), ["0000", "0002", "0003"]);
 }
 
-pub async fn what_is_wanted_beside_is_read_in_the_same_go(fixture: &dyn Fixture) {
+pub async fn records_wanted_beside_are_read_in_the_same_go(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     fill(&store, 3).await;
     write(&store, [insert(key("run", "e/0001"), content("1")), insert(key("other", "e"), content("2"))])

@@ -40,7 +40,7 @@ pub async fn a_watch_wakes_for_a_take(fixture: &dyn Fixture) {
     woken(&mut watch).await;
 }
 
-pub async fn a_watch_counts_what_came_before_it_is_asked(fixture: &dyn Fixture) {
+pub async fn a_watch_counts_changes_before_it_is_asked(fixture: &dyn Fixture) {
     let store = fixture.open().await;
     let mut watch = store.watch(&acme(), "queue");
     let mut copy = watch.clone();

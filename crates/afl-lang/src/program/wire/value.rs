@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_type_is_refused() {
+    fn an_invalid_type_is_refused() {
         let deep = format!("{}Long{}", "[".repeat(1_000_000), "]".repeat(1_000_000));
         for text in ["", "[", "[]", "Long??", "a..b", "[Long", "Long]", "a b", &deep] {
             assert_eq!(parse_type(text), None);

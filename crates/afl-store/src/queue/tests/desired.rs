@@ -24,7 +24,7 @@ async fn takes(world: &World, server: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_task_that_wants_a_server_is_left_to_it_and_then_anybody_takes_it() {
+async fn a_task_that_wants_a_server_is_left_to_it_and_then_any_agent_takes_it() {
     for wanted in ["host-1", "a/b+c@d", "ü"] {
         let world = World::new().await;
         wanting(&world, wanted, Policy::default()).await;
@@ -50,7 +50,7 @@ async fn a_task_that_is_left_to_another_keeps_no_ordinary_one_waiting() {
 }
 
 #[tokio::test]
-async fn a_claim_forgets_the_wish_so_that_a_lost_task_waits_for_nobody() {
+async fn a_claim_forgets_the_wish_so_that_a_lost_task_waits_for_no_server() {
     let world = World::new().await;
     let step = wanting(&world, "host-1", Policy::default()).await;
     assert!(takes(&world, "host-1").await);
@@ -72,7 +72,7 @@ async fn a_limit_counts_tasks_that_want_a_server_too() {
 
 /// A claim by key asks the same of the claimer as any other.
 #[tokio::test]
-async fn the_task_of_one_step_goes_to_who_may_have_it() {
+async fn the_task_of_one_step_goes_to_the_agent_that_may_have_it() {
     let world = World::new().await;
     let needs = Policy { needs: vec!["gpu".to_owned()], ..Policy::default() };
     let step = wanting(&world, "host-1", needs).await;

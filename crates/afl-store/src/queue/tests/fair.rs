@@ -28,7 +28,7 @@ async fn a_name_with_a_backlog_takes_turns_with_the_others() {
 }
 
 #[tokio::test]
-async fn a_claim_of_many_gives_each_name_its_share_and_the_rest_to_who_has_more() {
+async fn a_claim_of_many_gives_each_name_its_share_and_the_rest_to_longer_queues() {
     let world = World::new().await;
     backlog(&world, "a.F", 0..50).await;
     backlog(&world, "b.G", 50..60).await;
@@ -56,7 +56,7 @@ async fn a_lower_priority_waits_though_its_name_has_waited_longer() {
 
 // T16: tasks at the head hide no task behind them.
 #[tokio::test]
-async fn what_is_behind_tasks_that_may_not_run_is_found() {
+async fn a_task_behind_tasks_that_may_not_run_is_found() {
     let world = World::new().await;
     let policy = |priority, limit| Policy { priority: Some(priority), limit, ..Policy::default() };
     for (number, name) in [(0, "a.F"), (1, "b.G")] {
@@ -190,7 +190,7 @@ async fn a_name_at_its_limit_spoils_no_look() {
 }
 
 #[tokio::test]
-async fn what_is_in_hand_is_kept_when_the_store_fails() {
+async fn claimed_tasks_are_kept_when_the_store_fails() {
     let world = World::new().await;
     world.ask(0, "a.F", Policy::default()).await;
     world.clock.advance(Millis(1));
@@ -208,7 +208,7 @@ async fn what_is_in_hand_is_kept_when_the_store_fails() {
 }
 
 #[tokio::test]
-async fn what_is_behind_many_tasks_that_cannot_be_read_is_found() {
+async fn a_task_behind_many_unreadable_tasks_is_found() {
     let world = World::new().await;
     for number in 0..=u32::try_from(TAKE_LOOKS).unwrap() {
         let step = world.ask(number, "a.F", Policy::default()).await;

@@ -12,7 +12,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn xr9_a_failure_and_what_is_told_of_it_are_one_durable_commit() {
+async fn xr9_a_failure_and_its_notification_are_one_durable_commit() {
     let world = World::new().await;
     let step = world.ask(1, "a.F", Policy::default()).await;
     let claim = world.one().await;
@@ -35,7 +35,7 @@ async fn xr9_a_failure_and_what_is_told_of_it_are_one_durable_commit() {
 
 // covers: XR-19
 #[tokio::test]
-async fn xr19_a_task_whose_deliveries_are_used_up_is_told_of() {
+async fn xr19_a_task_without_deliveries_left_is_reported() {
     let world = World::new().await;
     let step = world.ask(1, "a.F", Policy::default()).await;
     for delivery in 0..MAX_DELIVERIES {

@@ -40,7 +40,7 @@ async fn parts_of_a_result_are_seen_at_once_and_the_whole_comes_over_them() {
 
 // covers: XR-4
 #[tokio::test]
-async fn f4_t15_who_has_lost_a_task_tells_nothing_of_it() {
+async fn f4_t15_an_agent_that_has_lost_a_task_writes_no_notes_of_it() {
     let world = World::new().await;
     let step = world.ask(1, "a.F", Policy::default()).await;
     let stale = world.one().await;
@@ -60,7 +60,7 @@ async fn f4_t15_who_has_lost_a_task_tells_nothing_of_it() {
 }
 
 #[tokio::test]
-async fn t15_what_a_lost_attempt_told_is_no_part_of_anothers_result() {
+async fn t15_notes_of_a_lost_attempt_are_no_part_of_anothers_result() {
     let world = World::new().await;
     let step = world.ask(1, "a.F", Policy::default()).await;
     let first = world.one().await;
