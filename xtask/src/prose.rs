@@ -1,6 +1,6 @@
 //! Prose as the rules about language see it: passages of words, apart from code.
 
-use crate::source::RustFile;
+use crate::source::{CodePart, RustFile};
 
 /// A paragraph, a list item, a table cell, a comment or a message.
 #[derive(Debug)]
@@ -37,7 +37,21 @@ pub(crate) fn of_rust(source: &RustFile, message_lines: impl Fn(usize) -> bool) 
     passages
 }
 
-/// A literal of fewer words is a name or a key.
+/// The names of tests, and of the checks that backends run as tests: each states a fact.
+pub(crate) fn of_test_names(source: &RustFile) -> Vec<Passage> {
+    let is_contract = source.path.contains("/conformance/");
+    let functions = source.functions().into_iter();
+    let tests = functions.filter(|function| is_contract || source.part(function.line) == CodePart::Test);
+    let sentences = tests.map(|test| {
+        let words =
+            test.name.split('_').skip_while(|word| word.ends_with(|letter: char| letter.is_ascii_digit()));
+        (test.line, words.collect::<Vec<_>>().join(" "))
+    });
+    let passages = sentences.filter_map(|(line, text)| Passage::of(&[(line, &text)]));
+    passages.filter(|passage| passage.words.len() >= MIN_MESSAGE_WORDS).collect()
+}
+
+/// A literal or a function's name of fewer words is no sentence.
 const MIN_MESSAGE_WORDS: usize = 3;
 
 /// The paragraphs, list items, table cells and headings of a Markdown file; blocks of code are left out.
@@ -195,6 +209,13 @@ mod tests {
         10: ^a cell
         10: ^`
         ");
+    }
+
+    #[test]
+    fn the_name_of_a_test_is_a_sentence_behind_its_ids() {
+        let text = "fn g4_f2_one_two_three() {}\nfn a_helper() {}\n";
+        assert_snapshot!(shown(&of_test_names(&RustFile::new("tests/a.rs", text.to_owned()))), @"1: ^one two three");
+        assert_snapshot!(shown(&of_test_names(&RustFile::new("src/a.rs", text.to_owned()))), @"");
     }
 
     #[test]

@@ -89,6 +89,7 @@ fn measured(
     let (dialect, dialect_report) = dialect::measure(workspace, files, sources)?;
     measures.extend(dialect);
     report.add(dialect_report);
+    measures.push(dialect::measure_test_names(sources));
     measures.extend(documents::measure(workspace, files)?);
     measures.push(citations::measure(workspace, files, sources)?);
     measures.push(predicates::measure(sources));

@@ -1,4 +1,5 @@
-//! Words that only this project used for things that the field has words for, counted in comments, messages and documents.
+//! Words that only this project used for things that the field has words for, counted in comments, messages, documents
+//! and names of tests.
 //!
 //! CONVENTIONS.md has the rule: subject, verb, object, with the terms of the field. A single word of this list may be
 //! right, so the limit is a rate and not zero: with less than one in two thousand words a reader no longer stumbles.
@@ -76,6 +77,23 @@ pub(super) fn measure(
     Ok(judge(groups))
 }
 
+/// Names of tests are short and few: the limit is zero.
+pub(super) fn measure_test_names(sources: &[RustFile]) -> RatchetCount {
+    let cases = sources.iter().flat_map(test_name_cases).collect();
+    let advice = "name the fact with subject, verb, object";
+    RatchetCount::of_breaches(
+        "dialect test names",
+        "words of the private dialect in names of tests",
+        advice,
+        cases,
+    )
+}
+
+fn test_name_cases(source: &RustFile) -> Vec<Breach> {
+    let names = prose::of_test_names(source);
+    names.iter().flat_map(|name| cases(&source.path, name)).collect()
+}
+
 /// A crate's folder, and `docs` for the documents of the repository.
 fn group_of(path: &str) -> String {
     let mut parts = path.split('/');
@@ -123,19 +141,25 @@ impl ProseGroup {
     fn add(&mut self, path: &str, passages: &[Passage]) {
         for passage in passages {
             self.words += passage.words.len();
-            let words = NAMELESS.iter().map(std::slice::from_ref);
-            for phrase in words.chain(VAGUE_VERBS.iter().chain(NAMELESS_CLAUSES).copied()) {
-                self.cases.extend(passage.find(phrase).map(|word| case(path, word.line, phrase)));
-            }
-            let followed = passage.words.iter().zip(passage.words.iter().skip(1));
-            let clauses = followed.filter(|(word, next)| {
-                let opens = word.starts_sentence && OPENINGS.contains(&word.text.as_str());
-                let is_clause = word.text == CLAUSE && CLAUSE_VERBS.contains(&next.text.as_str());
-                !next.starts_sentence && (opens || is_clause)
-            });
-            self.cases.extend(clauses.map(|(word, next)| case(path, word.line, &[&word.text, &next.text])));
+            self.cases.extend(cases(path, passage));
         }
     }
+}
+
+fn cases(path: &str, passage: &Passage) -> Vec<Breach> {
+    let mut cases = Vec::new();
+    let words = NAMELESS.iter().map(std::slice::from_ref);
+    for phrase in words.chain(VAGUE_VERBS.iter().chain(NAMELESS_CLAUSES).copied()) {
+        cases.extend(passage.find(phrase).map(|word| case(path, word.line, phrase)));
+    }
+    let followed = passage.words.iter().zip(passage.words.iter().skip(1));
+    let clauses = followed.filter(|(word, next)| {
+        let opens = word.starts_sentence && OPENINGS.contains(&word.text.as_str());
+        let is_clause = word.text == CLAUSE && CLAUSE_VERBS.contains(&next.text.as_str());
+        !next.starts_sentence && (opens || is_clause)
+    });
+    cases.extend(clauses.map(|(word, next)| case(path, word.line, &[&word.text, &next.text])));
+    cases
 }
 
 fn case(path: &str, line: usize, phrase: &[&str]) -> Breach {
@@ -178,6 +202,16 @@ mod tests {
         assert_snapshot!(shown(&check(text).0[0].cases), @"
         crates/afl-store/src/queue.rs:1: `what a` is private dialect: name the thing that acts
         crates/afl-store/src/queue.rs:2: `who asks` is private dialect: name the thing that acts
+        ");
+    }
+
+    #[test]
+    fn the_dialect_is_found_in_names_of_tests() {
+        let text = "fn f4_what_waits_is_told() {}\nfn a_plan_says_what_a_step_needs() {}\nfn tell_it() {}\n";
+        let source = RustFile::new("crates/afl-store/tests/queue.rs", text.to_owned());
+        assert_snapshot!(shown(&test_name_cases(&source)), @"
+        crates/afl-store/tests/queue.rs:1: `told` is private dialect: name the thing that acts
+        crates/afl-store/tests/queue.rs:1: `what waits` is private dialect: name the thing that acts
         ");
     }
 
