@@ -3,23 +3,31 @@
 use std::sync::Arc;
 
 use afl_runtime::collection::{Collection, CollectionItem};
-use afl_runtime::{Durability, Service, retry_on_conflict};
+use afl_runtime::{Durability, ExtensionItem, Service, retry_on_conflict};
+use serde::{Deserialize, Serialize};
 
 use crate::host::{Hosts, HostsConfig};
 use crate::registration::{Registration, RegistrationProblem};
 
-impl CollectionItem for Registration {
+/// The record of a registration. It is private, so that only [`Registry`] writes one.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+struct RegistrationRecord(Registration);
+
+impl ExtensionItem for RegistrationRecord {}
+
+impl CollectionItem for RegistrationRecord {
     const COLLECTION: &'static str = "handler_registrations";
 
     fn rank(&self) -> i64 {
-        self.updated
+        self.0.updated
     }
 }
 
 /// All registrations of a tenant.
 #[derive(Clone, Debug)]
 pub struct Registry {
-    registrations: Collection<Registration>,
+    registrations: Collection<RegistrationRecord>,
     /// Read the registrations.
     hosts: Arc<Hosts>,
 }
@@ -35,7 +43,7 @@ pub enum RegistryError {
 impl Registry {
     pub fn new(service: &Service) -> Self {
         let hosts = Arc::new(Hosts::unstarted(HostsConfig::default()));
-        Self { registrations: service.collection(), hosts }
+        Self { registrations: service.extension(), hosts }
     }
 
     /// Takes registrations for these hosts instead of those that every agent has.
@@ -53,10 +61,10 @@ impl Registry {
         let name = &registration.facet_name;
         let kept = retry_on_conflict(|| async {
             let found = self.registrations.get(name).await?;
-            let created = found.as_ref().map_or(now.0, |found| found.item.created);
-            let kept = Registration { created, updated: now.0, ..registration.clone() };
+            let created = found.as_ref().map_or(now.0, |found| found.item.0.created);
+            let kept = RegistrationRecord(Registration { created, updated: now.0, ..registration.clone() });
             let version = found.map(|found| found.version);
-            self.registrations.put(name, &kept, version, Durability::Durable).await.map(|_| kept)
+            self.registrations.put(name, &kept, version, Durability::Durable).await.map(|_| kept.0)
         });
         kept.await.map_err(|error| RegistryError::Store(error.into()))
     }
@@ -64,19 +72,19 @@ impl Registry {
     /// All of them, by facet.
     pub async fn all(&self) -> Result<Vec<Registration>, RegistryError> {
         let all = self.registrations.all().await.map_err(afl_runtime::Error::from)?;
-        Ok(all.into_iter().map(|(_, stored)| stored.item).collect())
+        Ok(all.into_iter().map(|(_, stored)| stored.item.0).collect())
     }
 
     pub async fn get(&self, facet: &str) -> Result<Option<Registration>, RegistryError> {
         let found = self.registrations.get(facet).await.map_err(afl_runtime::Error::from)?;
-        Ok(found.map(|stored| stored.item))
+        Ok(found.map(|stored| stored.item.0))
     }
 
     /// Removes a registration and returns it, if there was one.
     pub async fn remove(&self, facet: &str) -> Result<Option<Registration>, RegistryError> {
         let removed = retry_on_conflict(|| async {
             let Some(found) = self.registrations.get(facet).await? else { return Ok(None) };
-            self.registrations.remove(facet, found.version).await.map(|()| Some(found.item))
+            self.registrations.remove(facet, found.version).await.map(|()| Some(found.item.0))
         });
         removed.await.map_err(|error| RegistryError::Store(error.into()))
     }

@@ -102,7 +102,7 @@ pub use retry::Again;
 pub use rounds::Rounds;
 pub use run_driver::{RunDriver, RunTurn};
 pub use serve::Health;
-pub use service::Service;
+pub use service::{ExtensionItem, Service};
 pub use start::{MAX_KEY_BYTES, StartRequest, StartResult};
 pub use stats::{BACKLOG_COUNTED, Backlog, COUNTED, Stats};
 pub use subscribe::{TraceRecord, TraceSubscription};

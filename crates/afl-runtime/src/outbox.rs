@@ -3,11 +3,12 @@
 use afl_engine::id::{RunId, StepId};
 use afl_engine::time::Millis;
 use afl_lang::suggest::closest;
-use afl_store::backend::Durability;
+use afl_store::backend::{BucketCursor, Durability};
 use afl_store::notification::Notification;
+use afl_store::outbox::Outbox;
 pub use afl_store::outbox::{
     BadChannel, BadUrl, Channel, ChannelStatus, ChannelTarget, Delivery, DeliveryFailure, Envelope,
-    GIVEN_UP_AFTER, MAX_CHANNELS, Message, Outbox, OutboxRow, Topic, plain_url,
+    GIVEN_UP_AFTER, MAX_CHANNELS, Message, OutboxRow, Topic, plain_url,
 };
 use afl_store::paging::Pages;
 use afl_store::store::{StoredRecord, bucket};
@@ -19,9 +20,69 @@ use crate::service::Service;
 
 /// So many rows are looked at in one go for a reader that takes few.
 const LEAST_PAGE: usize = 16;
+const PAGE: usize = 50;
+
+/// The messages of one channel, the oldest first.
+#[derive(Debug)]
+pub struct DueMessages {
+    outbox: Outbox,
+    name: String,
+    channel: Channel,
+    by: Millis,
+    limit: usize,
+    rows: std::vec::IntoIter<OutboxRow>,
+    pages: Pages<BucketCursor>,
+}
+
+impl DueMessages {
+    pub async fn next(&mut self) -> Result<Option<OutboxRow>, Error> {
+        loop {
+            let next = self.rows.next();
+            if next.is_some() || self.pages.is_over() {
+                return Ok(next);
+            }
+            let after = self.pages.after().cloned();
+            let page = self.outbox.due(&self.name, self.by, after, self.limit).await?;
+            self.rows = page.items.into_iter();
+            self.pages.follow(page.next);
+        }
+    }
+
+    /// The message as its receiver reads it. One of an earlier channel of this name is deleted, and a damaged one is
+    /// given up.
+    pub async fn open(&self, row: OutboxRow) -> Result<Option<(OutboxRow, Envelope)>, Error> {
+        if !row.is_for(&self.channel) {
+            self.outbox.discard(row).await?;
+            return Ok(None);
+        }
+        match self.outbox.envelope(&row).await {
+            Ok(letter) => Ok(Some((row, letter))),
+            Err(error) if error.is_damage() => {
+                self.failed(row, &error.to_string(), DeliveryFailure::Permanent).await?;
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The receiver has the message.
+    pub async fn delivered(&self, row: OutboxRow) -> Result<(), Error> {
+        Ok(self.outbox.discard(row).await?)
+    }
+
+    /// The receiver does not have the message, as far as is known.
+    pub async fn failed(&self, row: OutboxRow, error: &str, failure: DeliveryFailure) -> Result<(), Error> {
+        Ok(self.outbox.failed(row, error, failure).await?)
+    }
+
+    /// The agent lacks what a delivery needs. That is no attempt, and people see the error.
+    pub async fn noted(&self, row: OutboxRow, error: &str) -> Result<(), Error> {
+        Ok(self.outbox.noted(row, error).await?)
+    }
+}
 
 impl Service {
-    pub fn outbox(&self) -> Outbox {
+    pub(crate) fn outbox(&self) -> Outbox {
         Outbox::new(self.store.clone())
     }
 
@@ -102,31 +163,26 @@ impl Service {
             ChannelTarget::Feed => {}
             ChannelTarget::Url(_) => return Err(StateRefusal::NotAFeed { name: name.to_owned() }.into()),
         }
-        let outbox = self.outbox();
-        let now = self.store.now().await?;
+        let mut due = self.due_messages(name, channel, self.store.now().await?);
+        due.limit = max.max(LEAST_PAGE);
         let mut letters = Vec::new();
-        let mut pages = Pages::first();
-        while !pages.is_over() && letters.len() < max {
-            let page = outbox.due(name, now, pages.after().cloned(), max.max(LEAST_PAGE)).await?;
-            for row in page.items {
-                if letters.len() == max {
-                    return Ok(letters);
-                }
-                if !row.is_for(&channel) {
-                    outbox.discard(row).await?;
-                    continue;
-                }
-                match outbox.envelope(&row).await {
-                    Ok(letter) => letters.push(letter),
-                    Err(error) if error.is_damage() => {
-                        outbox.failed(row, &error.to_string(), DeliveryFailure::Permanent).await?;
-                    }
-                    Err(error) => return Err(error.into()),
-                }
-            }
-            pages.follow(page.next);
+        while letters.len() < max
+            && let Some(row) = due.next().await?
+        {
+            letters.extend(due.open(row).await?.map(|(_, letter)| letter));
         }
         Ok(letters)
+    }
+
+    /// The channels that messages wait for, each with the time when the next one is due.
+    pub async fn waiting_channels(&self) -> Result<Vec<(String, Millis)>, Error> {
+        Ok(self.outbox().waiting().await?)
+    }
+
+    /// The messages of a channel that were due by this time, for the agent that delivers them.
+    pub fn due_messages(&self, name: &str, channel: Channel, by: Millis) -> DueMessages {
+        let (rows, pages) = (Vec::new().into_iter(), Pages::first());
+        DueMessages { outbox: self.outbox(), name: name.to_owned(), channel, by, limit: PAGE, rows, pages }
     }
 
     /// The reader of a feed has these messages; says how many were still there.

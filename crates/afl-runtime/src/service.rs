@@ -25,6 +25,10 @@ use crate::plans::Plans;
 use crate::serve::Waker;
 use crate::subscribe::TraceSubscriber;
 
+/// A kind of records that belongs to the crate that implements this. Rust allows no other crate to implement it for the
+/// kinds of the store, so only the methods of [`Service`] write servers, channels, locks and notifications.
+pub trait ExtensionItem: CollectionItem {}
+
 /// One tenant's runs in one store. Clones share everything.
 ///
 /// A write that a method acknowledges is durable. Runs advance while a process [drives](Service::serve) the store;
@@ -104,9 +108,13 @@ impl Service {
         Ok(self.store.now().await?)
     }
 
-    /// Records beside the runs, such as servers and handlers.
-    pub fn collection<T: CollectionItem>(&self) -> Collection<T> {
+    pub(crate) fn collection<T: CollectionItem>(&self) -> Collection<T> {
         Collection::new(self.store.clone())
+    }
+
+    /// The records of one kind that a crate above this one stores beside the runs.
+    pub fn extension<T: ExtensionItem>(&self) -> Collection<T> {
+        self.collection()
     }
 
     pub fn locks(&self) -> Locks {

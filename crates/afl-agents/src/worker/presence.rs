@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use afl_runtime::Millis;
 use afl_runtime::server::{PURGED_AFTER, Server};
-use afl_runtime::{Durability, Millis};
 use tokio::time::sleep;
 
 use super::http::reachable;
@@ -69,9 +69,6 @@ impl Worker {
     }
 
     async fn write_record(&self, error: Option<String>) -> Result<(), WorkerError> {
-        let servers = self.service.collection::<Server>();
-        let known = servers.get(&self.server_id).await.map_err(afl_runtime::Error::from)?;
-        let now = self.service.now().await?;
         let counts = self.counts();
         let config = self.config();
         let server = Server {
@@ -80,8 +77,9 @@ impl Worker {
             service_name: config.service_name.clone(),
             server_name: config.server_name.clone(),
             server_ips: Vec::new(),
-            start_time: known.as_ref().map_or(now, |known| known.item.start_time),
-            ping_time: now,
+            // The heartbeat sets both times by the clock of the store.
+            start_time: Millis(0),
+            ping_time: Millis(0),
             topics: config.topics.clone(),
             task_lists: config.task_lists.clone(),
             capabilities: config.capabilities.clone(),
@@ -95,9 +93,7 @@ impl Worker {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             http: self.http_address().map(reachable),
         };
-        let version = known.map(|known| known.version);
-        let put = servers.put(&self.server_id, &server, version, Durability::Relaxed).await;
-        put.map(drop).map_err(|error| afl_runtime::Error::from(error).into())
+        Ok(self.service.heartbeat(server).await?)
     }
 
     /// Deletes locks of items that no worker has touched for as long as it takes to purge a server.

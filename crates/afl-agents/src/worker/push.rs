@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use afl_runtime::lock::Hold;
-use afl_runtime::outbox::{Channel, DeliveryFailure, Outbox, OutboxRow};
+use afl_runtime::outbox::{Channel, DeliveryFailure, Envelope};
 use afl_runtime::{Error, Millis, Service};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -18,7 +18,6 @@ const LOCKS: &str = "afl.outbox/";
 const HELD_FOR: Duration = Duration::from_mins(1);
 /// A receiver that does not answer for so long is away.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-const PAGE: usize = 50;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum PushResult {
@@ -60,66 +59,50 @@ impl ChannelPush {
     }
 
     async fn push(&self, hold: &Hold, duration: Millis) -> Result<PushResult, Error> {
-        let outbox = self.service.outbox();
+        let mut due = self.service.due_messages(&self.name, self.channel.clone(), self.due);
         let mut since = Instant::now();
-        let mut after = None;
         let mut pushed = PushResult::Nothing;
-        loop {
-            let page = outbox.due(&self.name, self.due, after.take(), PAGE).await?;
-            for row in page.items {
-                pushed = PushResult::All;
-                // A posted message is waited for, so that no agent posts it again; no other is begun.
-                if *self.stopped.borrow() {
-                    return Ok(pushed);
-                }
-                if !row.is_for(&self.channel) {
-                    outbox.discard(row).await?;
-                    continue;
-                }
-                if since.elapsed() > HELD_FOR / 2 {
-                    if !self.service.locks().extend(hold, duration).await? {
-                        return Ok(PushResult::Elsewhere);
-                    }
-                    since = Instant::now();
-                }
-                match self.send(&outbox, &row).await? {
-                    Ok(()) => outbox.discard(row).await?,
-                    Err(DeliveryError::NotHere(error)) => {
-                        outbox.noted(row, &error).await?;
-                        return Ok(PushResult::NotHere);
-                    }
-                    Err(DeliveryError::Away(error)) => {
-                        outbox.failed(row, &error, DeliveryFailure::Unreachable).await?;
-                        return Ok(PushResult::Away);
-                    }
-                    Err(DeliveryError::Refused(error)) => {
-                        outbox.failed(row, &error, DeliveryFailure::Transient).await?;
-                    }
-                    Err(DeliveryError::Gone(error)) => {
-                        outbox.failed(row, &error, DeliveryFailure::Permanent).await?;
-                    }
-                }
+        while let Some(row) = due.next().await? {
+            pushed = PushResult::All;
+            // A posted message is waited for, so that no agent posts it again; no other is begun.
+            if *self.stopped.borrow() {
+                break;
             }
-            match page.next {
-                Some(next) => after = Some(next),
-                None => return Ok(pushed),
+            if since.elapsed() > HELD_FOR / 2 {
+                if !self.service.locks().extend(hold, duration).await? {
+                    return Ok(PushResult::Elsewhere);
+                }
+                since = Instant::now();
+            }
+            let Some((row, letter)) = due.open(row).await? else { continue };
+            match self.send(&letter).await {
+                Ok(()) => due.delivered(row).await?,
+                Err(DeliveryError::NotHere(error)) => {
+                    due.noted(row, &error).await?;
+                    return Ok(PushResult::NotHere);
+                }
+                Err(DeliveryError::Away(error)) => {
+                    due.failed(row, &error, DeliveryFailure::Unreachable).await?;
+                    return Ok(PushResult::Away);
+                }
+                Err(DeliveryError::Refused(error)) => {
+                    due.failed(row, &error, DeliveryFailure::Transient).await?;
+                }
+                Err(DeliveryError::Gone(error)) => {
+                    due.failed(row, &error, DeliveryFailure::Permanent).await?;
+                }
             }
         }
+        Ok(pushed)
     }
 
-    async fn send(&self, outbox: &Outbox, row: &OutboxRow) -> Result<Result<(), DeliveryError>, Error> {
-        let letter = match outbox.envelope(row).await {
-            Ok(letter) => letter,
-            // The content of the message is gone, and does not come back.
-            Err(error) if error.is_damage() => return Ok(Err(DeliveryError::Gone(error.to_string()))),
-            Err(error) => return Err(error.into()),
-        };
-        let body = serde_json::to_vec(&letter).expect("a letter has a JSON form");
+    async fn send(&self, letter: &Envelope) -> Result<(), DeliveryError> {
+        let body = serde_json::to_vec(letter).expect("a letter has a JSON form");
         let secret = self.channel.secret.as_deref();
         let delivery = self.hosts.http().deliver(&self.url, secret, &letter.id, body);
-        Ok(timeout(ANSWER_TIMEOUT, delivery).await.unwrap_or_else(|_| {
+        timeout(ANSWER_TIMEOUT, delivery).await.unwrap_or_else(|_| {
             let seconds = ANSWER_TIMEOUT.as_secs();
             Err(DeliveryError::Away(format!("no answer within {seconds} s")))
-        }))
+        })
     }
 }

@@ -123,7 +123,7 @@ impl Worker {
     ) -> Result<(Duration, Vec<ChannelPush>), Error> {
         let hosts = self.directory.borrow().hosts.clone();
         let Some(hosts) = hosts else { return Ok((IDLE, Vec::new())) };
-        let waiting = self.service.outbox().waiting().await?;
+        let waiting = self.service.waiting_channels().await?;
         let now = self.service.now().await?;
         let mut wait = IDLE;
         let mut pushes = Vec::new();
@@ -133,13 +133,11 @@ impl Worker {
                 wait = wait.min(until_due.max(LEAST));
                 continue;
             }
-            let channel = match self.service.outbox().channels().get(&name).await {
-                Ok(Some(channel)) => channel.item,
-                // It was removed.
-                Ok(None) => continue,
-                // The others go on without it.
-                Err(error) if error.is_damage() => continue,
-                Err(error) => return Err(error.into()),
+            let channel = match self.service.channel(&name).await {
+                Ok(channel) => channel.item,
+                // It was removed, or is damaged; the relay continues with the others.
+                Err(error) if matches!(error, Error::NotFound(_)) || error.is_damage() => continue,
+                Err(error) => return Err(error),
             };
             match &channel.to {
                 ChannelTarget::Url(url) if channel.enabled => pushes.push(ChannelPush {

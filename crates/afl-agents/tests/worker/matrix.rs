@@ -109,7 +109,7 @@ async fn every_profile_polls_the_queue_and_is_a_server_with_heartbeats() {
             (first.service_name.as_str(), first.uuid.as_str()),
             (row.service_name, worker.server_id())
         );
-        let mut changes = world.service.collection::<afl_runtime::server::Server>().watch();
+        let mut changes = world.collection::<afl_runtime::server::Server>().watch();
         while world.servers().await[0].ping_time == first.ping_time {
             changes.changed().await;
         }

@@ -11,6 +11,7 @@ use afl_agents::worker::{Profile, Worker, WorkerPhase};
 use afl_agents::{Hosts, HostsConfig};
 use afl_runtime::Millis;
 use afl_runtime::outbox::{Channel, ChannelStatus, ChannelTarget};
+use afl_store::outbox::Outbox;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -124,7 +125,7 @@ impl World {
     }
 
     async fn status(&self) -> ChannelStatus {
-        self.service.outbox().status("out", 100).await.unwrap()
+        Outbox::new(self.store()).status("out", 100).await.unwrap()
     }
 }
 
@@ -257,7 +258,7 @@ async fn a_refused_message_stops_no_other_and_an_undeliverable_one_is_put_aside(
     let [notice] = &notices[..] else { panic!("{} notifications", notices.len()) };
     assert!(notice.notification.title.contains("`out`"), "{notice:?}");
     receiver.answer.send_replace(StatusCode::NO_CONTENT);
-    assert_eq!(world.service.outbox().revive("out").await.unwrap(), 2);
+    assert_eq!(world.service.revive_channel("out").await.unwrap(), 2);
     worker.relay_once(pending()).await.unwrap();
     assert_eq!(world.status().await, ChannelStatus::default());
 }
@@ -290,7 +291,7 @@ async fn an_agent_that_cannot_deliver_spoils_nothing_for_those_that_can() {
     let status = world.status().await;
     assert_eq!((status.waiting, status.dead), (2, 0));
     assert!(status.last_error.unwrap().contains("no secret `partner`"));
-    let due = world.service.outbox().due("out", world.clock.now(), None, 1).await.unwrap();
+    let due = Outbox::new(world.store()).due("out", world.clock.now(), None, 1).await.unwrap();
     assert_eq!(due.items[0].message.delivery.attempts, 0);
     world.relaying().relay_once(pending()).await.unwrap();
     assert_eq!(receiver.numbers(), [1, 2]);

@@ -10,7 +10,7 @@ use crate::spy::Hearing;
 use crate::world::{World, paid, work};
 
 async fn record(world: &World, worker: &Worker) -> Server {
-    let servers = world.service.collection::<Server>();
+    let servers = world.collection::<Server>();
     servers.get(worker.server_id()).await.unwrap().expect("it is registered").item
 }
 
@@ -20,7 +20,7 @@ async fn a_server_says_startup_then_running_then_shutdown() {
     let world = World::new();
     let worker = world.worker(Profile::Poller);
     let working = work(&worker);
-    let mut changes = world.service.collection::<Server>().watch();
+    let mut changes = world.collection::<Server>().watch();
     while world.spy.told_states().len() < 2 {
         changes.changed().await;
     }
@@ -50,7 +50,7 @@ async fn a_server_that_cannot_go_on_says_so_and_why() {
 async fn a_heartbeat_records_the_time_at_every_interval() {
     let world = World::simulated(Hearing::Good);
     let worker = world.worker(Profile::Registry);
-    let mut changes = world.service.collection::<Server>().watch();
+    let mut changes = world.collection::<Server>().watch();
     let working = work(&worker);
     while world.spy.told_states().len() < 2 {
         changes.changed().await;
@@ -100,7 +100,7 @@ async fn wrong_counts_of_handled_tasks_change_only_the_displayed_figures() {
     let working = work(&worker);
     let run = world.checkout().await;
     assert_eq!(world.receipt(&run).await, "txn-12345");
-    let servers = world.service.collection::<Server>();
+    let servers = world.collection::<Server>();
     for drift in [0, 7_000_000] {
         // The worker itself writes its record, too.
         loop {

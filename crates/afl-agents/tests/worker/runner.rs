@@ -30,7 +30,7 @@ async fn key(world: &World, run: &RunId) -> String {
 
 /// The keys of all items that are locked, or were.
 async fn locked(world: &World) -> Vec<String> {
-    let all = world.service.collection::<Lock>().all().await.unwrap();
+    let all = world.collection::<Lock>().all().await.unwrap();
     all.into_iter().map(|(key, _)| key).filter(|key| key.starts_with("task/")).collect()
 }
 
@@ -128,7 +128,7 @@ async fn the_lock_of_an_item_is_held_and_extended_while_it_is_worked_on() {
     let key = key(&world, &run).await;
     assert_eq!(locked(&world).await, std::slice::from_ref(&key));
     let named = world.service.locks();
-    let mut changes = world.service.collection::<Lock>().watch();
+    let mut changes = world.collection::<Lock>().watch();
     // Twice as long as a lock lasts without being extended.
     for _ in 0..6 {
         world.pass(20_000).await;
@@ -195,7 +195,7 @@ async fn a_runner_that_has_lost_its_lock_stops_and_gives_the_task_back() {
     let run = world.checkout().await;
     let working = work(&service);
     begun.notified().await;
-    let (collection, key) = (world.service.collection::<Lock>(), key(&world, &run).await);
+    let (collection, key) = (world.collection::<Lock>(), key(&world, &run).await);
     let held = collection.get(&key).await.unwrap().unwrap();
     let stolen = Lock { owner: "another".to_owned(), token: held.item.token + 1, ..held.item };
     collection.put(&key, &stolen, Some(held.version), Durability::Relaxed).await.unwrap();

@@ -88,7 +88,7 @@ impl Slow {
 }
 
 async fn recorded(world: &World, is_it: impl Fn(&Server) -> bool) -> Server {
-    let mut changes = world.service.collection::<Server>().watch();
+    let mut changes = world.collection::<Server>().watch();
     loop {
         if let Some(server) = world.servers().await.into_iter().find(&is_it) {
             return server;

@@ -115,7 +115,7 @@ async fn t21_the_lease_decides_which_agent_has_a_task_and_the_status_of_its_serv
     let clock = SimClock::new(Clock::System.now());
     let world = World::over(Arc::new(Memory::new(Clock::Simulated(clock.clone()))));
     let service = &world.service;
-    let servers = service.collection::<Server>();
+    let servers = world.collection::<Server>();
     let heartbeat = async |known| {
         let server = json!({
             "uuid": "s", "server_group": "default", "service_name": "s", "server_name": "s", "state": "running",

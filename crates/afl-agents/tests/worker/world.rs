@@ -8,8 +8,10 @@ use afl_runtime::server::Server;
 use afl_runtime::{Millis, Service, StartRequest, compile};
 use afl_store::backend::Backend;
 use afl_store::clock::{Clock, SimClock};
+use afl_store::collection::{Collection, CollectionItem};
 use afl_store::memory::Memory;
 use afl_store::record::Tenant;
+use afl_store::store::Store;
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -68,6 +70,15 @@ impl World {
         Self { service, clock, spy }
     }
 
+    /// Below the service: the records themselves.
+    pub(crate) fn store(&self) -> Store {
+        Store::new(self.spy.clone(), Tenant::new(Tenant::LOCAL).unwrap())
+    }
+
+    pub(crate) fn collection<T: CollectionItem>(&self) -> Collection<T> {
+        Collection::new(self.store())
+    }
+
     /// Another process on the same store.
     pub(crate) fn restarted(&self) -> Self {
         let service = Service::new(self.spy.clone(), Tenant::new(Tenant::LOCAL).unwrap());
@@ -106,7 +117,7 @@ impl World {
     }
 
     pub(crate) async fn servers(&self) -> Vec<Server> {
-        let all = self.service.collection::<Server>().all().await.unwrap();
+        let all = self.collection::<Server>().all().await.unwrap();
         all.into_iter().map(|(_, stored)| stored.item).collect()
     }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use afl_runtime::outbox::{Channel, ChannelTarget, Envelope};
 use afl_runtime::{Millis, Service};
+use afl_store::collection::CollectionItem as _;
 use afl_store::fault::{Fault, FaultMoment, Faulty, at_write};
+use afl_store::store::Store;
 use serde_json::json;
 
 use crate::site::Site;
@@ -62,11 +64,12 @@ async fn xr9_on_every_store_an_end_and_its_message_are_both_there_or_neither_is(
 #[tokio::test]
 async fn a_new_channel_reaches_processes_that_started_before_it() {
     for site in Site::all() {
-        let (service, other) = (site.service().await, site.service().await);
+        let (service, backend) = (site.service().await, site.backend().await);
+        let other = Service::new(backend.clone(), site.tenant.clone());
         // It has looked, and knows of none.
         start(&other, "Two", json!({"n": 1})).await;
         finish(&other).await;
-        let mut heard = other.outbox().channels().watch();
+        let mut heard = Store::new(backend, site.tenant.clone()).watch(Channel::COLLECTION);
         open(&service).await;
         heard.changed().await;
         start(&other, "Two", json!({"n": 1})).await;

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use afl_engine::evaluation::SCRIPT_EVENT;
 use afl_engine::id::{RunId, StepId};
+use afl_store::backend::Durability;
 use afl_store::queue::{HandlerMatch, match_handler};
 use afl_store::server::{Server, ServerStatus};
 use serde::Serialize;
@@ -40,6 +41,18 @@ impl Service {
         let mut views: Vec<_> = all.map(|server| ServerView { status: server.status(now), server }).collect();
         views.sort_by_key(|view| (view.status, Reverse(view.server.start_time)));
         Ok(views)
+    }
+
+    /// Stores the heartbeat of a server under its uuid, with the store's time. Its start is the time of its first one.
+    pub async fn heartbeat(&self, server: Server) -> Result<(), Error> {
+        let servers = self.collection::<Server>();
+        let known = servers.get(&server.uuid).await?;
+        let now = self.store.now().await?;
+        let start_time = known.as_ref().map_or(now, |known| known.item.start_time);
+        let server = Server { start_time, ping_time: now, ..server };
+        let version = known.map(|known| known.version);
+        servers.put(&server.uuid, &server, version, Durability::Relaxed).await?;
+        Ok(())
     }
 
     pub async fn online_servers(&self) -> Result<OnlineServers, Error> {

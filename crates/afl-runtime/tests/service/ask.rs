@@ -52,6 +52,7 @@ impl Scene {
             | Ask::Fail
             | Ask::Release
             | Ask::PutOff
+            | Ask::Heartbeat
             | Ask::Continue
             | Ask::FailStep => self.ask_as_agent(ask).await,
             Ask::HandOver | Ask::DoStart | Ask::Withdraw | Ask::Again => self.ask_of_runners(ask).await,
@@ -109,6 +110,12 @@ impl Scene {
             Ask::PutOff => {
                 let later = world.clock.now().plus(Millis(30_000));
                 drop(service.put_off(&held().ticket, later).await?);
+            }
+            Ask::Heartbeat => {
+                let fields = json!({
+                    "uuid": "s", "server_group": "g", "service_name": "afl-agent", "server_name": "host",
+                });
+                service.heartbeat(serde_json::from_value(fields).unwrap()).await?;
             }
             Ask::Continue => {
                 let told = service.continue_step(run, step, &n(2)).await?;

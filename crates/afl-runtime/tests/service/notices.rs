@@ -31,7 +31,7 @@ async fn an_unclaimed_task_is_reported_once() {
 #[tokio::test]
 async fn an_agent_that_goes_offline_is_reported_once_for_each_time() {
     let world = World::new();
-    let servers = world.service.collection::<Server>();
+    let servers = world.collection::<Server>();
     let fields = |name: &str, state: ServerState| {
         json!({
             "uuid": name, "server_group": "default", "service_name": "afl-agent", "server_name": "host",
@@ -129,7 +129,7 @@ async fn g13_a_damaged_task_or_server_is_reported_once_and_stops_no_maintenance(
             "ping_time": world.clock.now(), "state": "running",
         });
         let server: Server = serde_json::from_value(fields).unwrap();
-        world.service.collection().put(name, &server, None, Durability::Durable).await.unwrap();
+        world.collection().put(name, &server, None, Durability::Durable).await.unwrap();
     }
     let step = world.step(&hurt, "One.a").await;
     world.damage(&hurt.0, &format!("t/{step}")).await;
@@ -165,7 +165,7 @@ async fn t5_reported_stuck_tasks_cost_one_scan_and_old_notices_go_at_once() {
     let old = world.service.notifications(1).await.unwrap().remove(0).notification;
     for number in 0..1_200 {
         let id = format!("old-{number}");
-        world.service.collection().put(&id, &old, None, Durability::Relaxed).await.unwrap();
+        world.collection().put(&id, &old, None, Durability::Relaxed).await.unwrap();
     }
     world.clock.advance(KEPT_FOR);
     world.service.watch_over(world.clock.now()).await.unwrap();

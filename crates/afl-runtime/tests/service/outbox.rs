@@ -8,10 +8,11 @@ use afl_engine::run::RunStatus;
 use afl_engine::task::TaskState;
 use afl_engine::time::Millis;
 use afl_runtime::doctor::Remedy;
-use afl_runtime::outbox::{Channel, ChannelTarget, DeliveryFailure, Envelope, Outbox};
+use afl_runtime::outbox::{Channel, ChannelTarget, DeliveryFailure, Envelope};
 use afl_runtime::{Again, Error, StateRefusal};
 use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Scan, Write};
 use afl_store::fault::{Fault, FaultMoment, at_write};
+use afl_store::outbox::Outbox;
 use afl_store::record::Tenant;
 use serde_json::{Value, json};
 
@@ -272,7 +273,7 @@ async fn a_damaged_message_blocks_no_other_and_is_reported_once() {
     flip(&world, &format!("all/{}/", runs[0])).await;
     let letters = world.service.feed("all", 1).await.unwrap();
     assert_eq!(letters.iter().map(|letter| &letter.run).collect::<Vec<_>>(), [&runs[1]]);
-    let standing = world.service.outbox().status("all", 100).await.unwrap();
+    let standing = world.outbox().status("all", 100).await.unwrap();
     assert_eq!((standing.waiting, standing.dead), (2, 1));
     for _ in 0..2 {
         world.service.watch_over(world.clock.now()).await.unwrap();
@@ -280,7 +281,7 @@ async fn a_damaged_message_blocks_no_other_and_is_reported_once() {
         let types: Vec<&str> = notices.iter().map(|it| it.notification.notification_type.name()).collect();
         assert_eq!(types, ["OUTBOX_DEAD"]);
     }
-    assert_eq!(world.service.outbox().revive("all").await.unwrap(), 0, "it cannot be read");
+    assert_eq!(world.outbox().revive("all").await.unwrap(), 0, "it cannot be read");
     let found = world.service.doctor(Remedy::Tell).await.unwrap().findings;
     assert_eq!(found.iter().map(|finding| &*finding.run.0).collect::<Vec<_>>(), ["@outbox"]);
     world.service.discard(&found[0].subject()).await.unwrap();
@@ -332,7 +333,7 @@ async fn messages_for_a_deleted_channel_reach_no_receiver() {
     let world = World::new();
     open(&world, "all", &["run.*"], &[]).await;
     world.start("Pure", json!({"n": 1})).await;
-    let outbox = world.service.outbox();
+    let outbox = world.outbox();
     let remove = async || {
         let version = world.service.channel("all").await.unwrap().version;
         outbox.channels().remove("all", version).await.unwrap();
@@ -362,7 +363,7 @@ async fn a_message_that_fails_is_tried_later_and_given_up_after_a_day() {
     let world = World::new();
     open(&world, "all", &["run.*"], &[]).await;
     world.start("Pure", json!({"n": 1})).await;
-    let outbox = world.service.outbox();
+    let outbox = world.outbox();
     let fail = async |hope| {
         let row = outbox.due("all", world.clock.now(), None, 10).await.unwrap().items.remove(0);
         outbox.failed(row, "away", hope).await.unwrap();
@@ -441,5 +442,5 @@ async fn a_channel_is_checked_and_goes_when_nothing_waits_for_it() {
     assert_eq!(unknown, "there is no channel `order`; did you mean `orders`?");
     assert_eq!(world.service.drop_channel("orders").await.unwrap(), 1);
     world.start("Pure", json!({"n": 1})).await;
-    assert_eq!(world.service.outbox().waiting().await.unwrap(), []);
+    assert_eq!(world.outbox().waiting().await.unwrap(), []);
 }

@@ -210,7 +210,7 @@ async fn work_is_tried_again_on_an_online_server_and_no_other_takes_it_first() {
         "ping_time": world.clock.now(), "state": "running",
     });
     let server: Server = serde_json::from_value(fields).unwrap();
-    world.service.collection().put("u", &server, None, Durability::Durable).await.unwrap();
+    world.collection().put("u", &server, None, Durability::Durable).await.unwrap();
     assert_eq!(world.service.retry(&run, &on_host).await.unwrap(), [step]);
 
     let why = world.service.why(&run).await.unwrap();

@@ -123,14 +123,15 @@ impl Scene {
         assert_eq!(scene.letters.len(), 3, "two tasks and the run");
         if ask == Ask::ReviveChannel {
             let now = service.now().await.unwrap();
-            for row in service.outbox().due(CHANNEL, now, None, 10).await.unwrap().items {
-                service.outbox().failed(row, "refused", DeliveryFailure::Permanent).await.unwrap();
+            let outbox = scene.world.outbox();
+            for row in outbox.due(CHANNEL, now, None, 10).await.unwrap().items {
+                outbox.failed(row, "refused", DeliveryFailure::Permanent).await.unwrap();
             }
         }
         if ask == Ask::Feed {
             // Another channel takes the name; the messages of the one before it have no receiver.
             let first = service.channel(CHANNEL).await.unwrap();
-            service.outbox().channels().remove(CHANNEL, first.version).await.unwrap();
+            scene.world.outbox().channels().remove(CHANNEL, first.version).await.unwrap();
             scene.world.clock.advance(Millis(1));
             service.open_channel(CHANNEL, channel()).await.unwrap();
         }

@@ -12,9 +12,11 @@ use afl_runtime::doctor::Remedy;
 use afl_runtime::{Service, StartRequest, compile};
 use afl_store::backend::{Backend, Batch, Change, Durability, Expect, Write};
 use afl_store::clock::{Clock, SimClock};
+use afl_store::collection::{Collection, CollectionItem};
 use afl_store::entropy::Entropy;
 use afl_store::fault::{BackendCall, Fault, Faulty};
 use afl_store::memory::Memory;
+use afl_store::outbox::Outbox;
 use afl_store::record::{Content, Key, Record, Tenant};
 use afl_store::store::Store;
 use serde_json::json;
@@ -124,6 +126,14 @@ impl World {
         let backend: Arc<dyn Backend> = faulty.clone();
         let service = Service::with_entropy(backend, Tenant::new(Tenant::LOCAL).unwrap(), Entropy::System);
         Self { clock, memory, faulty, service }
+    }
+
+    pub(crate) fn collection<T: CollectionItem>(&self) -> Collection<T> {
+        Collection::new(self.store())
+    }
+
+    pub(crate) fn outbox(&self) -> Outbox {
+        Outbox::new(self.store())
     }
 
     /// Below the service: the records themselves.
