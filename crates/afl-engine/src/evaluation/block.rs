@@ -4,6 +4,7 @@ use super::Evaluation;
 use super::wants::all;
 use super::work::WorkResult;
 use crate::children::Children;
+use crate::eval::holds;
 use crate::failure::FailureKind;
 use crate::id::{Segment, StepId};
 use crate::plan::{Block, Node, Plan, PlanCase, PlanContent};
@@ -60,7 +61,7 @@ impl Evaluation {
         all(conditions.map(|condition| self.need_reads(&condition.reads, &place)))?;
         for (at, case) in (0..).zip(cases) {
             let Some(condition) = &case.condition else { return Ok(Some(at)) };
-            let holds = self.holds_at(&condition.expr, &condition.reads, &place);
+            let holds = holds(&condition.expr, &self.reader(&condition.reads, &place));
             if holds.map_err(|error| self.failed(id, FailureKind::Evaluation, error))? {
                 return Ok(Some(at));
             }

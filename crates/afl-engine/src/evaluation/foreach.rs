@@ -4,6 +4,7 @@ use super::work::WorkResult;
 use super::{Evaluation, MAX_ELEMENTS};
 use crate::attribute::Attribute;
 use crate::children::Children;
+use crate::eval::eval;
 use crate::failure::FailureKind;
 use crate::id::{Segment, StepId};
 use crate::plan::{Block, PlanContent};
@@ -66,7 +67,7 @@ impl Evaluation {
         };
         let place = Self::place_in_block(id);
         self.need_reads(&iterable.reads, &place)?;
-        let value = self.eval_at(&iterable.expr, &iterable.reads, &place);
+        let value = eval(&iterable.expr, &self.reader(&iterable.reads, &place));
         let elements = match value.map_err(|error| self.failed(id, FailureKind::Evaluation, error))? {
             Value::Array(elements) => elements,
             Value::Object(entries) => entries.into_iter().map(|(key, _)| Value::String(key)).collect(),

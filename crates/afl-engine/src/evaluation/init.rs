@@ -10,7 +10,7 @@ use super::capture::{declared, element_of};
 use super::reader::EvalSite;
 use super::work::WorkResult;
 use crate::attribute::{Attribute, Fields};
-use crate::eval::{NoScope, eval};
+use crate::eval::{NoScope, eval, holds};
 use crate::failure::FailureKind;
 use crate::id::StepId;
 use crate::plan::{Act, Callee, ExprRead, Node, PlanCall};
@@ -41,7 +41,7 @@ impl Evaluation {
                         self.log(id, values);
                     }
                     Act::Assert(condition) => {
-                        let holds = self.holds_at(condition, &statement.reads, &place);
+                        let holds = holds(condition, &self.reader(&statement.reads, &place));
                         if !holds.map_err(|error| self.failed(id, FailureKind::Evaluation, error))? {
                             let message = format!("`{condition}` does not hold");
                             return Err(self.failed(id, FailureKind::Assertion, message));
@@ -93,7 +93,7 @@ impl Evaluation {
         place: &EvalSite,
     ) -> WorkResult<Map<String, Value>> {
         let value = |arg: &NamedArg| {
-            let value = self.eval_at(&arg.value, reads, place);
+            let value = eval(&arg.value, &self.reader(reads, place));
             let value = value.map_err(|error| {
                 self.failed(id, FailureKind::Evaluation, format!("`{}`: {error}", arg.name))
             })?;

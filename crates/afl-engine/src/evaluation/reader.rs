@@ -1,12 +1,12 @@
 //! The attributes that the expressions of a run read.
 
-use afl_lang::program::{Expr, InputSource};
+use afl_lang::program::InputSource;
 
 use super::Evaluation;
 use super::known::KnownRecords;
 use super::wants::{MissingRecord, all};
 use crate::attribute::Fields;
-use crate::eval::{EvalError, Root, Scope, eval, holds};
+use crate::eval::{Root, Scope};
 use crate::failure::StepFailure;
 use crate::id::{Segment, StepId};
 use crate::plan::{ExprRead, Node, PlanContent};
@@ -22,7 +22,7 @@ pub(super) struct EvalSite {
 }
 
 /// Answers references once everything they need is at hand.
-struct Reader<'e> {
+pub(super) struct Reader<'e> {
     evaluation: &'e Evaluation,
     place: &'e EvalSite,
     reads: &'e [ExprRead],
@@ -89,25 +89,8 @@ impl Evaluation {
         None
     }
 
-    pub(super) fn eval_at(
-        &self,
-        expr: &Expr,
-        reads: &[ExprRead],
-        place: &EvalSite,
-    ) -> Result<Value, EvalError> {
-        eval(expr, &self.reader(reads, place))
-    }
-
-    pub(super) fn holds_at(
-        &self,
-        expr: &Expr,
-        reads: &[ExprRead],
-        place: &EvalSite,
-    ) -> Result<bool, EvalError> {
-        holds(expr, &self.reader(reads, place))
-    }
-
-    fn reader<'e>(&'e self, reads: &'e [ExprRead], place: &'e EvalSite) -> Reader<'e> {
+    /// The scope of an expression at this place, after [`Self::need_reads`].
+    pub(super) fn reader<'e>(&'e self, reads: &'e [ExprRead], place: &'e EvalSite) -> Reader<'e> {
         let caught = reads.contains(&ExprRead::Caught).then(|| {
             let caught = self.known.step(&place.owner).and_then(|owner| owner.caught.as_ref());
             let text =
