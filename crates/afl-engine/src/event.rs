@@ -86,6 +86,13 @@ impl EventState {
 }
 
 impl Event {
+    /// A new request for work.
+    pub fn open(step_id: StepId, event_type: Arc<str>, payload: Payload) -> Self {
+        let (partial, result, error) = (None, None, None);
+        let (state, reception) = (EventState::Created, Reception::Open);
+        Self { step_id, state, event_type, payload, partial, result, error, reception }
+    }
+
     /// The parts of the result that the attempt of this claim has reported.
     pub fn told_by(&self, token: u64) -> Payload {
         let partial = self.partial.as_ref().filter(|partial| partial.token == token);

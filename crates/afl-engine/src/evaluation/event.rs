@@ -23,7 +23,7 @@ use super::mixin::MixinPhase;
 use super::wants::MissingRecord;
 use super::work::{WorkResult, WorkStop};
 use crate::attribute::{Attribute, Fields, ValueRef};
-use crate::event::{Event, EventError, EventState, Payload, Reception};
+use crate::event::{Event, EventError, Payload, Reception};
 use crate::id::StepId;
 use crate::plan::{Facet, Node};
 use crate::state::Verdict;
@@ -140,16 +140,7 @@ impl Evaluation {
         if again {
             self.need_work(id)?;
         }
-        let event = Event {
-            step_id: id.clone(),
-            state: EventState::Created,
-            event_type: name.into(),
-            payload,
-            result: None,
-            error: None,
-            partial: None,
-            reception: Reception::Open,
-        };
+        let event = Event::open(id.clone(), name.into(), payload);
         let turn = self.queue_up();
         let policy = self.step(id).policy.clone();
         let list = policy.task_list.as_deref().unwrap_or(DEFAULT_TASK_LIST);
