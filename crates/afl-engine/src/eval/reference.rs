@@ -5,8 +5,7 @@ use std::borrow::Cow;
 use afl_lang::program::{Expr, InputRef, InputSource, StepRef, shortened};
 
 use super::error::{EvalError, named};
-use super::scope::{Root, Scope};
-use super::value_of;
+use super::{Root, Scope, value_of};
 use crate::value::{Number, Value, ValueKind};
 
 type ReferenceResult<'v> = Result<Cow<'v, Value>, EvalError>;

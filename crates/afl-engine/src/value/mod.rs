@@ -1,32 +1,33 @@
 //! Values: JSON, whose objects are sorted by key, and what AFL asks of it.
 
-mod compare;
 mod number;
-mod size;
 
-use std::fmt;
+use std::cmp::Ordering;
 
-pub use compare::{equal, order};
 pub use number::ArithmeticError;
 pub(crate) use number::Number;
 pub use serde_json::{Map, Value};
-pub(crate) use size::bytes;
-pub use size::{MAX_VALUES_BYTES, Oversize, check_size};
+
+use crate::wire::wire_enum;
 
 /// How deep lists and maps may nest in a value. JSON readers stop at 128 levels, and what a value is
 /// stored in takes a few of them.
 pub const MAX_VALUE_DEPTH: usize = 100;
 
-/// The kinds of values that operators and messages distinguish.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ValueKind {
-    Null,
-    Boolean,
-    Integer,
-    Double,
-    String,
-    List,
-    Map,
+/// All the inputs of a run, all that one result holds, or what an expression comes to.
+pub const MAX_VALUES_BYTES: usize = 512 << 20;
+
+wire_enum! {
+    /// The kinds of values that operators and messages distinguish, named after the types of the language.
+    pub enum ValueKind ("kind of value") {
+        Null = "null",
+        Boolean = "Boolean",
+        Integer = "Long",
+        Double = "Double",
+        String = "String",
+        List = "a list",
+        Map = "a map",
+    }
 }
 
 impl ValueKind {
@@ -42,21 +43,6 @@ impl ValueKind {
             Value::Array(_) => Self::List,
             Value::Object(_) => Self::Map,
         }
-    }
-}
-
-/// As messages name it, after the types of the language.
-impl fmt::Display for ValueKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Null => "null",
-            Self::Boolean => "Boolean",
-            Self::Integer => "Long",
-            Self::Double => "Double",
-            Self::String => "String",
-            Self::List => "a list",
-            Self::Map => "a map",
-        })
     }
 }
 
@@ -78,5 +64,62 @@ pub fn is_within_depth(value: &Value, levels: usize) -> bool {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
         Value::Array(elements) => levels > 0 && elements.iter().all(is_inner),
         Value::Object(entries) => levels > 0 && entries.values().all(is_inner),
+    }
+}
+
+/// Deep, numbers by value. Values of different kinds are not equal.
+pub fn equal(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Null, Value::Null) => true,
+        (Value::Bool(left), Value::Bool(right)) => left == right,
+        (Value::Number(left), Value::Number(right)) => Number::of(left).order(Number::of(right)).is_eq(),
+        (Value::String(left), Value::String(right)) => left == right,
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| equal(left, right))
+        }
+        (Value::Object(left), Value::Object(right)) => {
+            left.len() == right.len()
+                && left.iter().all(|(key, value)| right.get(key).is_some_and(|other| equal(value, other)))
+        }
+        _ => false,
+    }
+}
+
+/// Numbers by value, strings by code point; nothing else has an order.
+pub fn order(left: &Value, right: &Value) -> Option<Ordering> {
+    match (left, right) {
+        (Value::Number(left), Value::Number(right)) => Some(Number::of(left).order(Number::of(right))),
+        // The order of UTF-8 bytes is the order of code points.
+        (Value::String(left), Value::String(right)) => Some(left.cmp(right)),
+        _ => None,
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Oversize {
+    #[error("{bytes} bytes, and {MAX_VALUES_BYTES} is the limit: store it elsewhere and pass a reference")]
+    TooLarge { bytes: usize },
+    /// A reader of JSON gives up at such a depth, so it could be stored and never be read.
+    #[error("lists and maps that nest deeper than {MAX_VALUE_DEPTH} levels")]
+    TooDeep,
+}
+
+pub fn check_size(values: &Map<String, Value>) -> Result<(), Oversize> {
+    if !values.values().all(|value| is_within_depth(value, MAX_VALUE_DEPTH)) {
+        return Err(Oversize::TooDeep);
+    }
+    let bytes = values.values().map(bytes).sum();
+    if bytes > MAX_VALUES_BYTES { Err(Oversize::TooLarge { bytes }) } else { Ok(()) }
+}
+
+/// About as many as its JSON has.
+pub(crate) fn bytes(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 4,
+        Value::String(text) => text.len() + 2,
+        Value::Array(elements) => elements.iter().map(|element| bytes(element) + 1).sum::<usize>() + 2,
+        Value::Object(entries) => {
+            entries.iter().map(|(name, value)| name.len() + bytes(value) + 4).sum::<usize>() + 2
+        }
     }
 }
