@@ -15,7 +15,7 @@ use std::sync::Arc;
 use super::channel::ChannelFilter;
 use super::message::{Message, MessageData};
 use super::rows::{Outbox, row_write};
-use crate::backend::{Durability, StoreError, Write};
+use crate::backend::{Batch, Durability, StoreError, Write};
 use crate::store::{Error, Store};
 
 /// The writes and blobs of messages, for the commit of the end that they report.
@@ -143,11 +143,8 @@ impl Outbox {
         let message = Message { workflow, opened, data: Some(data), ..message };
         let write = row_write(&self.0, channel, &message.id(version.number), &message);
         let blobs: Vec<_> = blob.into_iter().collect();
-        match self
-            .0
-            .write_with_blobs_since(version.epoch, run, vec![write], &blobs, Durability::Durable)
-            .await
-        {
+        let batch = Batch { since: Some(version.epoch), ..Batch::new(vec![write], Durability::Durable) };
+        match self.0.write_with_blobs(run, batch, &blobs).await {
             // It is on its way already.
             Err(Error::Backend(StoreError::Conflict { .. })) => Ok(true),
             outcome => outcome.map(|()| true),

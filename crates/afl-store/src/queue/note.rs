@@ -67,7 +67,7 @@ impl Queue {
             // The write expects the task's version, so a holder that has just lost the task writes nothing.
             let key = self.store.run_key(&ticket.run, task_record(&ticket.step));
             let writes = vec![Write::keep(key, task.version), self.store.update(&ticket.run, &event, now)];
-            self.store.write_with_blobs(&ticket.run, writes, &blobs, Durability::Durable).await?;
+            self.store.write_with_blobs(&ticket.run, Batch::new(writes, Durability::Durable), &blobs).await?;
             Ok(())
         })
         .await

@@ -11,7 +11,7 @@ use afl_engine::version::Version;
 use super::lease::{TicketCheck, TicketWork};
 use super::outcome::{self, TaskOutcome};
 use super::{Queue, Refusal, Ticket};
-use crate::backend::Durability;
+use crate::backend::{Batch, Durability};
 use crate::collection::Collection;
 use crate::conflict::retry_on_conflict;
 use crate::notification::{NOTIFY, Notification, NotifyOn};
@@ -114,7 +114,7 @@ impl Queue {
         let messages = self.store.messages_of_end(&task, Some(&event.item), now).await?;
         writes.extend(messages.writes);
         let blobs: Vec<_> = outcome.blobs.into_iter().chain(messages.blobs).collect();
-        self.store.write_with_blobs(&run, writes, &blobs, Durability::Durable).await?;
+        self.store.write_with_blobs(&run, Batch::new(writes, Durability::Durable), &blobs).await?;
         Ok(SettleResult::Arrived(Box::new(StoredRecord { item: event.item, version: basis.event.next() })))
     }
 }

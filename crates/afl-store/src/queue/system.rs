@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use afl_engine::event::{Event, EventState, Payload, Reception};
+use afl_engine::event::{Event, EventState, Reception};
 use afl_engine::history::Actor;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::policy::Policy;
@@ -14,7 +14,7 @@ use afl_engine::value::{Map, Value};
 
 use super::outcome::held;
 use super::{Queue, Refusal};
-use crate::backend::{Durability, Expect};
+use crate::backend::{Batch, Durability, Expect};
 use crate::conflict::retry_on_conflict;
 use crate::store::{Error, Reservation, StoredRecord};
 
@@ -51,19 +51,20 @@ impl Queue {
             token: 0,
         };
         let task = Task::pending(task, now);
-        let event = open_event(order.name, payload);
+        let event = Event::open(StepId::root(), order.name, payload);
         let mut writes = vec![
             self.store.put(&order.id, &task, Expect::Absent, now),
             self.store.put(&order.id, &event, Expect::Absent, now),
         ];
         writes.extend(reservation.map(|reservation| self.store.put_reservation(reservation)));
-        self.store.write_with_blobs(&order.id, writes, &blobs, Durability::Durable).await
+        self.store.write_with_blobs(&order.id, Batch::new(writes, Durability::Durable), &blobs).await
     }
 
     /// A system task that ended badly is to be done after all, by the server `on` if it is there in time.
     pub async fn ask_again(&self, id: &RunId, by: &Actor, on: Option<&Arc<str>>) -> Result<Task, Refusal> {
         let retry = || Move::Retry { server: on.cloned(), turn: None };
-        self.rewrite(id, retry, by, |event| open_event(event.event_type, event.payload)).await
+        self.rewrite(id, retry, by, |event| Event::open(StepId::root(), event.event_type, event.payload))
+            .await
     }
 
     /// Cancels a system task. Its holder loses it.
@@ -96,22 +97,10 @@ impl Queue {
             let messages = self.store.messages_of_end(&task, Some(&event.item), now).await?;
             let mut writes = vec![self.store.update(id, &task, now), self.store.update(id, &event, now)];
             writes.extend(messages.writes);
-            self.store.write_with_blobs(id, writes, &messages.blobs, Durability::Durable).await?;
+            let batch = Batch::new(writes, Durability::Durable);
+            self.store.write_with_blobs(id, batch, &messages.blobs).await?;
             Ok(task.item)
         })
         .await
-    }
-}
-
-fn open_event(name: Arc<str>, payload: Payload) -> Event {
-    Event {
-        step_id: StepId::root(),
-        state: EventState::Created,
-        event_type: name,
-        payload,
-        partial: None,
-        result: None,
-        error: None,
-        reception: Reception::Open,
     }
 }

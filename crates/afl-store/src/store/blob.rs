@@ -5,58 +5,44 @@ use std::collections::BTreeSet;
 use afl_engine::attribute::{Blob, BlobHash, ValueRef};
 use afl_engine::id::RunId;
 use afl_engine::value::Value;
-use afl_engine::version::Epoch;
 
 use super::Store;
 use super::entity::{BLOBS, PIECES};
 use super::error::{Defect, Error};
 use super::piece::put_text;
-use crate::backend::{Batch, Durability, StoreError, Write};
+use crate::backend::{Batch, Durability, StoreError};
 use crate::record::{Key, Record};
 
 /// The most bytes beside the records of a commit; more is written before it, in commits of its own.
 const ALONG_BYTES: usize = 8 << 20;
 
 impl Store {
-    /// Commits writes and the large values they refer to. A value that is there already is not written again.
+    /// Commits a batch and the large values that it refers to. A value that is there already is not written again. The
+    /// values must still be there when the commit is made, so after a crash of the database it is refused.
     pub(crate) async fn write_with_blobs(
         &self,
         run: &RunId,
-        writes: Vec<Write>,
+        batch: Batch,
         blobs: &[Blob],
-        durability: Durability,
     ) -> Result<(), Error> {
-        self.write_with_blobs_since(self.epoch(), run, writes, blobs, durability).await
-    }
-
-    /// The same for writes that rely on more than they expect: on all that was read in this epoch. The values must still
-    /// be there when the commit is made, so after a crash of the database it is refused.
-    pub(crate) async fn write_with_blobs_since(
-        &self,
-        since: Epoch,
-        run: &RunId,
-        writes: Vec<Write>,
-        blobs: &[Blob],
-        durability: Durability,
-    ) -> Result<(), Error> {
-        let batch = |writes| Batch { since: Some(since), ..Batch::new(writes, durability) };
+        let batch = Batch { since: batch.since.or_else(|| Some(self.epoch())), ..batch };
         if blobs.is_empty() {
-            return Ok(self.backend.commit(batch(writes)).await?);
+            return Ok(self.backend.commit(batch).await?);
         }
         loop {
-            let mut all = writes.clone();
+            let mut all = batch.clone();
             let mut room = ALONG_BYTES.min(self.limits().batch_bytes / 4);
             for blob in self.lacking(run, blobs).await? {
                 let key = self.run_key(run, blob_record(&blob.hash));
                 if blob.text.len() <= room.min(self.piece_bytes()) {
                     room -= blob.text.len();
-                    all.push(put_text(key, &blob.text));
+                    all.writes.push(put_text(key, &blob.text));
                 } else {
                     let piece = |at| self.run_key(run, piece_record(&blob.hash, at));
                     self.write_pieces(key, piece, &blob.text, Durability::Relaxed).await?;
                 }
             }
-            match self.backend.commit(batch(all)).await {
+            match self.backend.commit(all).await {
                 // Another writer stored the same value meanwhile. Blobs are never deleted alone, so this ends.
                 Err(StoreError::Conflict { key }) if key.id.starts_with(BLOBS) => {}
                 outcome => return Ok(outcome?),

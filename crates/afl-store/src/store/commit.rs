@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::entity::{Entity, task_record};
 use super::error::Error;
 use super::{Store, opened_json, sealed_json};
-use crate::backend::{Change, Durability, Write};
+use crate::backend::{Batch, Change, Durability, Write};
 
 /// The meaning of an idempotency key: the run it started, and the inputs of that run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -74,12 +74,12 @@ impl Store {
         writes.extend(terms.task.map(|task| self.keep_task(task)));
         let messages = self.messages_of_changes(changes, now).await?;
         if messages.is_empty() {
-            return self.write_with_blobs(run, writes, &changes.blobs, durability).await;
+            return self.write_with_blobs(run, Batch::new(writes, durability), &changes.blobs).await;
         }
         writes.extend(messages.writes);
         let blobs: Vec<_> = changes.blobs.iter().cloned().chain(messages.blobs).collect();
         // A message must not leave before the end that it reports is durable.
-        self.write_with_blobs(run, writes, &blobs, Durability::Durable).await
+        self.write_with_blobs(run, Batch::new(writes, Durability::Durable), &blobs).await
     }
 
     fn put_active(&self, run: &RunId, active: &Put<Active>, now: Millis) -> Write {

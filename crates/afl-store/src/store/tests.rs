@@ -15,7 +15,7 @@ use afl_engine::task::{NewTask, Task};
 use afl_engine::time::Millis;
 
 use super::{Defect, Error, RunState, Store};
-use crate::backend::{Backend, Change, Durability, Expect, Limits, Write};
+use crate::backend::{Backend, Batch, Change, Durability, Expect, Limits, Write};
 use crate::clock::{Clock, SimClock};
 use crate::memory::{LIMITS, Memory};
 use crate::record::Tenant;
@@ -137,7 +137,7 @@ async fn f14_a_value_larger_than_a_record_or_a_batch_is_kept_in_pieces() {
         .map(|text| Blob { hash: BlobHash::of(&text), text })
         .into();
     for _ in 0..2 {
-        store.write_with_blobs(&run, Vec::new(), &blobs, Durability::Durable).await.unwrap();
+        store.write_with_blobs(&run, Batch::new(Vec::new(), Durability::Durable), &blobs).await.unwrap();
     }
     let wants = Wants { blobs: blobs.iter().map(|blob| blob.hash.clone()).collect(), ..Wants::default() };
     for (hash, text) in store.load(&run, &wants).await.unwrap().blobs {
