@@ -167,7 +167,7 @@ impl Batch {
     pub fn is_outdated(&self, epoch: Epoch) -> bool {
         let is_before = |since: Epoch| since < epoch;
         self.since.is_some_and(is_before)
-            || self.writes.iter().any(|write| write.expect.epoch().is_some_and(is_before))
+            || self.writes.iter().any(|write| write.expect.version().is_some_and(|it| is_before(it.epoch)))
     }
 
     /// The bytes that count against [`Limits::batch_bytes`].
@@ -234,18 +234,11 @@ impl From<Option<Version>> for Expect {
 }
 
 impl Expect {
-    fn epoch(self) -> Option<Epoch> {
+    /// `None` where there must be no record.
+    pub fn version(self) -> Option<Version> {
         match self {
             Self::Absent => None,
-            Self::Version(version) => Some(version.epoch),
-        }
-    }
-
-    /// The number that a write finds, `None` where there must be no record.
-    pub fn number(self) -> Option<u64> {
-        match self {
-            Self::Absent => None,
-            Self::Version(version) => Some(version.number),
+            Self::Version(version) => Some(version),
         }
     }
 }

@@ -68,7 +68,7 @@ impl<'a> GroupPlan<'a> {
                 (None, KnownVersions::Nothing) => continue,
                 (None, KnownVersions::Versions(versions)) => versions.get(&write.key).copied(),
             };
-            if found != write.expect.number() {
+            if found != write.expect.version().map(|version| version.number) {
                 return Err(StoreError::Conflict { key: write.key.clone() });
             }
         }
@@ -77,7 +77,7 @@ impl<'a> GroupPlan<'a> {
 
     fn apply(&mut self, batch: &'a Batch) {
         for write in &batch.writes {
-            let expected = write.expect.number();
+            let expected = write.expect.version().map(|version| version.number);
             let slot = match self.slots.entry(&write.key) {
                 Entry::Occupied(entry) => entry.into_mut(),
                 Entry::Vacant(entry) => entry.insert(KeySlot { found: expected, after: SlotAfter::Kept }),

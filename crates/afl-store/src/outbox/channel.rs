@@ -95,7 +95,7 @@ impl Channel {
         for pattern in &self.topics {
             let glob = glob(pattern)?.compile_matcher();
             let before = topics.len();
-            topics.extend(Topic::ENDS.into_iter().filter(|topic| glob.is_match(topic.name())));
+            topics.extend(Topic::ends().filter(|topic| glob.is_match(topic.name())));
             if topics.len() == before {
                 return Err(BadChannel::Topic { pattern: pattern.clone() });
             }
@@ -131,7 +131,7 @@ fn bad(pattern: &str, error: &globset::Error) -> BadChannel {
 }
 
 fn topics() -> String {
-    Topic::ENDS.map(Topic::name).join(", ")
+    Topic::ends().map(Topic::name).collect::<Vec<_>>().join(", ")
 }
 
 const FEED: &str = "feed";

@@ -28,15 +28,9 @@ wire_enum! {
 
 impl Topic {
     /// Those that a channel can ask for.
-    pub const ENDS: [Self; 7] = [
-        Self::TaskCompleted,
-        Self::TaskFailed,
-        Self::TaskCanceled,
-        Self::TaskIgnored,
-        Self::RunCompleted,
-        Self::RunFailed,
-        Self::RunCanceled,
-    ];
+    pub(super) fn ends() -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(|topic| *topic != Self::TaskDispatched)
+    }
 
     pub(super) const fn of_task(state: TaskState) -> Option<Self> {
         match state {
