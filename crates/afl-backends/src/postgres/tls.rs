@@ -8,7 +8,7 @@ use std::{fmt, io};
 use percent_encoding::percent_decode_str;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
@@ -117,15 +117,17 @@ impl Protection {
         let config = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?;
+        let algorithms = provider.signature_verification_algorithms;
+        let lenient = |chain| Arc::new(Lenient { algorithms, chain });
         let config = match &self.trust {
             Trust::Named(roots) => config.with_root_certificates(roots.read()?),
             Trust::Certified(file) => {
                 let roots = TrustedRoots::File(file.clone()).read()?.into();
-                let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider.clone());
+                let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider);
                 let chain = verifier.build().map_err(|error| error.to_string())?;
-                config.dangerous().with_custom_certificate_verifier(Lenient::new(provider, Some(chain)))
+                config.dangerous().with_custom_certificate_verifier(lenient(Some(chain)))
             }
-            Trust::Any => config.dangerous().with_custom_certificate_verifier(Lenient::new(provider, None)),
+            Trust::Any => config.dangerous().with_custom_certificate_verifier(lenient(None)),
         };
         Ok(Tls(MakeRustlsConnect::new(config.with_no_client_auth())))
     }
@@ -181,14 +183,8 @@ pub(super) fn explain(error: &tokio_postgres::Error) -> Option<String> {
 /// Does not ask for the host's name, nor for anything where it has no chain; but the peer has the key of its certificate.
 #[derive(Debug)]
 struct Lenient {
-    provider: Arc<CryptoProvider>,
+    algorithms: WebPkiSupportedAlgorithms,
     chain: Option<Arc<WebPkiServerVerifier>>,
-}
-
-impl Lenient {
-    fn new(provider: Arc<CryptoProvider>, chain: Option<Arc<WebPkiServerVerifier>>) -> Arc<Self> {
-        Arc::new(Self { provider, chain })
-    }
 }
 
 impl ServerCertVerifier for Lenient {
@@ -215,12 +211,7 @@ impl ServerCertVerifier for Lenient {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, TlsError> {
-        verify_tls12_signature(
-            message,
-            certificate,
-            signature,
-            &self.provider.signature_verification_algorithms,
-        )
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -229,16 +220,11 @@ impl ServerCertVerifier for Lenient {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, TlsError> {
-        verify_tls13_signature(
-            message,
-            certificate,
-            signature,
-            &self.provider.signature_verification_algorithms,
-        )
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        self.algorithms.supported_schemes()
     }
 }
 
