@@ -14,6 +14,9 @@
 //!
 //! **Rejected.** One loop over all channels lets a slow receiver delay every other one. A delay for each message of
 //! an unreachable receiver costs a write for each of them, and they come back out of order.
+//!
+//! **Measured** by the counts of `tests/worker/outbox.rs`: with 30 messages for an unreachable receiver, 24 looks at the
+//! channel send 24 requests, not 720.
 
 use std::collections::{BTreeMap, HashMap};
 use std::pin::pin;

@@ -11,6 +11,9 @@
 //! **Rejected.** A stored position of the round: every claim would write it, and all agents would compete for the
 //! record. Processes that take turns independently are fair together, and a process that starts begins with the oldest
 //! task. One bucket for all facets: an agent would step over the tasks of facets that it does not serve.
+//!
+//! **Measured** by the counts of `queue/tests/fair.rs`: beside 600 waiting tasks of two facets, a claim of one task is one
+//! read of the heads and one take. The next claim, of 64 tasks, is two takes and no read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
