@@ -35,7 +35,8 @@ impl Group {
         self.id.as_raw_nonzero().get()
     }
 
-    pub(crate) fn has_exited(&mut self) -> bool {
+    /// Reaps the child if it has exited, and says so.
+    pub(crate) fn try_reap(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
 

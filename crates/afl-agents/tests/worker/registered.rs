@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use afl_agents::registration::{DEFAULT_VERSION, Registration};
 use afl_agents::worker::{Profile, Worker, WorkerEvent};
-use afl_agents::{Hosts, HostsConfig, Registry, Roots};
-use afl_runtime::TaskQuery;
+use afl_agents::{Hosts, HostsConfig, Registry, RegistryError, Roots};
 use afl_runtime::agent::TaskEventType;
+use afl_runtime::{Error, TaskQuery};
+use afl_store::clock::Clock;
+use afl_store::fault::{BackendVerb, Fault, Faulty};
+use afl_store::memory::Memory;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -68,6 +71,29 @@ async fn a_handler_that_is_registered_later_does_the_work_that_waits_for_it() {
     Registry::new(&world.service).register(registration()).await.unwrap();
     assert_eq!(world.receipt(&run).await, "txn-12345");
     working.stop().await;
+}
+
+/// Each commit meets another writer, so each repeats until its tries are used up.
+#[tokio::test]
+async fn a_registration_that_always_meets_another_writer_is_reported_and_not_kept() {
+    let memory = Arc::new(Memory::new(Clock::System));
+    let sound = World::over(memory.clone());
+    Registry::new(&sound.service).register(registration()).await.unwrap();
+    let contended = Arc::new(Faulty::new(memory, |call| match call.verb {
+        BackendVerb::Commit => Fault::Conflict,
+        _ => Fault::None,
+    }));
+    let registry = Registry::new(&World::over(contended.clone()).service);
+    let changed = Registration { version: "2.0.0".to_owned(), ..registration() };
+    let refused = registry.register(changed).await.unwrap_err();
+    assert!(matches!(refused, RegistryError::Store(Error::Contended(_))), "{refused}");
+    let tries = contended.counts().durable_commits;
+    assert!(tries > 1, "it was tried {tries} times");
+    let refused = registry.remove("billing.ProcessPayment").await.unwrap_err();
+    assert!(matches!(refused, RegistryError::Store(Error::Contended(_))), "{refused}");
+    assert!(contended.counts().durable_commits > tries + 1, "a removal is repeated too");
+    let kept = Registry::new(&sound.service).get("billing.ProcessPayment").await.unwrap().unwrap();
+    assert_eq!(kept.version, DEFAULT_VERSION);
 }
 
 // covers: SDK-8.8-a

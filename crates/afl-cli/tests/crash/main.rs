@@ -85,7 +85,7 @@ fn strike_twice(program: &Program) {
     for first in crashes(clean.writes) {
         let left = directory();
         assert_eq!(die(left.path(), program, first), Death::Struck, "{first}");
-        if !firsts.is_new(first, left.path()) {
+        if !firsts.insert(first, left.path()) {
             continue;
         }
         let mut seconds = Seen::default();
@@ -94,7 +94,7 @@ fn strike_twice(program: &Program) {
             let world = directory();
             copy(left.path(), world.path());
             let death = die(world.path(), program, second);
-            if death == Death::Escaped || seconds.is_new(second, world.path()) {
+            if death == Death::Escaped || seconds.insert(second, world.path()) {
                 let finished = scenario::run(world.path(), program, None);
                 compare(&finished, &clean, &format!("{first}, {second}"));
             }
@@ -110,7 +110,8 @@ fn strike_twice(program: &Program) {
 struct Seen(Option<Vec<Line>>);
 
 impl Seen {
-    fn is_new(&mut self, crash: Crash, directory: &Path) -> bool {
+    /// Keeps the records, and says whether they are new.
+    fn insert(&mut self, crash: Crash, directory: &Path) -> bool {
         let done = Some(world::lines(directory));
         let is_same = crash.moment == FaultMoment::Before && self.0 == done;
         self.0 = done;

@@ -127,7 +127,10 @@ impl PythonHandler {
             let version = ModuleVersion::AsOnDisk(located.file.stamp());
             (Some(located), version)
         };
-        let worker = pool.worker(uri, version, context).await?;
+        let worker = match pool.take_idle(uri, version) {
+            Some(worker) => worker,
+            None => pool.start(context).await?,
+        };
         let source = match worker.loaded.get(uri) {
             Some(_) => None,
             None => Some(self.source(&pool, located).await?),

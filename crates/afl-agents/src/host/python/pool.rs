@@ -71,19 +71,6 @@ impl PythonPool {
         self.busy.clone().acquire_owned().await.expect("never closed")
     }
 
-    /// A process that has no other version of the module loaded, best one that has this.
-    pub(super) async fn worker(
-        &self,
-        uri: &str,
-        version: ModuleVersion,
-        context: &Context,
-    ) -> Result<PythonProcess, HandlerFailure> {
-        match self.take_idle(uri, version) {
-            Some(worker) => Ok(worker),
-            None => self.start(context).await,
-        }
-    }
-
     pub(super) async fn start(&self, context: &Context) -> Result<PythonProcess, HandlerFailure> {
         let mut command = Command::new(&self.interpreter.program);
         command.env_clear().envs(self.interpreter.variables(&self.config.pass_variables));
@@ -109,7 +96,8 @@ impl PythonPool {
         join_all(idle.into_iter().map(PythonProcess::retire)).await;
     }
 
-    fn take_idle(&self, uri: &str, version: ModuleVersion) -> Option<PythonProcess> {
+    /// An idle process that has no other version of the module loaded, best one that has this.
+    pub(super) fn take_idle(&self, uri: &str, version: ModuleVersion) -> Option<PythonProcess> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let loaded = |worker: &PythonProcess| worker.loaded.get(uri).copied();
@@ -117,7 +105,7 @@ impl PythonPool {
             let warm = workers.iter().rposition(|worker| loaded(worker) == Some(version));
             let found = warm.or_else(|| workers.iter().rposition(|worker| loaded(worker).is_none()));
             let mut worker = workers.remove(found?);
-            if !worker.is_dead() {
+            if !worker.group.try_reap() {
                 return Some(worker);
             }
         }

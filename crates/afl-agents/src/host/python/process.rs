@@ -24,7 +24,7 @@ use crate::process::{Ending, Group, Guardian, Output};
 
 #[derive(Debug)]
 pub(super) struct PythonProcess {
-    group: Group,
+    pub(super) group: Group,
     link: PythonLink,
     stdout: Output,
     stderr: Output,
@@ -109,10 +109,6 @@ impl PythonProcess {
     async fn greet(&mut self, hello: &Value) -> Result<PythonFrame, LinkError> {
         self.link.write(LinkCommand::Call, hello).await?;
         self.link.read().await
-    }
-
-    pub(super) fn is_dead(&mut self) -> bool {
-        self.group.has_exited()
     }
 
     /// Does one call. A timeout kills the process at once. A cancel is sent to it first, and the caller
