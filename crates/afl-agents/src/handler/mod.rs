@@ -16,7 +16,7 @@ pub use afl_runtime::agent::{LogLevel, LogLine, LogStream};
 pub use call::Call;
 pub use context::{CallControl, CallStop, CancelReason, Context, Facts};
 pub use failure::{HandlerFailure, HandlerFailureKind};
-pub use function::{BlockingFunction, Concurrent, blocking, concurrent};
+pub use function::{blocking, concurrent};
 pub use notes::{MAX_LINE_BYTES, Notes, Progress};
 pub use perform::perform;
 pub(crate) use perform::{message_of, of_panic};
