@@ -4,30 +4,22 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use afl_runtime::agent::DEFAULT_TASK_LIST;
+use afl_runtime::wire_enum;
 
-/// Which of the documents' runners a worker is: they differ in where their handlers come from and in what they do
-/// beside event tasks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Profile {
-    /// `RegistryRunner`: handlers are registrations in the store.
-    Registry,
-    /// `AgentPoller`: handlers are functions of this process.
-    Poller,
-    /// `RunnerService`: handlers are those given to this process; and system tasks, named locks, an HTTP status.
-    Service,
+wire_enum! {
+    /// Which of the documents' runners a worker is: they differ in where their handlers come from and in what they do
+    /// beside event tasks.
+    pub enum Profile ("profile") {
+        /// `RegistryRunner`: handlers are registrations in the store.
+        Registry = "registry",
+        /// `AgentPoller`: handlers are functions of this process.
+        Poller = "poller",
+        /// `RunnerService`: handlers are those given to this process; and system tasks, named locks, an HTTP status.
+        Service = "service",
+    }
 }
 
 impl Profile {
-    pub const ALL: [Self; 3] = [Self::Registry, Self::Poller, Self::Service];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Registry => "registry",
-            Self::Poller => "poller",
-            Self::Service => "service",
-        }
-    }
-
     const fn service_name(self) -> &'static str {
         match self {
             Self::Registry => "afl-registry-runner",
@@ -101,8 +93,7 @@ impl Config {
 
     /// A third of the lease at most, so that two extensions may fail.
     pub(super) fn extend_every(&self) -> Duration {
-        let configured = Duration::from_millis(self.lock_extend_interval_ms);
-        configured.min(self.lease() / 3).min(CANCEL_HEARD_WITHIN)
+        self.lock_extend_every().min(CANCEL_HEARD_WITHIN)
     }
 
     /// As for the lease, but an extension of the lock reports no cancel.
@@ -122,10 +113,10 @@ mod tests {
     // covers: SDK-4.1-a, SDK-4.1-b, SDK-7.1-a, SDK-7.1-b, SDK-7.1-c, SDK-7.1-d, SDK-8.2-a, SDK-8.2-b
     #[test]
     fn each_profile_has_the_defaults_of_its_document() {
-        let names = Profile::ALL.map(|profile| Config::of(profile).service_name);
+        let names: Vec<_> = Profile::ALL.iter().map(|profile| Config::of(*profile).service_name).collect();
         assert_eq!(names, ["afl-registry-runner", "afl-agent", "afl-runner"]);
         for profile in Profile::ALL {
-            let config = Config::of(profile);
+            let config = Config::of(*profile);
             assert_eq!(
                 (config.server_group.as_str(), &config.task_lists[..]),
                 ("default", &["default".to_owned()][..])

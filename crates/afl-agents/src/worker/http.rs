@@ -102,7 +102,7 @@ impl Worker {
             "server_name": config.server_name,
             "server_group": config.server_group,
             "service_name": config.service_name,
-            "profile": config.profile.name(),
+            "profile": config.profile,
             "version": env!("CARGO_PKG_VERSION"),
             "pid": std::process::id(),
             "state": phase.state(),

@@ -26,7 +26,7 @@ use crate::world::{World, object, paid, work};
 // covers: XR-5
 #[tokio::test(start_paused = true)]
 async fn a_task_longer_than_its_lease_stays_with_its_holder_in_every_profile() {
-    for profile in Profile::ALL {
+    for profile in Profile::ALL.iter().copied() {
         let world = World::simulated(Hearing::Good);
         let holder = world.worker_with(profile, |config| config.http_port = None);
         let (begun, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
@@ -178,7 +178,7 @@ async fn a_cancel_ends_the_whole_tree_of_processes_of_a_task() {
 // covers: XR-14
 #[tokio::test(start_paused = true)]
 async fn a_cancel_is_noticed_within_five_seconds_with_the_settings_of_the_documents() {
-    for profile in Profile::ALL {
+    for profile in Profile::ALL.iter().copied() {
         let world = World::simulated(Hearing::Good);
         let worker = world.worker_with(profile, |config| config.http_port = None);
         let begun = Arc::new(Notify::new());

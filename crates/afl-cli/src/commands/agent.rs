@@ -164,9 +164,8 @@ impl Options {
 }
 
 fn profiles() -> impl TypedValueParser<Value = Profile> {
-    let names = Profile::ALL.map(Profile::name);
-    let of = |name: String| Profile::ALL.into_iter().find(|profile| profile.name() == name);
-    PossibleValuesParser::new(names).map(move |name| of(name).expect("only these names are taken"))
+    let names = Profile::ALL.iter().map(|profile| profile.name());
+    PossibleValuesParser::new(names).map(|name| name.parse().expect("only these names are taken"))
 }
 
 /// A line for each thing that happens, until the worker is gone.
