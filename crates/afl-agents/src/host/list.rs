@@ -36,8 +36,7 @@ pub(super) struct HostParts {
 /// The hosts of one agent.
 pub struct Hosts {
     all: Vec<Arc<dyn Host>>,
-    guardian: Arc<Guardian>,
-    http: Arc<HttpClient>,
+    parts: HostParts,
 }
 
 /// The one list. Messages and help name the hosts in this order.
@@ -60,7 +59,7 @@ impl Hosts {
     pub fn unstarted(config: HostsConfig) -> Self {
         let http = Arc::new(HttpClient::new(config.http.clone()));
         let parts = HostParts { config, guardian: Arc::default(), http };
-        Self { all: list(&parts), guardian: parts.guardian, http: parts.http }
+        Self { all: list(&parts), parts }
     }
 
     /// One more host. Its schemes must be its own.
@@ -72,26 +71,22 @@ impl Hosts {
 
     /// Prepares what calls share, so that an agent that lacks it fails at its start and not with each task.
     pub fn started(self) -> Result<Self, HostError> {
-        self.guardian.start().map_err(HostError::Guardian)?;
-        self.http.start().map_err(HostError::Http)?;
+        self.parts.guardian.start().map_err(HostError::Guardian)?;
+        self.parts.http.start().map_err(HostError::Http)?;
         Ok(self)
     }
 
     /// Reads a registration, or reports everything that is wrong with it.
-    pub fn parse(&self, registration: &Registration) -> Result<RegisteredHandler, Vec<RegistrationProblem>> {
-        let (checksum, timeout) = (registration.parse_checksum(), registration.parse_timeout());
-        let mut problems: Vec<RegistrationProblem> = registration.misnomers().collect();
-        problems.extend(self.misfits(registration));
-        let spec = HandlerSpec {
-            registration,
-            checksum: *checksum.as_ref().unwrap_or(&None),
-            timeout: *timeout.as_ref().unwrap_or(&Duration::ZERO),
-        };
-        problems.extend([checksum.err(), timeout.err()].into_iter().flatten());
+    pub fn parse(
+        &self,
+        registration: &Registration,
+    ) -> Result<Box<dyn HostedHandler>, Vec<RegistrationProblem>> {
+        let checksum = registration.parse_checksum();
+        let spec = HandlerSpec { registration, checksum: *checksum.as_ref().unwrap_or(&None) };
+        let problems = registration.problems().chain(self.misfits(registration)).chain(checksum.err());
+        let mut problems: Vec<RegistrationProblem> = problems.collect();
         match self.hosted(spec) {
-            Ok(hosted) if problems.is_empty() => {
-                Ok(RegisteredHandler { registration: registration.clone(), hosted })
-            }
+            Ok(hosted) if problems.is_empty() => Ok(hosted),
             hosted => {
                 problems.extend(hosted.err());
                 problems.sort();
@@ -129,13 +124,11 @@ impl Hosts {
 
     /// The handler of a registration. One that cannot be read fails every call.
     pub fn handler(&self, registration: &Registration) -> Arc<dyn Handler> {
-        match self.resolve(registration) {
-            Ok(handler) => Arc::new(handler),
-            Err(failure) => Arc::new(UnreadableHandler { failure, version: registration.words() }),
-        }
+        let hosted = self.resolve(registration);
+        Arc::new(RegisteredHandler { registration: registration.clone(), hosted })
     }
 
-    fn resolve(&self, registration: &Registration) -> Result<RegisteredHandler, HandlerFailure> {
+    fn resolve(&self, registration: &Registration) -> Result<Box<dyn HostedHandler>, HandlerFailure> {
         self.parse(registration).map_err(|problems| {
             let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
             let message =
@@ -152,12 +145,12 @@ impl Hosts {
 
     /// Whether the handler is complete, before work arrives. Loads it, and calls nothing.
     pub async fn check(&self, registration: &Registration) -> Result<(), HandlerFailure> {
-        self.resolve(registration)?.hosted.check().await
+        self.resolve(registration)?.check().await
     }
 
     /// The registrations that a module asks for. They take from `like` what they leave open.
     pub async fn registrations(&self, like: &Registration) -> Result<Vec<Registration>, HandlerFailure> {
-        match self.resolve(like)?.hosted.records().await? {
+        match self.resolve(like)?.records().await? {
             Some(records) => records.into_iter().map(|record| like.completed(record)).collect(),
             None => Ok(vec![like.clone()]),
         }
@@ -214,7 +207,7 @@ impl Hosts {
 
     /// For messages of the outbox.
     pub(crate) fn http(&self) -> &HttpClient {
-        &self.http
+        &self.parts.http
     }
 
     /// Lets idle processes clean up and end. Without it they are killed with the last owner.
@@ -243,44 +236,30 @@ impl fmt::Debug for Hosts {
 }
 
 /// The handler of a registration, with the registration's timeout and version.
-#[derive(Debug)]
-pub struct RegisteredHandler {
+struct RegisteredHandler {
     registration: Registration,
-    pub(crate) hosted: Box<dyn HostedHandler>,
+    /// Or the failure of every call, because the registration cannot be read.
+    hosted: Result<Box<dyn HostedHandler>, HandlerFailure>,
 }
 
 #[async_trait]
 impl Handler for RegisteredHandler {
     async fn run(&self, call: Call) -> Outcome {
-        self.hosted.run(call).await
+        match &self.hosted {
+            Ok(hosted) => hosted.run(call).await,
+            Err(failure) => Err(failure.clone()),
+        }
     }
 
     fn grace(&self) -> Duration {
-        self.hosted.grace()
+        self.hosted.as_ref().map_or(Duration::ZERO, |hosted| hosted.grace())
     }
 
     fn timeout(&self, step: Option<Duration>) -> Option<Duration> {
-        Some(Duration::from_millis(self.registration.timeout_of(step).unsigned_abs()))
+        Some(self.registration.timeout_of(step))
     }
 
     fn version(&self) -> String {
         self.registration.words()
-    }
-}
-
-/// Fails every call with the problems of its registration.
-struct UnreadableHandler {
-    failure: HandlerFailure,
-    version: String,
-}
-
-#[async_trait]
-impl Handler for UnreadableHandler {
-    async fn run(&self, _: Call) -> Outcome {
-        Err(self.failure.clone())
-    }
-
-    fn version(&self) -> String {
-        self.version.clone()
     }
 }

@@ -14,7 +14,6 @@ mod python;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 use std::{fmt, io, iter};
 
 use async_trait::async_trait;
@@ -24,7 +23,7 @@ use serde_json::Value;
 use crate::handler::{Handler, HandlerFailure};
 use crate::registration::{Checksum, Registration};
 
-pub use list::{Hosts, HostsConfig, RegisteredHandler};
+pub use list::{Hosts, HostsConfig};
 pub use python::{MAX_RESULT_BYTES, PythonConfig, SCRIPT_TASK};
 
 #[async_trait]
@@ -87,7 +86,6 @@ pub trait HostedHandler: Handler + fmt::Debug {
 pub struct HandlerSpec<'a> {
     pub registration: &'a Registration,
     pub checksum: Option<Checksum>,
-    pub timeout: Duration,
 }
 
 impl HandlerSpec<'_> {

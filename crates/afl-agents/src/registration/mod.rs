@@ -2,8 +2,8 @@
 
 mod checksum;
 mod lookup;
-mod name;
 
+use std::fmt;
 use std::time::Duration;
 
 use afl_runtime::Millis;
@@ -12,7 +12,6 @@ use serde_json::Value;
 
 pub use checksum::Checksum;
 pub use lookup::{BadTopic, NoHandler, Topics, find};
-pub use name::DottedName;
 
 use crate::handler::{HandlerFailure, Object};
 
@@ -87,12 +86,13 @@ impl Registration {
     /// How long an attempt may be silent, when its step may say so too. The default is for steps that say nothing: a
     /// step's own `Timeout` goes before it, be it longer or shorter. Any other time was chosen for this handler, and no
     /// step goes beyond it.
-    pub fn timeout_of(&self, step: Option<Duration>) -> i64 {
-        match step.map(|step| Millis::from(step).0.clamp(1, MAX_TIMEOUT_MS)) {
+    pub fn timeout_of(&self, step: Option<Duration>) -> Duration {
+        let ms = match step.map(|step| Millis::from(step).0.clamp(1, MAX_TIMEOUT_MS)) {
             None => self.timeout_ms,
             Some(step) if self.timeout_ms == DEFAULT_TIMEOUT_MS => step,
             Some(step) => self.timeout_ms.min(step),
-        }
+        };
+        Duration::from_millis(ms.unsigned_abs())
     }
 
     /// The handler's version and checksum, as far as the registration states them.
@@ -133,21 +133,16 @@ impl Registration {
         })
     }
 
-    /// The names that cannot be names.
-    pub(crate) fn misnomers(&self) -> impl Iterator<Item = RegistrationProblem> {
+    /// The problems that need no host to find: names and a timeout that cannot be.
+    pub(crate) fn problems(&self) -> impl Iterator<Item = RegistrationProblem> {
         let facet = DottedName::parse(&self.facet_name)
             .is_none()
             .then(|| RegistrationProblem::FacetName { name: self.facet_name.clone() });
-        let entrypoint = (!name::is_identifier(&self.entrypoint))
+        let entrypoint = (!is_identifier(&self.entrypoint))
             .then(|| RegistrationProblem::Entrypoint { name: self.entrypoint.clone() });
-        facet.into_iter().chain(entrypoint)
-    }
-
-    pub(crate) fn parse_timeout(&self) -> Result<Duration, RegistrationProblem> {
-        match self.timeout_ms {
-            1..=MAX_TIMEOUT_MS => Ok(Duration::from_millis(self.timeout_ms.unsigned_abs())),
-            timeout_ms => Err(RegistrationProblem::Timeout { timeout_ms }),
-        }
+        let timeout = (!(1..=MAX_TIMEOUT_MS).contains(&self.timeout_ms))
+            .then_some(RegistrationProblem::Timeout { timeout_ms: self.timeout_ms });
+        [facet, entrypoint, timeout].into_iter().flatten()
     }
 
     pub(crate) fn parse_checksum(&self) -> Result<Option<Checksum>, RegistrationProblem> {
@@ -157,6 +152,32 @@ impl Registration {
         let checksum = Checksum::parse(&self.checksum);
         checksum.map(Some).ok_or_else(|| RegistrationProblem::Checksum { text: self.checksum.clone() })
     }
+}
+
+/// Identifiers joined by dots.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct DottedName(String);
+
+impl DottedName {
+    pub fn parse(text: &str) -> Option<Self> {
+        text.split('.').all(is_identifier).then(|| Self(text.to_owned()))
+    }
+
+    pub fn segments(&self) -> impl Iterator<Item = &str> {
+        self.0.split('.')
+    }
+}
+
+impl fmt::Display for DottedName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn is_identifier(text: &str) -> bool {
+    let mut letters = text.chars();
+    let starts = letters.next().is_some_and(|first| first == '_' || first.is_alphanumeric());
+    starts && letters.all(|letter| letter == '_' || letter.is_alphanumeric())
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::{Hosts, HostsConfig};
 fn problems(record: serde_json::Value) -> String {
     let registration: Registration = serde_json::from_value(record).unwrap();
     match Hosts::unstarted(HostsConfig::default()).parse(&registration) {
-        Ok(handler) => format!("{:?}", handler.hosted),
+        Ok(handler) => format!("{handler:?}"),
         Err(problems) => problems.iter().fold(String::new(), |mut text, problem| {
             writeln!(text, "{problem}").unwrap();
             text
@@ -128,7 +128,7 @@ fn a_step_goes_before_the_default_timeout_and_never_beyond_one_that_was_chosen()
     let timeout = |registered: i64, step: Option<u64>| {
         let registration =
             Registration { timeout_ms: registered, ..Registration::new("a.F", "builtin:echo") };
-        registration.timeout_of(step.map(Duration::from_millis))
+        i64::try_from(registration.timeout_of(step.map(Duration::from_millis)).as_millis()).unwrap()
     };
     let default = DEFAULT_TIMEOUT_MS;
     assert_eq!([timeout(default, None), timeout(5_000, None)], [default, 5_000]);

@@ -29,7 +29,6 @@ pub(super) struct PythonHandler {
     checksum: Option<Checksum>,
     /// Names the environment, where it is not the agent's own.
     python: Option<PathBuf>,
-    timeout: Duration,
 }
 
 #[derive(Serialize)]
@@ -85,7 +84,6 @@ impl PythonHandler {
             registration: spec.registration.clone(),
             checksum: spec.checksum,
             python: spec.option(PYTHON),
-            timeout: spec.timeout,
         }
     }
 
@@ -179,7 +177,7 @@ impl PythonHandler {
         let (context, _) = Context::new(Facts { path: facet.clone(), ..Facts::default() });
         let call = Call::new(facet, Object::new(), context);
         let loading = concurrent(|call: Call| async move { self.attempt(&call, purpose).await });
-        perform(&loading, call, Some(self.timeout)).await
+        perform(&loading, call, Some(self.registration.timeout_of(None))).await
     }
 }
 
