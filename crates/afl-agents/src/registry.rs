@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use afl_runtime::collection::{Collection, CollectionItem};
-use afl_runtime::{Durability, ExtensionItem, Service, retry_on_conflict};
+use afl_runtime::{Durability, Error, ExtensionItem, Service, retry_on_conflict};
 use serde::{Deserialize, Serialize};
 
 use crate::host::{Hosts, HostsConfig};
@@ -37,7 +37,7 @@ pub enum RegistryError {
     #[error("the registration of {facet} is wrong: {}", list(.problems))]
     Wrong { facet: String, problems: Vec<RegistrationProblem> },
     #[error(transparent)]
-    Store(#[from] afl_runtime::Error),
+    Store(#[from] Error),
 }
 
 impl Registry {
@@ -57,7 +57,7 @@ impl Registry {
         self.hosts
             .parse(&registration)
             .map_err(|problems| RegistryError::Wrong { facet: registration.facet_name.clone(), problems })?;
-        let now = self.registrations.now().await.map_err(afl_runtime::Error::from)?;
+        let now = self.registrations.now().await.map_err(Error::from)?;
         let name = &registration.facet_name;
         let kept = retry_on_conflict(|| async {
             let found = self.registrations.get(name).await?;
@@ -66,27 +66,25 @@ impl Registry {
             let version = found.map(|found| found.version);
             self.registrations.put(name, &kept, version, Durability::Durable).await.map(|_| kept.0)
         });
-        kept.await.map_err(|error| RegistryError::Store(error.into()))
+        Ok(kept.await.map_err(Error::from)?)
     }
 
     /// All of them, by facet.
-    pub async fn all(&self) -> Result<Vec<Registration>, RegistryError> {
-        let all = self.registrations.all().await.map_err(afl_runtime::Error::from)?;
-        Ok(all.into_iter().map(|(_, stored)| stored.item.0).collect())
+    pub async fn all(&self) -> Result<Vec<Registration>, Error> {
+        Ok(self.registrations.all().await?.into_iter().map(|(_, stored)| stored.item.0).collect())
     }
 
-    pub async fn get(&self, facet: &str) -> Result<Option<Registration>, RegistryError> {
-        let found = self.registrations.get(facet).await.map_err(afl_runtime::Error::from)?;
-        Ok(found.map(|stored| stored.item.0))
+    pub async fn get(&self, facet: &str) -> Result<Option<Registration>, Error> {
+        Ok(self.registrations.get(facet).await?.map(|stored| stored.item.0))
     }
 
     /// Removes a registration and returns it, if there was one.
-    pub async fn remove(&self, facet: &str) -> Result<Option<Registration>, RegistryError> {
+    pub async fn remove(&self, facet: &str) -> Result<Option<Registration>, Error> {
         let removed = retry_on_conflict(|| async {
             let Some(found) = self.registrations.get(facet).await? else { return Ok(None) };
             self.registrations.remove(facet, found.version).await.map(|()| Some(found.item.0))
         });
-        removed.await.map_err(|error| RegistryError::Store(error.into()))
+        Ok(removed.await?)
     }
 
     /// Wakes after a registration came, changed or went.

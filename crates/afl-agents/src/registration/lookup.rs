@@ -38,8 +38,8 @@ impl NoHandler {
 }
 
 /// Patterns with `*`, `?` and `[seq]`, of which one must match. None at all match everything.
-#[derive(Clone, Debug)]
-pub struct Topics(Option<GlobSet>);
+#[derive(Clone, Debug, Default)]
+pub struct Topics(GlobSet);
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("topic `{pattern}` is no pattern: {reason}")]
@@ -51,19 +51,14 @@ pub struct BadTopic {
 impl Topics {
     pub fn new<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, BadTopic> {
         let mut set = GlobSetBuilder::new();
-        let mut is_empty = true;
         for pattern in patterns {
-            is_empty = false;
             set.add(Glob::new(pattern).map_err(|error| bad(pattern, &error))?);
         }
-        if is_empty {
-            return Ok(Self(None));
-        }
-        Ok(Self(Some(set.build().map_err(|error| bad("", &error))?)))
+        Ok(Self(set.build().map_err(|error| bad("", &error))?))
     }
 
     pub fn admit(&self, facet: &str) -> bool {
-        self.0.as_ref().is_none_or(|set| set.is_match(facet))
+        self.0.is_empty() || self.0.is_match(facet)
     }
 }
 

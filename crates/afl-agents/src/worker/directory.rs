@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use afl_runtime::EXECUTE;
 use afl_runtime::agent::{HandlerMatch, match_handler};
 
 use crate::handler::Handler;
@@ -28,14 +29,14 @@ pub(super) struct Directory {
     /// The handlers of the registrations, if there are hosts for them.
     registered: Vec<Arc<dyn Handler>>,
     pub(super) hosts: Option<Arc<Hosts>>,
-    topics: Option<Topics>,
-    /// For system tasks, in the profile that does them.
-    system: BTreeMap<String, Arc<dyn Handler>>,
+    topics: Topics,
+    /// Does the task that starts a run, in the profile that does it.
+    execute: Option<Arc<dyn Handler>>,
 }
 
 impl Directory {
-    pub(super) fn new(topics: Option<Topics>, system: BTreeMap<String, Arc<dyn Handler>>) -> Self {
-        Self { topics, system, ..Self::default() }
+    pub(super) fn new(topics: Topics, execute: Option<Arc<dyn Handler>>) -> Self {
+        Self { topics, execute, ..Self::default() }
     }
 
     pub(super) fn set_hosts(&mut self, hosts: Arc<Hosts>) {
@@ -63,7 +64,7 @@ impl Directory {
     pub(super) fn names(&self) -> Vec<String> {
         let registered = self.registrations.iter().map(|registration| registration.facet_name.as_str());
         let all = self.functions.keys().map(String::as_str).chain(registered);
-        let mut names: Vec<String> = all.filter(|name| self.admits(name)).map(str::to_owned).collect();
+        let mut names: Vec<String> = all.filter(|name| self.topics.admit(name)).map(str::to_owned).collect();
         names.sort();
         names.dedup();
         names
@@ -71,7 +72,8 @@ impl Directory {
 
     /// And the system tasks it does, as others need to know.
     pub(super) fn all_names(&self) -> Vec<String> {
-        self.system.keys().cloned().chain(self.names()).collect()
+        let system = self.execute.iter().map(|_| EXECUTE.to_owned());
+        system.chain(self.names()).collect()
     }
 
     /// The handler for tasks of this name: the exact name first, then its last part.
@@ -83,9 +85,10 @@ impl Directory {
         if name.starts_with(SYSTEM) {
             let mut offers = self.hosts.iter().flat_map(|hosts| hosts.offers());
             let offer = || offers.find(|(offered, _)| *offered == name).map(|(_, handler)| handler);
-            return self.system.get(name).or_else(offer).cloned().ok_or_else(unknown);
+            let execute = self.execute.as_ref().filter(|_| name == EXECUTE);
+            return execute.or_else(offer).cloned().ok_or_else(unknown);
         }
-        if !self.admits(name) {
+        if !self.topics.admit(name) {
             return Err(unknown());
         }
         // A function goes before a registration of the same name.
@@ -96,9 +99,5 @@ impl Directory {
             HandlerMatch::Ambiguous { short, other } => Err(NoHandler::ambiguous(name, short, other)),
             HandlerMatch::Missing => self.default.clone().ok_or_else(unknown),
         }
-    }
-
-    fn admits(&self, name: &str) -> bool {
-        self.topics.as_ref().is_none_or(|topics| topics.admit(name))
     }
 }

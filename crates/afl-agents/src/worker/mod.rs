@@ -22,19 +22,16 @@ mod http;
 mod item_lock;
 mod metrics;
 mod one_run;
-mod phase;
 mod presence;
 mod push;
 mod relay;
 mod rounds;
 mod system;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 #[expect(clippy::disallowed_types, reason = "sync code on any thread changes and shows the facts")]
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -46,7 +43,7 @@ use crate::handler::{Call, Context, Facts, Handler, HandlerFailure, Object, Outc
 use crate::host::Hosts;
 pub use crate::host::SCRIPT_TASK;
 use crate::registration::{BadTopic, NoHandler, Registration, Topics};
-use crate::registry::{Registry, RegistryError};
+use crate::registry::Registry;
 
 pub use attempt::AttemptEnd;
 pub use config::{Config, Profile};
@@ -56,8 +53,8 @@ use directory::Directory;
 pub use events::{AttemptInfo, WorkerEvent};
 pub use http::{StatusServerError, reachable};
 pub use one_run::StopReason;
-pub use phase::WorkerPhase;
-use system::system_handlers;
+pub use presence::WorkerPhase;
+use system::ExecuteHandler;
 
 /// Between the tries of a call, while the store is unavailable.
 const STORE_BACKOFF: Backoff = Backoff::doubling(Millis(100), Millis(5_000));
@@ -70,7 +67,6 @@ pub struct Worker {
     server_id: Arc<str>,
     directory: watch::Sender<Directory>,
     registry: Registry,
-    running: Arc<AtomicBool>,
     phase: watch::Sender<WorkerPhase>,
     #[expect(clippy::disallowed_types, reason = "protects the facts alone; held for a look or a change")]
     live: Arc<Mutex<LiveFacts>>,
@@ -81,6 +77,7 @@ pub struct Worker {
 /// What the status of a worker shows.
 #[derive(Default)]
 struct LiveFacts {
+    is_running: bool,
     /// When it was started the last time.
     started: Option<Instant>,
     /// Where its status can be asked for.
@@ -92,8 +89,6 @@ struct LiveFacts {
 pub enum WorkerError {
     #[error(transparent)]
     Topic(#[from] BadTopic),
-    #[error(transparent)]
-    Registry(#[from] RegistryError),
     #[error(transparent)]
     Store(#[from] afl_runtime::Error),
     #[error("a poller has no topics: it does what it has a function for")]
@@ -116,24 +111,20 @@ impl Worker {
         if config.task_lists.is_empty() {
             return Err(WorkerError::NoTaskList);
         }
-        let topics = match (&config.topics[..], config.profile) {
-            ([], _) => None,
-            (_, Profile::Poller) => return Err(WorkerError::TopicsOfPoller),
-            (patterns, Profile::Registry | Profile::Service) => {
-                Some(Topics::new(patterns.iter().map(String::as_str))?)
-            }
-        };
-        let system = match config.profile {
-            Profile::Service => system_handlers(&service),
-            Profile::Registry | Profile::Poller => BTreeMap::new(),
+        if config.profile == Profile::Poller && !config.topics.is_empty() {
+            return Err(WorkerError::TopicsOfPoller);
+        }
+        let topics = Topics::new(config.topics.iter().map(String::as_str))?;
+        let execute: Option<Arc<dyn Handler>> = match config.profile {
+            Profile::Service => Some(Arc::new(ExecuteHandler(service.clone()))),
+            Profile::Registry | Profile::Poller => None,
         };
         Ok(Self {
             registry: Registry::new(&service),
             server_id: service.fresh_id().into(),
             service,
             config: Arc::new(config),
-            directory: watch::Sender::new(Directory::new(topics, system)),
-            running: Arc::default(),
+            directory: watch::Sender::new(Directory::new(topics, execute)),
             phase: watch::Sender::new(WorkerPhase::Idle),
             live: Arc::default(),
             latencies: Latencies::new(),
@@ -220,7 +211,7 @@ impl Worker {
     }
 
     pub fn is_running(&self) -> bool {
-        self.running.load(Ordering::SeqCst)
+        self.live().is_running
     }
 
     pub fn config(&self) -> &Config {

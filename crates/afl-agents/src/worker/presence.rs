@@ -3,15 +3,44 @@
 use std::time::Duration;
 
 use afl_runtime::Millis;
-use afl_runtime::server::{PURGED_AFTER, Server};
+use afl_runtime::server::{PURGED_AFTER, Server, ServerState};
+use serde::Serialize;
 use tokio::time::sleep;
 
 use super::http::reachable;
 use super::item_lock::ITEMS;
-use super::{Profile, Worker, WorkerError, WorkerEvent, WorkerPhase};
+use super::{Profile, Worker, WorkerError, WorkerEvent};
 
 /// How long to wait for the store at the end: the record then shows by its age that the worker is gone.
 const FAREWELL: Duration = Duration::from_secs(2);
+
+/// `ServerState`, and within `shutdown` how far the end is: work is finished, then stopped and given back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkerPhase {
+    /// It has never been started.
+    Idle,
+    Startup,
+    Running,
+    /// It claims nothing more, and finishes what it has begun.
+    Draining,
+    /// The time for that is over: handlers are stopped, and their tasks given back.
+    Stopping,
+    Ended,
+    /// It cannot go on.
+    Broken,
+}
+
+impl WorkerPhase {
+    pub const fn state(self) -> ServerState {
+        match self {
+            Self::Idle | Self::Startup => ServerState::Startup,
+            Self::Running => ServerState::Running,
+            Self::Draining | Self::Stopping | Self::Ended => ServerState::Shutdown,
+            Self::Broken => ServerState::Error,
+        }
+    }
+}
 
 impl Worker {
     /// The record as `startup`, then as `running`.

@@ -2,7 +2,6 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use afl_runtime::agent::{Claim, ClaimRequest, FacetFilter};
@@ -29,7 +28,7 @@ impl Worker {
     /// Works until `until` is done; then finishes what it has begun, within the time that the shutdown may take, and
     /// gives the rest back. Drives all runs of the store meanwhile, unless this process does so already.
     pub async fn start(&self, until: impl Future<Output = ()> + Send) -> Result<(), WorkerError> {
-        if self.running.swap(true, Ordering::SeqCst) {
+        if std::mem::replace(&mut self.live().is_running, true) {
             return Err(WorkerError::Running);
         }
         self.phase.send_replace(WorkerPhase::Idle);
@@ -41,7 +40,7 @@ impl Worker {
         if self.phase() != WorkerPhase::Idle {
             self.disappear(&worked).await;
         }
-        self.running.store(false, Ordering::SeqCst);
+        self.live().is_running = false;
         worked
     }
 

@@ -1,26 +1,18 @@
 //! Does the system task `afl:execute`.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
-use afl_runtime::{EXECUTE, Service};
+use afl_runtime::Service;
 use async_trait::async_trait;
 use tokio::time::sleep;
 
 use super::STORE_BACKOFF;
 use crate::handler::{Call, Handler, HandlerFailure, Outcome};
 
-struct SystemHandler(Service);
-
-/// The handlers of system tasks, by the names of their tasks.
-pub(super) fn system_handlers(service: &Service) -> BTreeMap<String, Arc<dyn Handler>> {
-    let handler: Arc<dyn Handler> = Arc::new(SystemHandler(service.clone()));
-    BTreeMap::from([(EXECUTE.to_owned(), handler)])
-}
+pub(super) struct ExecuteHandler(pub(super) Service);
 
 #[async_trait]
-impl Handler for SystemHandler {
+impl Handler for ExecuteHandler {
     /// Tries again while the store is away and the task is ours; it may be done any number of times.
     async fn run(&self, call: Call) -> Outcome {
         let mut failures = 0;

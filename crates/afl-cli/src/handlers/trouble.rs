@@ -165,7 +165,6 @@ impl From<WorkerError> for Failure {
     fn from(error: WorkerError) -> Self {
         match error {
             WorkerError::Store(error) => error.into(),
-            WorkerError::Registry(error) => error.into(),
             other @ (WorkerError::Topic(_)
             | WorkerError::TopicsOfPoller
             | WorkerError::Http(_)
