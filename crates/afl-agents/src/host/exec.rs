@@ -97,7 +97,16 @@ impl Host for ExecHost {
 #[async_trait]
 impl Handler for ExecHandler {
     async fn run(&self, call: Call) -> Outcome {
-        self.attempt(&call.with_system_fields(&self.metadata)).await
+        let call = call.with_system_fields(&self.metadata);
+        let path = &self.path;
+        let program = self.host.program(path, self.checksum).await?;
+        let unavailable = |error: io::Error| {
+            HandlerFailure::unavailable(format!("cannot start {}: {error}", path.display()))
+        };
+        let mut running = self.start(&program, &call).await.map_err(unavailable)?;
+        let payload = serde_json::to_vec(&call.payload).map_err(io::Error::from).map_err(unavailable)?;
+        let status = running.follow(&payload, &call.context).await.map_err(unavailable)?;
+        running.judge(path, Ending::of(status))
     }
 
     fn grace(&self) -> Duration {
@@ -151,18 +160,6 @@ impl ExecHost {
 }
 
 impl ExecHandler {
-    async fn attempt(&self, call: &Call) -> Outcome {
-        let path = &self.path;
-        let program = self.host.program(path, self.checksum).await?;
-        let unavailable = |error: io::Error| {
-            HandlerFailure::unavailable(format!("cannot start {}: {error}", path.display()))
-        };
-        let mut running = self.start(&program, call).await.map_err(unavailable)?;
-        let payload = serde_json::to_vec(&call.payload).map_err(io::Error::from).map_err(unavailable)?;
-        let status = running.follow(&payload, &call.context).await.map_err(unavailable)?;
-        running.judge(path, Ending::of(status))
-    }
-
     async fn start(&self, program: &Path, call: &Call) -> io::Result<ProgramRun> {
         let facts = call.context.facts();
         let (stderr, stderr_end) = Output::pipe(LogStream::Stderr)?;

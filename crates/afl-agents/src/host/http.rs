@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use afl_runtime::outbox::{BadUrl, plain_url};
 use async_trait::async_trait;
-use reqwest::header::{HeaderMap, HeaderName};
+use reqwest::header::HeaderMap;
 use serde_json::Value;
 use url::Url;
 
@@ -67,22 +67,17 @@ fn headers(value: &Value) -> Option<HeaderMap> {
     HeaderMap::try_from(&texts).ok()
 }
 
-impl HttpHandler {
-    async fn post(&self, call: &Call) -> Outcome {
-        let body = serde_json::to_vec(&call.payload).expect("a JSON object has a text");
-        let facts = call.context.facts();
-        let mut headers = self.headers.clone();
-        headers.insert(HeaderName::from_static("afl-facet"), header_text(&call.facet));
-        headers.insert(HeaderName::from_static("afl-attempt"), facts.attempt.into());
-        headers.insert(HeaderName::from_static("afl-lease-token"), facts.lease_token.into());
-        self.client.post(&self.url, self.secret.as_deref(), &facts.idempotency_key, headers, body).await
-    }
-}
-
 #[async_trait]
 impl Handler for HttpHandler {
     async fn run(&self, call: Call) -> Outcome {
-        self.post(&call.with_system_fields(&self.metadata)).await
+        let call = call.with_system_fields(&self.metadata);
+        let body = serde_json::to_vec(&call.payload).expect("a JSON object has a text");
+        let facts = call.context.facts();
+        let mut headers = self.headers.clone();
+        headers.insert("afl-facet", header_text(&call.facet));
+        headers.insert("afl-attempt", facts.attempt.into());
+        headers.insert("afl-lease-token", facts.lease_token.into());
+        self.client.post(&self.url, self.secret.as_deref(), &facts.idempotency_key, headers, body).await
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Once, OnceLock};
 use std::time::Duration;
 
 use reqwest::dns::Resolve;
-use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{self, HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
@@ -107,9 +107,7 @@ impl HttpClient {
         mut headers: HeaderMap,
         body: Vec<u8>,
     ) -> Outcome {
-        for (name, value) in signed(key, self.admit(url, secret)?, &body) {
-            headers.insert(name, value);
-        }
+        sign(&mut headers, key, self.admit(url, secret)?, &body);
         let request = self.request(Method::POST, url)?.headers(headers).body(body);
         let (status, body) = self.send(url, request).await?;
         judge(url, status, &body)
@@ -127,7 +125,8 @@ impl HttpClient {
             .map_err(|error| DeliveryError::Refused(format!("its address is no URL: {error}")))?;
         let not_here = |failure: HandlerFailure| DeliveryError::NotHere(failure.message);
         let secret = self.admit(&url, secret).map_err(not_here)?;
-        let headers: HeaderMap = signed(id, secret, &body).into_iter().collect();
+        let mut headers = HeaderMap::new();
+        sign(&mut headers, id, secret, &body);
         let request = self.request(Method::POST, &url).map_err(not_here)?.headers(headers).body(body);
         let response = request.send().await.map_err(|error| {
             let failure = unreachable(&url, &error);
@@ -190,22 +189,19 @@ pub(crate) enum DeliveryError {
     Gone(String),
 }
 
-/// The headers of every post: the key by which its receiver knows a repetition, and the signature.
-fn signed(key: &str, secret: Option<&Secret>, body: &[u8]) -> Vec<(HeaderName, HeaderValue)> {
+/// Adds the headers of every post: the key by which its receiver knows a repetition, and the signature.
+fn sign(headers: &mut HeaderMap, key: &str, secret: Option<&Secret>, body: &[u8]) {
     let json = HeaderValue::from_static("application/json");
     let id = header_text(key);
-    let mut headers = vec![
-        (header::CONTENT_TYPE, json.clone()),
-        (header::ACCEPT, json),
-        (HeaderName::from_static("idempotency-key"), id.clone()),
-    ];
+    headers.insert(header::CONTENT_TYPE, json.clone());
+    headers.insert(header::ACCEPT, json);
+    headers.insert("idempotency-key", id.clone());
     if let Some(secret) = secret {
         let (timestamp, signature) = secret.sign(id.as_bytes(), body);
-        headers.push((HeaderName::from_static("webhook-id"), id));
-        headers.push((HeaderName::from_static("webhook-timestamp"), header_text(&timestamp)));
-        headers.push((HeaderName::from_static("webhook-signature"), header_text(&signature)));
+        headers.insert("webhook-id", id);
+        headers.insert("webhook-timestamp", header_text(&timestamp));
+        headers.insert("webhook-signature", header_text(&signature));
     }
-    headers
 }
 
 /// Names of steps may have any letter, and headers may not.

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 #[expect(
     clippy::disallowed_types,
     reason = "Drop removes groups, and cannot wait for a channel's reader"
@@ -28,12 +28,9 @@ struct GuardianState {
     shell: Option<Shell>,
 }
 
+/// Ends when its standard input is closed.
 #[derive(Debug)]
-struct Shell {
-    child: Child,
-    /// Closed to let it end.
-    orders: Option<ChildStdin>,
-}
+struct Shell(Child);
 
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
@@ -79,7 +76,7 @@ impl GuardianState {
     }
 
     fn order(&mut self, order: char, group: i32) -> io::Result<()> {
-        let orders = self.shell.as_mut().and_then(|shell| shell.orders.as_mut());
+        let orders = self.shell.as_mut().and_then(|shell| shell.0.stdin.as_mut());
         orders.ok_or(io::ErrorKind::BrokenPipe)?.write_all(format!("{order} {group}\n").as_bytes())
     }
 }
@@ -89,17 +86,14 @@ impl Shell {
         let mut shell = Command::new("sh");
         // A group of its own: Ctrl-C at the terminal must reach us, not the guardian.
         shell.args(["-c", SCRIPT]).process_group(0).env_clear().current_dir("/");
-        let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        let orders = child.stdin.take();
-        Ok(Self { child, orders })
+        shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().map(Self)
     }
 }
 
 impl Drop for Shell {
     fn drop(&mut self) {
-        drop(self.orders.take());
-        // Nothing can be done here about a shell that cannot be waited for.
-        drop(self.child.wait());
+        // `wait` closes its input first. Nothing can be done here about a shell that cannot be waited for.
+        drop(self.0.wait());
     }
 }
 
@@ -121,7 +115,7 @@ mod tests {
         guardian.watch_over(freed.id().cast_signed()).unwrap();
         {
             let mut watch = guardian.watch.lock().unwrap();
-            let shell = &mut watch.shell.as_mut().unwrap().child;
+            let shell = &mut watch.shell.as_mut().unwrap().0;
             shell.kill().unwrap();
             shell.wait().unwrap();
         }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::future;
-use std::io::{self, ErrorKind, PipeReader};
+use std::io::{self, ErrorKind};
 use std::mem;
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
@@ -33,13 +33,9 @@ impl Output {
     /// The reading end, and what to give to the child.
     pub(crate) fn pipe(stream: LogStream) -> io::Result<(Self, Stdio)> {
         let (reader, writer) = io::pipe()?;
-        Ok((Self::new(reader, stream)?, Stdio::from(writer)))
-    }
-
-    fn new(reader: PipeReader, stream: LogStream) -> io::Result<Self> {
         let pipe = Some(pipe::Receiver::from_owned_fd(OwnedFd::from(reader))?);
         let (line, tail, chunk) = (Vec::new(), VecDeque::new(), vec![0; CHUNK_BYTES]);
-        Ok(Self { pipe, stream, line, skips_rest: false, tail, chunk })
+        Ok((Self { pipe, stream, line, skips_rest: false, tail, chunk }, Stdio::from(writer)))
     }
 
     /// Waits for output and logs its lines; never returns once the pipe is closed. May be dropped at any time.

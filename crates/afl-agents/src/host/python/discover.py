@@ -19,7 +19,7 @@ def marked(path):
             if isinstance(mark, ast.Call) and called(mark.func) == "handler":
                 for facet in mark.args:
                     if isinstance(facet, ast.Constant) and isinstance(facet.value, str):
-                        yield {"facet": facet.value, "function": node.name}
+                        yield {"facet_name": facet.value, "entrypoint": node.name, "module_uri": ""}
 
 
 for path in sys.argv[1:]:

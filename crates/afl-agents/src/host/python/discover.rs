@@ -14,18 +14,12 @@ use crate::registration::Registration;
 #[derive(Deserialize)]
 struct FileLine {
     path: PathBuf,
+    /// The functions that `@handler("ns.Facet")` marks, without the URI of their file.
     #[serde(default)]
-    marked: Vec<MarkedFunction>,
+    marked: Vec<Registration>,
     /// Why it is no Python that can be read.
     #[serde(default)]
     unreadable: Option<String>,
-}
-
-/// A function that `@handler("ns.Facet")` marks.
-#[derive(Deserialize)]
-struct MarkedFunction {
-    facet: String,
-    function: String,
 }
 
 const TEXT: &str = include_str!("discover.py");
@@ -53,11 +47,8 @@ impl FileLine {
             (Some(reason), _) => Err(reason),
             (None, None) => Err("its path is not absolute".to_owned()),
             (None, Some(uri)) => {
-                let registration = |marked: MarkedFunction| Registration {
-                    entrypoint: marked.function,
-                    ..Registration::new(marked.facet, uri.clone())
-                };
-                Ok(self.marked.into_iter().map(registration).collect())
+                let here = |marked| Registration { module_uri: uri.clone(), ..marked };
+                Ok(self.marked.into_iter().map(here).collect())
             }
         };
         HandlerFile { path: self.path, registrations }

@@ -54,21 +54,6 @@ impl ScriptHandler {
         Self { config, guardian, interpreter: OnceCell::new(), busy }
     }
 
-    async fn attempt(&self, call: &Call) -> Outcome {
-        let script = read(&call.payload)?;
-        let cage = call.context.while_queued(self.cage(&call.context)).await?;
-        let Cage { mut worker, folder, permit } = cage;
-        let outcome = match worker.call(&script, &call.context).await {
-            CallEnd::Answered(outcome) | CallEnd::Ended(outcome) => outcome,
-            CallEnd::NotTaken(failure) => Err(failure),
-        };
-        // Nothing may run in the folder when it is removed.
-        worker.end().await;
-        drop(folder);
-        drop(permit);
-        outcome
-    }
-
     async fn cage(&self, context: &Context) -> Result<Cage<'_>, HandlerFailure> {
         let permit = self.busy.acquire().await.expect("never closed");
         let probe = || Interpreter::probe(&self.config.python, &self.config.pass_variables);
@@ -90,7 +75,18 @@ impl ScriptHandler {
 #[async_trait]
 impl Handler for ScriptHandler {
     async fn run(&self, call: Call) -> Outcome {
-        self.attempt(&call).await
+        let script = read(&call.payload)?;
+        let cage = call.context.while_queued(self.cage(&call.context)).await?;
+        let Cage { mut worker, folder, permit } = cage;
+        let outcome = match worker.call(&script, &call.context).await {
+            CallEnd::Answered(outcome) | CallEnd::Ended(outcome) => outcome,
+            CallEnd::NotTaken(failure) => Err(failure),
+        };
+        // Nothing may run in the folder when it is removed.
+        worker.end().await;
+        drop(folder);
+        drop(permit);
+        outcome
     }
 
     /// A step cannot allow a script more, or less.
