@@ -50,9 +50,12 @@ fn list(parts: &HostParts) -> Vec<Arc<dyn Host>> {
 }
 
 impl Hosts {
-    /// Hosts that are ready for work.
+    /// Hosts that are ready for work. An agent that lacks what calls share fails at its start, not with each task.
     pub fn new(config: HostsConfig) -> Result<Self, HostError> {
-        Self::unstarted(config).started()
+        let hosts = Self::unstarted(config);
+        hosts.parts.guardian.start().map_err(HostError::Guardian)?;
+        hosts.parts.http.start().map_err(HostError::Http)?;
+        Ok(hosts)
     }
 
     /// Hosts that read registrations. They start what they need with the first call.
@@ -67,13 +70,6 @@ impl Hosts {
     pub fn with(mut self, host: Arc<dyn Host>) -> Self {
         self.all.push(host);
         self
-    }
-
-    /// Prepares what calls share, so that an agent that lacks it fails at its start and not with each task.
-    pub fn started(self) -> Result<Self, HostError> {
-        self.parts.guardian.start().map_err(HostError::Guardian)?;
-        self.parts.http.start().map_err(HostError::Http)?;
-        Ok(self)
     }
 
     /// Reads a registration, or reports everything that is wrong with it.

@@ -12,17 +12,16 @@
 
 use std::time::Duration;
 
+use afl_runtime::Millis;
 use afl_runtime::agent::{
     Claim, Effect, EventError, LogLevel, LogLine, LogStream, Refusal, SettleResult, UNCERTAIN,
 };
-use afl_runtime::{Millis, Service};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, interval_at, sleep_until, timeout_at};
 
-use super::STORE_BACKOFF;
-use super::counts::Latencies;
 use super::item_lock::ItemLockResult;
+use super::{STORE_BACKOFF, Worker};
 use crate::handler::{
     Call, CallControl, CancelReason, Context, Facts, Handler, HandlerFailure, HandlerFailureKind, Notes,
     Outcome, perform,
@@ -83,11 +82,9 @@ const LOG_MOST_BYTES: usize = 8 << 20;
 const EXTEND_LEAST: Duration = Duration::from_millis(10);
 
 pub(super) struct TaskAttempt<'a> {
-    service: &'a Service,
+    worker: &'a Worker,
     claim: &'a Claim,
     control: CallControl,
-    lease: Duration,
-    extend_every: Duration,
     /// By this process's monotonic clock, with a margin: after it another worker may have the task.
     ours_until: Instant,
     lines: Vec<LogLine>,
@@ -110,13 +107,7 @@ enum StoreReply {
 
 impl<'a> TaskAttempt<'a> {
     /// `granted` is when the claim was asked for: the lease is never older than that.
-    pub(super) fn new(
-        service: &'a Service,
-        claim: &'a Claim,
-        lease: Duration,
-        extend_every: Duration,
-        granted: Instant,
-    ) -> (Self, Context) {
+    pub(super) fn new(worker: &'a Worker, claim: &'a Claim, granted: Instant) -> (Self, Context) {
         let (context, control) = Context::new(Facts {
             lease_token: claim.ticket.token,
             idempotency_key: claim.idempotency_key(),
@@ -124,14 +115,11 @@ impl<'a> TaskAttempt<'a> {
             answered: claim.task.token.saturating_sub(claim.task.deliveries.into()),
             path: claim.task.path.clone(),
         });
-        let ours_until = granted + margin(lease);
         let attempt = Self {
-            service,
+            worker,
             claim,
             control,
-            lease,
-            extend_every: extend_within(claim, extend_every),
-            ours_until,
+            ours_until: granted + margin(worker.config.lease()),
             lines: Vec::new(),
             since: None,
             page: 0,
@@ -148,7 +136,6 @@ impl<'a> TaskAttempt<'a> {
         context: Context,
         shutdown: watch::Receiver<bool>,
         lock: &ItemLockResult,
-        latencies: &Latencies,
     ) -> AttemptEnd {
         let outcome = self.work(handler, context, shutdown, lock).await;
         let notes = self.control.take_notes();
@@ -157,7 +144,7 @@ impl<'a> TaskAttempt<'a> {
             Ok(outcome) => {
                 let begun = Instant::now();
                 let ended = self.settle(outcome).await;
-                latencies.settle.observe(begun.elapsed().as_secs_f64());
+                self.worker.latencies.settle.observe(begun.elapsed().as_secs_f64());
                 ended
             }
             Err(ended) => ended,
@@ -180,12 +167,12 @@ impl<'a> TaskAttempt<'a> {
         lock: &ItemLockResult,
     ) -> Result<Outcome, AttemptEnd> {
         let call = Call::new(&*self.claim.task.name, self.claim.payload.clone(), context);
-        let call = call.of_run(self.service, &self.claim.task.workflow_id);
-        let silence = self.claim.task.policy.timeout_ms;
-        let silence = silence.map(Millis::as_duration);
+        let call = call.of_run(&self.worker.service, &self.claim.task.workflow_id);
+        let silence = self.claim.task.policy.timeout_ms.map(Millis::as_duration);
         let mut work = std::pin::pin!(perform(handler, call, handler.timeout(silence)));
         let mut unlocked = std::pin::pin!(lock.lost());
-        let mut extensions = interval_at(Instant::now() + self.extend_every, self.extend_every);
+        let extend_every = extend_within(silence, self.worker.config.extend_every());
+        let mut extensions = interval_at(Instant::now() + extend_every, extend_every);
         let control = self.control.clone();
         let mut halt = None;
         loop {
@@ -226,17 +213,17 @@ impl<'a> TaskAttempt<'a> {
     async fn give_back(&self) -> AttemptEnd {
         if self.claim.task.policy.effect != Some(Effect::Once) {
             // A lease that is not given back ends by itself.
-            drop(self.service.release(&self.claim.ticket).await);
+            drop(self.worker.service.release(&self.claim.ticket).await);
         }
         AttemptEnd::GivenBack
     }
 
     /// Why to stop, if the task is no longer to be done.
     async fn extend(&mut self) -> Option<CancelReason> {
-        let asked = Instant::now();
-        match reply(&self.service.extend(&self.claim.ticket, self.lease.into()).await) {
+        let (asked, lease) = (Instant::now(), self.worker.config.lease());
+        match reply(&self.worker.service.extend(&self.claim.ticket, lease.into()).await) {
             StoreReply::Accepted => {
-                self.ours_until = asked + margin(self.lease);
+                self.ours_until = asked + margin(lease);
                 None
             }
             StoreReply::Stop(reason) => Some(reason),
@@ -265,7 +252,7 @@ impl<'a> TaskAttempt<'a> {
             self.flush().await;
         }
         let partial = notes.update?;
-        match reply(&self.service.update(&self.claim.ticket, &partial).await) {
+        match reply(&self.worker.service.update(&self.claim.ticket, &partial).await) {
             StoreReply::Accepted => None,
             StoreReply::Stop(reason) => Some(reason),
             StoreReply::Later => {
@@ -292,12 +279,12 @@ impl<'a> TaskAttempt<'a> {
             return;
         }
         let mut lines = std::mem::take(&mut self.lines);
-        let answer = self.service.log(&self.claim.ticket, self.page, lines.clone()).await;
+        let answer = self.worker.service.log(&self.claim.ticket, self.page, lines.clone()).await;
         let mut taken = reply(&answer);
         if answer.is_err_and(is_too_large) {
             let text = format!("{} lines dropped: together they are too large to be stored", lines.len());
             lines = vec![system(LogLevel::Warn, text)];
-            taken = reply(&self.service.log(&self.claim.ticket, self.page, lines.clone()).await);
+            taken = reply(&self.worker.service.log(&self.claim.ticket, self.page, lines.clone()).await);
         }
         match taken {
             StoreReply::Accepted => self.page += 1,
@@ -335,8 +322,8 @@ impl<'a> TaskAttempt<'a> {
         let mut failures = 0;
         loop {
             let answer = match &outcome {
-                Ok(result) => self.service.complete(&self.claim.ticket, result).await,
-                Err(failure) => self.service.fail(&self.claim.ticket, &self.error(failure)).await,
+                Ok(result) => self.worker.service.complete(&self.claim.ticket, result).await,
+                Err(failure) => self.worker.service.fail(&self.claim.ticket, &self.error(failure)).await,
             };
             let again = match &answer {
                 Err(refusal @ Refusal::TooLarge { .. }) => {
@@ -408,8 +395,7 @@ async fn while_ours(
 }
 
 /// The janitor counts the silence that a policy allows from the last extension.
-fn extend_within(claim: &Claim, every: Duration) -> Duration {
-    let silence = claim.task.policy.timeout_ms.map(Millis::as_duration);
+fn extend_within(silence: Option<Duration>, every: Duration) -> Duration {
     silence.map_or(every, |silence| every.min(silence / 3)).max(EXTEND_LEAST)
 }
 

@@ -193,10 +193,9 @@ impl Worker {
         };
         self.publish(|| WorkerEvent::Began(AttemptInfo::of(claim)));
         self.live().counts.began(claim);
-        let (lease, every) = (self.config.lease(), self.config.extend_every());
-        let (attempt, context) = TaskAttempt::new(&self.service, claim, lease, every, granted);
+        let (attempt, context) = TaskAttempt::new(self, claim, granted);
         let began = Instant::now();
-        let ended = attempt.run(handler, context, aborted, &lock, &self.latencies).await;
+        let ended = attempt.run(handler, context, aborted, &lock).await;
         lock.release().await;
         self.live().counts.ended(claim, &ended);
         let took = began.elapsed();

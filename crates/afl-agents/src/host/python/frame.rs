@@ -27,9 +27,10 @@ pub(super) const READY: u8 = b'E';
 
 /// A message to the process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
 pub(super) enum LinkCommand {
-    Call,
-    Cancel,
+    Call = b'K',
+    Cancel = b'C',
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -74,10 +75,7 @@ impl PythonLink {
 
     pub(super) async fn write(&mut self, order: LinkCommand, body: &impl Serialize) -> Result<(), LinkError> {
         let mut frame = vec![0; LENGTH_BYTES];
-        frame.push(match order {
-            LinkCommand::Call => b'K',
-            LinkCommand::Cancel => b'C',
-        });
+        frame.push(order as u8);
         serde_json::to_writer(&mut frame, body).map_err(io::Error::from)?;
         let length = u32::try_from(frame.len() - LENGTH_BYTES);
         let length = length.map_err(|_| LinkError::Broken("a payload of more than 4 GiB"))?;

@@ -1,6 +1,5 @@
 //! The Python interpreter of a handler's environment.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
@@ -95,14 +94,5 @@ impl Interpreter {
             .map(|version| version.path().join("site-packages"))
             .filter(|folder| folder.is_dir())
             .collect()
-    }
-
-    /// With the variables that belong to the environment.
-    pub(super) fn variables(&self, passed: &[String]) -> Vec<(String, OsString)> {
-        let mut variables: Vec<_> = process::pass(passed).collect();
-        if let Some(folder) = &self.folder {
-            variables.push(("VIRTUAL_ENV".to_owned(), folder.into()));
-        }
-        variables
     }
 }

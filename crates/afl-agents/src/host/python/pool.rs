@@ -20,7 +20,7 @@ use super::module::ModuleVersion;
 use super::process::PythonProcess;
 use super::{PythonConfig, texts};
 use crate::handler::{Context, HandlerFailure, Object};
-use crate::process::Guardian;
+use crate::process::{Guardian, pass};
 use crate::roots::Roots;
 
 #[derive(Debug)]
@@ -54,15 +54,13 @@ impl PythonPool {
         // Where `import` looks first.
         let folders: Vec<_> = roots.folders().iter().map(|folder| folder.to_string_lossy()).collect();
         let folders = Object::from_iter([("folders".to_owned(), json!(folders))]);
-        #[expect(clippy::disallowed_types, reason = "as at the field")]
-        let idle = Mutex::new(IdleProcesses::default());
         Arc::new(Self {
             interpreter,
             hello: texts::hello(texts::HOST, folders),
             guardian,
             busy: Arc::new(Semaphore::new(config.workers)),
             config,
-            idle,
+            idle: IdleProcesses::default().into(),
         })
     }
 
@@ -73,7 +71,8 @@ impl PythonPool {
 
     pub(super) async fn start(&self, context: &Context) -> Result<PythonProcess, HandlerFailure> {
         let mut command = Command::new(&self.interpreter.program);
-        command.env_clear().envs(self.interpreter.variables(&self.config.pass_variables));
+        command.env_clear().envs(pass(&self.config.pass_variables));
+        command.envs(self.interpreter.folder.iter().map(|folder| ("VIRTUAL_ENV", folder)));
         PythonProcess::start(&mut command, &self.hello, &self.guardian, context).await
     }
 

@@ -191,12 +191,6 @@ impl PythonProcess {
         drop(time::timeout(EXIT_TIMEOUT, leaving).await);
     }
 
-    /// Ends it at once.
-    pub(super) async fn end(mut self) {
-        // Whatever the kernel says, dropping it tries again.
-        drop(self.group.kill().await);
-    }
-
     async fn put_down(&mut self, stop: CallStop, context: &Context) -> CallEnd {
         self.group.signal(Signal::KILL);
         self.bury(context).await;

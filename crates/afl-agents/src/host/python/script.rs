@@ -82,8 +82,9 @@ impl Handler for ScriptHandler {
             CallEnd::Answered(outcome) | CallEnd::Ended(outcome) => outcome,
             CallEnd::NotTaken(failure) => Err(failure),
         };
-        // Nothing may run in the folder when it is removed.
-        worker.end().await;
+        // Nothing may run in the folder when it is removed. If the kill fails, dropping the process tries again.
+        drop(worker.group.kill().await);
+        drop(worker);
         drop(folder);
         drop(permit);
         outcome
