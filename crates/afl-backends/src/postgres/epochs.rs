@@ -9,14 +9,13 @@
 //!
 //! Rejected: asking the server for its start time before each commit, which costs a round trip.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use afl_store::Epoch;
 
 /// Shared by all connections of this process that write.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Epochs(Arc<AtomicU64>);
+#[derive(Debug, Default)]
+pub(super) struct Epochs(AtomicU64);
 
 impl Epochs {
     pub(super) fn now(&self) -> Epoch {

@@ -18,8 +18,7 @@ use super::failure::PostgresFailure;
 use super::read;
 use super::server::Connections;
 
-/// How many statements may be under way. A long one must not keep short ones waiting; more than a few cost the server
-/// more than they gain.
+/// How many statements may be under way.
 const STATEMENTS: usize = 2;
 /// The most keys that one statement asks for; a single read may ask for more.
 const KEYS: usize = 1_000;

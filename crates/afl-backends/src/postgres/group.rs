@@ -16,19 +16,15 @@ use std::sync::Arc;
 
 use afl_store::Epoch;
 use afl_store::backend::{Batch, Durability, StoreError};
-use afl_store::watch::Watchers;
 use deadpool_postgres::ClientWrapper;
 use tokio::time::timeout;
 use tokio_postgres::Error;
 
-use super::PostgresCounters;
 use super::commit_queues::CommitRequest;
-use super::epochs::Epochs;
 use super::failure::{Outlook, PostgresFailure, outlook};
-use super::listen::NoticeOrigin;
 use super::plan::{GroupPlan, KnownVersions, Verdicts};
 use super::rows::{Keys, key};
-use super::server::{ANSWER, SILENT, ServerAddress, Tries};
+use super::server::{ANSWER, Connections, SILENT, Tries};
 use super::write::{BEGIN, COMMIT, Rows, TransactionEnd, and_tell, prepare};
 
 /// The records of the group that are there, locked until the transaction ends.
@@ -41,11 +37,7 @@ const LOCK: &str = "
 
 #[derive(Debug)]
 pub(super) struct GroupWriter {
-    server: ServerAddress,
-    epochs: Epochs,
-    origin: NoticeOrigin,
-    watchers: Arc<Watchers>,
-    counters: Arc<PostgresCounters>,
+    connections: Arc<Connections>,
     session: Option<WriteSession>,
 }
 
@@ -66,15 +58,9 @@ enum WriteStrategy {
 
 impl GroupWriter {
     /// Connects at once, so that its epoch begins before the caller's first read.
-    pub(super) async fn connect(
-        server: ServerAddress,
-        epochs: Epochs,
-        origin: NoticeOrigin,
-        watchers: Arc<Watchers>,
-        counters: Arc<PostgresCounters>,
-    ) -> Result<Self, PostgresFailure> {
-        let session = Some(WriteSession::open(&server, &epochs).await?);
-        Ok(Self { server, epochs, origin, watchers, counters, session })
+    pub(super) async fn connect(connections: Arc<Connections>) -> Result<Self, PostgresFailure> {
+        let session = Some(WriteSession::open(&connections).await?);
+        Ok(Self { connections, session })
     }
 
     pub(super) async fn serve(&mut self, group: Vec<CommitRequest>) {
@@ -126,7 +112,7 @@ impl GroupWriter {
                 (Outlook::Contended, WriteStrategy::Locking) | (Outlook::Passing, _)
                     if tries.again().await => {}
                 (Outlook::Contended | Outlook::Passing | Outlook::Lasting, _) => {
-                    return Err(PostgresFailure::of(&self.server, &error));
+                    return Err(PostgresFailure::of(&self.connections.server, &error));
                 }
             }
         }
@@ -144,7 +130,7 @@ impl GroupWriter {
                 let plan = GroupPlan::new(batches.iter().copied(), session.epoch, KnownVersions::Nothing);
                 let rows = Rows::new(&plan);
                 let write = rows.write(client, durability(batches));
-                let written = and_tell(write, rows.tell(client, &self.origin)).await;
+                let written = and_tell(write, rows.tell(client, &self.connections.origin)).await;
                 self.ended(TransactionEnd::of(written), plan, batches)
             }
             WriteStrategy::Locking => match self.write_locking(session, batches).await {
@@ -172,7 +158,7 @@ impl GroupWriter {
         let rows = Rows::new(&plan);
         rows.write(client, durability(batches)).await?;
         let commit = client.batch_execute(COMMIT);
-        let ending = TransactionEnd::of(and_tell(commit, rows.tell(client, &self.origin)).await);
+        let ending = TransactionEnd::of(and_tell(commit, rows.tell(client, &self.connections.origin)).await);
         Ok(self.ended(ending, plan, batches))
     }
 
@@ -185,18 +171,18 @@ impl GroupWriter {
     ) -> (TransactionEnd, Verdicts) {
         if let TransactionEnd::Committed = ending {
             for (tenant, place) in plan.places() {
-                self.watchers.wake(tenant, place);
+                self.connections.watchers.wake(tenant, place);
             }
-            self.counters.transaction(durability(batches));
+            self.connections.counters.transaction(durability(batches));
             for (batch, verdict) in batches.iter().zip(&plan.verdicts) {
                 match verdict {
                     Ok(()) => {
-                        self.counters.commits.add(1);
-                        self.counters.bytes.add(batch.bytes());
+                        self.connections.counters.commits.add(1);
+                        self.connections.counters.bytes.add(batch.bytes());
                         let is_durable = batch.durability == Durability::Durable;
-                        self.counters.durable_commits.add(usize::from(is_durable));
+                        self.connections.counters.durable_commits.add(usize::from(is_durable));
                     }
-                    Err(_) => self.counters.conflicts.add(1),
+                    Err(_) => self.connections.counters.conflicts.add(1),
                 }
             }
         }
@@ -207,20 +193,20 @@ impl GroupWriter {
     async fn connected(&mut self) -> Result<WriteSession, PostgresFailure> {
         match self.session.take().filter(|session| !session.client.is_closed()) {
             Some(session) => Ok(session),
-            None => WriteSession::open(&self.server, &self.epochs).await,
+            None => WriteSession::open(&self.connections).await,
         }
     }
 
     fn unknown(&self, reason: &str) -> PostgresFailure {
         // If the commit happened, the server notifies other processes, but this one ignores its own notices.
-        self.watchers.wake_all();
+        self.connections.watchers.wake_all();
         let reason = format!("{reason}; whether the last commit happened is not known");
-        PostgresFailure::unavailable(&self.server, reason)
+        PostgresFailure::unavailable(&self.connections.server, reason)
     }
 }
 
 impl WriteSession {
-    async fn open(server: &ServerAddress, epochs: &Epochs) -> Result<Self, PostgresFailure> {
+    async fn open(Connections { server, epochs, .. }: &Connections) -> Result<Self, PostgresFailure> {
         let client = server.connect().await?;
         let epoch = epochs.begin();
         prepare(&client).await.map_err(|error| PostgresFailure::of(server, &error))?;

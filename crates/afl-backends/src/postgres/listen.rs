@@ -17,12 +17,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use afl_store::record::{QueuePosition, Tenant};
-use afl_store::watch::Watchers;
 use tokio::time::{interval, sleep, timeout};
 use tokio_postgres::{AsyncMessage, Client, Connection, Error, Notification, Socket};
 
-use super::epochs::Epochs;
-use super::server::{CONNECT_TIMEOUT, PAUSES, ServerAddress};
+use super::server::{CONNECT_TIMEOUT, Connections, PAUSES};
 use super::tls::TlsStream;
 use crate::random_id;
 
@@ -62,19 +60,14 @@ impl BucketNotice<'_> {
 
 /// Wakes the watchers of one handle until it is dropped.
 #[derive(Debug)]
-pub(super) struct NotifyListener {
-    pub(super) server: ServerAddress,
-    pub(super) epochs: Epochs,
-    pub(super) origin: NoticeOrigin,
-    pub(super) watchers: Arc<Watchers>,
-}
+pub(super) struct NotifyListener(pub(super) Arc<Connections>);
 
 impl NotifyListener {
     /// Never returns: a lost connection is made anew.
     pub(super) async fn run(self) {
         let mut failures = 0;
         loop {
-            if let Ok(Ok((client, connection))) = timeout(CONNECT_TIMEOUT, self.server.open()).await {
+            if let Ok(Ok((client, connection))) = timeout(CONNECT_TIMEOUT, self.0.server.open()).await {
                 failures = 0;
                 // The error says why the connection was lost; a new connection follows in any case.
                 drop(self.listen(&client, connection).await);
@@ -88,8 +81,8 @@ impl NotifyListener {
         let listen = async {
             client.batch_execute(&format!("LISTEN {CHANNEL}")).await?;
             // The server does not repeat notices from before, and sends none for commits that a crash took back.
-            self.epochs.begin();
-            self.watchers.wake_all();
+            self.0.epochs.begin();
+            self.0.watchers.wake_all();
             let mut pings = interval(PING);
             loop {
                 pings.tick().await;
@@ -115,14 +108,14 @@ impl NotifyListener {
 
     fn wake(&self, notification: &Notification) {
         let mut words = notification.payload().splitn(3, ' ');
-        let is_own = words.next() == Some(self.origin.0.as_str());
+        let is_own = words.next() == Some(self.0.origin.0.as_str());
         let tenant = words.next().and_then(|name| Tenant::new(name).ok());
         match (is_own, tenant, words.next()) {
             (true, ..) => {}
             (false, Some(tenant), Some(bucket)) => {
-                self.watchers.wake(&tenant, &QueuePosition { bucket: bucket.to_owned(), rank: 0 });
+                self.0.watchers.wake(&tenant, &QueuePosition { bucket: bucket.to_owned(), rank: 0 });
             }
-            (false, ..) => self.watchers.wake_all(),
+            (false, ..) => self.0.watchers.wake_all(),
         }
     }
 }

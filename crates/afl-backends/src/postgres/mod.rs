@@ -93,9 +93,6 @@ pub struct Postgres {
     gets: Gets,
     clock: ServerClock,
     requests: mpsc::Sender<CommitRequest>,
-    watchers: Arc<Watchers>,
-    counters: Arc<PostgresCounters>,
-    origin: NoticeOrigin,
     runtime: Handle,
     /// Started with the first watch: a process that never waits needs no connection for it.
     listener: OnceLock<JoinHandle<()>>,
@@ -110,46 +107,29 @@ impl Postgres {
         migrate::migrate(&server, &mut client).await?;
         drop(client);
 
+        let connections = Arc::new(Connections {
+            pool: server.pool(connections),
+            server,
+            epochs: Epochs::default(),
+            origin: NoticeOrigin::new(),
+            watchers: Watchers::default(),
+            counters: PostgresCounters::default(),
+        });
         let (requests, received) = mpsc::channel(commit_queues::QUEUE);
-        let (watchers, counters) = (Arc::<Watchers>::default(), Arc::<PostgresCounters>::default());
-        let (origin, epochs) = (NoticeOrigin::new(), Epochs::default());
-        let writer = || {
-            GroupWriter::connect(
-                server.clone(),
-                epochs.clone(),
-                origin.clone(),
-                watchers.clone(),
-                counters.clone(),
-            )
-        };
+        let writer = || GroupWriter::connect(connections.clone());
         tokio::spawn(CommitQueues::new(writer().await?, writer().await?).run(received));
-        let pool = server.pool(connections);
-        let connections = Arc::new(Connections { server, pool, epochs });
         Ok(Self {
             gets: Gets::new(connections.clone()),
             connections,
             clock: ServerClock::default(),
             requests,
-            watchers,
-            counters,
-            origin,
             runtime: Handle::current(),
             listener: OnceLock::new(),
         })
     }
 
     pub fn stats(&self) -> PostgresStats {
-        self.counters.read()
-    }
-
-    fn listen(&self) -> JoinHandle<()> {
-        let listener = NotifyListener {
-            server: self.connections.server.clone(),
-            epochs: self.connections.epochs.clone(),
-            origin: self.origin.clone(),
-            watchers: self.watchers.clone(),
-        };
-        self.runtime.spawn(listener.run())
+        self.connections.counters.read()
     }
 }
 
@@ -204,20 +184,13 @@ impl Backend for Postgres {
         if take.limit == 0 {
             return Ok(TakeResult::default());
         }
-        let taker = Taker {
-            connections: &self.connections,
-            watchers: &self.watchers,
-            counters: &self.counters,
-            origin: &self.origin,
-            limits: LIMITS,
-            now: self.now().await?,
-        };
-        taker.take(&take).await
+        Taker { connections: &self.connections, now: self.now().await? }.take(&take).await
     }
 
     fn watch(&self, tenant: &Tenant, prefix: &str) -> Watch {
-        let watch = self.watchers.watch(tenant, prefix);
-        self.listener.get_or_init(|| self.listen());
+        let watch = self.connections.watchers.watch(tenant, prefix);
+        let listen = || self.runtime.spawn(NotifyListener(self.connections.clone()).run());
+        self.listener.get_or_init(listen);
         watch
     }
 }

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use afl_store::watch::Watchers;
 use afl_store::{Backoff, Millis};
 use deadpool_postgres::{
     ClientWrapper, Manager, ManagerConfig, Object, Pool, QueueMode, RecyclingMethod, Runtime, Timeouts,
@@ -12,8 +13,10 @@ use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Config, Connection, Error, Row, Socket};
 
+use super::PostgresCounters;
 use super::epochs::Epochs;
 use super::failure::{Outlook, PostgresFailure, outlook};
+use super::listen::NoticeOrigin;
 use super::tls::{self, Tls, TlsStream};
 
 /// How often a call is tried that certainly had no effect. The pauses between the tries are 3 s together: a server that
@@ -170,12 +173,15 @@ impl Tries {
     }
 }
 
-/// Connections for reads and takes.
+/// Connections for reads and takes, and all that the writers and the listener of one handle share with them.
 #[derive(Debug)]
 pub(super) struct Connections {
     pub(super) server: ServerAddress,
     pub(super) pool: Pool,
     pub(super) epochs: Epochs,
+    pub(super) origin: NoticeOrigin,
+    pub(super) watchers: Watchers,
+    pub(super) counters: PostgresCounters,
 }
 
 impl Connections {

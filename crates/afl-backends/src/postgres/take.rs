@@ -11,19 +11,15 @@
 
 use afl_store::Epoch;
 use afl_store::Millis;
-use afl_store::backend::{
-    BucketCursor, Decision, Durability, Limits, StoreError, TAKE_LOOKS, Take, TakeResult,
-};
+use afl_store::backend::{BucketCursor, Decision, Durability, StoreError, TAKE_LOOKS, Take, TakeResult};
 use afl_store::record::{Key, Record};
-use afl_store::watch::Watchers;
 use deadpool_postgres::{ClientWrapper, Object};
 use futures_util::future::{join, join3};
 use tokio::time::timeout;
 use tokio_postgres::{Error, Statement};
 
-use super::PostgresCounters;
+use super::LIMITS;
 use super::failure::{Outlook, PostgresFailure, outlook};
-use super::listen::NoticeOrigin;
 use super::plan::{KeySlot, SlotAfter};
 use super::read;
 use super::rows::{COLUMNS, Keys, record};
@@ -43,10 +39,6 @@ const HELD: &str =
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taker<'a> {
     pub(super) connections: &'a Connections,
-    pub(super) watchers: &'a Watchers,
-    pub(super) counters: &'a PostgresCounters,
-    pub(super) origin: &'a NoticeOrigin,
-    pub(super) limits: Limits,
     pub(super) now: Millis,
 }
 
@@ -103,7 +95,7 @@ impl Taker<'_> {
             chosen?
         };
         for record in &moves {
-            self.limits.check_body(&record.content).map_err(TakeError::Given)?;
+            LIMITS.check_body(&record.content).map_err(TakeError::Given)?;
         }
         if moves.is_empty() {
             client.batch_execute(COMMIT).await?;
@@ -123,7 +115,8 @@ impl Taker<'_> {
             read_also(client, &wanted, &keys, self.connections.epochs.now()),
             client.batch_execute(COMMIT),
         );
-        let (written, also_read, committed) = and_tell(write, rows.tell(client, self.origin)).await;
+        let (written, also_read, committed) =
+            and_tell(write, rows.tell(client, &self.connections.origin)).await;
         match (TransactionEnd::of(written), TransactionEnd::of(committed)) {
             (TransactionEnd::Undone(error), _) => return Err(TakeError::Undone(error)),
             (TransactionEnd::Unknown(error), _)
@@ -181,17 +174,17 @@ impl Taker<'_> {
     }
 
     fn took(self, durability: Durability, moved: &[Record]) {
-        self.counters.transaction(durability);
+        self.connections.counters.transaction(durability);
         for record in moved {
             if let Some(place) = &record.content.place {
-                self.watchers.wake(&record.key.tenant, place);
+                self.connections.watchers.wake(&record.key.tenant, place);
             }
         }
     }
 
     fn unknown(self, reason: &str) -> StoreError {
         // As after a commit that may have happened.
-        self.watchers.wake_all();
+        self.connections.watchers.wake_all();
         let reason = format!("{reason}; whether the last take happened is not known");
         PostgresFailure::unavailable(&self.connections.server, reason).into()
     }

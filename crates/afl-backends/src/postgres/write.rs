@@ -130,9 +130,7 @@ pub(super) async fn prepare(client: &ClientWrapper) -> Result<(), Error> {
     client.prepare_cached(TELL).await.map(drop)
 }
 
-/// Sends a commit and right behind it the notices, and waits for the commit alone. Within the transaction they would
-/// hold a lock of the whole server until the disk has answered. If the connection breaks in between, the watchers of other
-/// processes read again by themselves after a while.
+/// Sends a commit and right behind it the notices ([why](super::listen)), and waits for the commit alone.
 pub(super) async fn and_tell<T>(commit: impl Future<Output = T>, tell: impl Future) -> T {
     match select(pin!(commit), pin!(tell)).await {
         // The answer may have been there before the notices were sent at all.
