@@ -30,4 +30,3 @@ pub use eval::{EvalError, Scope, eval};
 pub use object::ObjectType;
 pub use state::{Path, State, Verdict};
 pub use value::Value;
-pub use wire::UnknownName;

@@ -68,7 +68,7 @@ pub(super) fn outlook(error: &Error) -> Outlook {
 
 impl PostgresFailure {
     pub(super) fn unavailable(server: &ServerAddress, reason: impl Into<String>) -> Self {
-        Self::Unavailable { name: server.name().to_owned(), reason: reason.into() }
+        Self::Unavailable { name: server.name.clone(), reason: reason.into() }
     }
 
     pub(super) fn of_pool(server: &ServerAddress, error: &PoolError) -> Self {
@@ -87,7 +87,7 @@ impl PostgresFailure {
         let Some(fault) = error.as_db_error() else {
             return Self::of_connection(server, error);
         };
-        let (name, code, message) = (server.name(), fault.code(), fault.message());
+        let (name, code, message) = (&server.name, fault.code(), fault.message());
         let user = server.user();
         match code {
             // The commit may be in the log, although the server could not continue the log.
@@ -121,7 +121,7 @@ impl PostgresFailure {
             code if *code == SqlState::READ_ONLY_SQL_TRANSACTION => {
                 Self::unavailable(server, "it is read only at the moment, as a standby is")
             }
-            code if *code == SqlState::LOCK_NOT_AVAILABLE => Self::Locked { name: name.to_owned() },
+            code if *code == SqlState::LOCK_NOT_AVAILABLE => Self::Locked { name: name.clone() },
             code if is_resource(code) => Self::unavailable(server, message),
             code => Self::Refused(format!("{name} refuses a statement: {message} ({})", code.code())),
         }
@@ -137,7 +137,7 @@ impl PostgresFailure {
 
     fn of_connection(server: &ServerAddress, error: &Error) -> Self {
         if let Some(reason) = tls::explain(error) {
-            return Self::Refused(format!("{} {reason}", server.name()));
+            return Self::Refused(format!("{} {reason}", server.name));
         }
         let mut reason = error.to_string();
         let mut cause = error.source();

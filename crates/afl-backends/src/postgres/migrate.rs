@@ -48,7 +48,7 @@ pub(super) async fn migrate(
     if !encoding.eq_ignore_ascii_case("utf8") {
         return Err(PostgresFailure::Refused(format!(
             "{} has the encoding {encoding}: create one with `createdb --encoding=UTF8 --template=template0`",
-            server.name()
+            server.name
         )));
     }
     // Most starts find all in place, and then need neither the lock nor the right to create.
@@ -92,7 +92,7 @@ fn pending(server: &ServerAddress, applied: &[Row]) -> Result<Vec<&'static Migra
             return Err(PostgresFailure::Refused(format!(
                 "{} was migrated by a newer AgentFlow to schema {number}, this one knows {known}: upgrade this \
                  program, or use another database",
-                server.name()
+                server.name
             )));
         }
         let ours = MIGRATIONS.iter().find(|migration| migration.number == number);
@@ -100,7 +100,7 @@ fn pending(server: &ServerAddress, applied: &[Row]) -> Result<Vec<&'static Migra
             return Err(PostgresFailure::Refused(format!(
                 "migration {number} of {} is not the one of this AgentFlow: it was made by a build that was never \
                  released; use another database",
-                server.name()
+                server.name
             )));
         }
         pending.retain(|migration| migration.number != number);

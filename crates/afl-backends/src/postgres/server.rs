@@ -41,7 +41,8 @@ const SESSION: &str = "-c default_transaction_isolation=read\\ committed -c plan
 #[derive(Clone, Debug)]
 pub(super) struct ServerAddress {
     config: Config,
-    name: String,
+    /// For messages; without the password.
+    pub(super) name: String,
     tls: Tls,
 }
 
@@ -81,11 +82,6 @@ impl ServerAddress {
             config.application_name("agentflow");
         }
         Ok(Self { config, name, tls })
-    }
-
-    /// For messages; without the password.
-    pub(super) fn name(&self) -> &str {
-        &self.name
     }
 
     pub(super) fn user(&self) -> &str {

@@ -60,14 +60,8 @@ impl WakeFolder {
 
 #[derive(Debug)]
 pub(super) struct WakeFile {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     _lock: File,
-}
-
-impl WakeFile {
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
 }
 
 impl Drop for WakeFile {

@@ -54,7 +54,7 @@ impl WakeListener {
         }
         let watch = |watcher: &mut RecommendedWatcher| {
             let file = self.wake_folder.register(family).ok()?;
-            watcher.watch(file.path(), RecursiveMode::NonRecursive).ok()?;
+            watcher.watch(&file.path, RecursiveMode::NonRecursive).ok()?;
             Some(file)
         };
         let file = state.watcher.as_mut().and_then(watch);

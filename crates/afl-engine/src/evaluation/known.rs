@@ -24,7 +24,7 @@ pub(super) struct KnownRecords {
     /// Of the texts of all blobs at hand.
     blob_bytes: usize,
     new_blobs: Vec<Blob>,
-    new_blob_bytes: usize,
+    pub(super) new_blob_bytes: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -69,10 +69,6 @@ impl KnownRecords {
 
     pub(super) fn writes(&self) -> usize {
         self.steps.dirty.len() + self.events.dirty.len() + self.tasks.dirty.len() + self.new_blobs.len()
-    }
-
-    pub(super) fn new_blob_bytes(&self) -> usize {
-        self.new_blob_bytes
     }
 
     pub(super) fn take_blobs(&mut self) -> Vec<Blob> {

@@ -263,7 +263,7 @@ impl Evaluation {
             }
             self.end_iteration();
             let budget = self.options.budget;
-            if self.known.writes() >= budget.writes || self.known.new_blob_bytes() >= budget.bytes {
+            if self.known.writes() >= budget.writes || self.known.new_blob_bytes >= budget.bytes {
                 return Advance::Commit;
             }
         }

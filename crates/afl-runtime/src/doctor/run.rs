@@ -99,7 +99,7 @@ impl Service {
             let page = self.store.inspect(id, pages.after().map(String::as_str), PAGE).await?;
             let parts = page.iter().filter(|one| matches!(one.sort, RecordKind::Event | RecordKind::Task));
             let parts: Vec<(StepId, &String)> =
-                parts.filter_map(|one| Some((one.step()?, &one.record))).collect();
+                parts.filter_map(|one| Some((store::step_of_record(&one.record)?, &one.record))).collect();
             let steps = parts.iter().map(|(step, _)| step.clone()).collect();
             let found = self.store.load(id, &Wants { steps, ..Wants::default() }).await?.steps;
             let absent: BTreeSet<&StepId> =

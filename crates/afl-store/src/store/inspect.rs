@@ -38,13 +38,6 @@ pub enum RecordKind {
     Unknown,
 }
 
-impl RecordInspection {
-    /// The step whose event or task it is, or which it is.
-    pub fn step(&self) -> Option<StepId> {
-        step_of_record(&self.record)
-    }
-}
-
 /// The step that a record of a run belongs to.
 pub fn step_of_record(record: &str) -> Option<StepId> {
     [entity::STEPS, entity::EVENTS, entity::TASKS].into_iter().find_map(|sort| entity::step_of(record, sort))
