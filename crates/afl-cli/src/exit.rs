@@ -25,6 +25,13 @@ impl Exit {
     }
 }
 
+/// A command that cannot end otherwise returns nothing.
+impl From<()> for Exit {
+    fn from((): ()) -> Self {
+        Self::Fine
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit.code())

@@ -9,6 +9,7 @@ use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
 use crate::input::STANDARD;
+use crate::shown;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Target {
@@ -50,6 +51,10 @@ pub(crate) fn data(text: &str) -> Result<(), Failure> {
 
 pub(crate) fn lines(lines: &[String]) -> Result<(), Failure> {
     data(&lines.iter().flat_map(|line| [line, "\n"]).collect::<String>())
+}
+
+pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Result<(), Failure> {
+    data(&shown::table(header, rows))
 }
 
 /// Whether a person reads what the user asked for.

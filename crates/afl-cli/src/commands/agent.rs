@@ -10,7 +10,6 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use tokio::sync::mpsc;
 
 use crate::color::{self, paint};
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::handlers::{HandlerSet, Trouble};
 use crate::local_handlers::capability;
@@ -88,7 +87,7 @@ pub(crate) struct Options {
 /// The most lines that a slow listener may miss.
 const LINES: usize = 10_000;
 
-pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
+pub(crate) async fn run(options: &Options, color: Color) -> Result<(), Failure> {
     match options.store.lifetime() {
         Lifetime::Kept => {}
         Lifetime::ThisCommand => return Err(Trouble::AgentInMemory.into()),
@@ -117,7 +116,7 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
     if !options.once {
         output::say("stopped\n");
     }
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 /// A signal lets it finish the task in work.

@@ -7,7 +7,6 @@ use afl_lang::program::{Emit, JsonLayout, Locations, Provenance};
 use afl_lang::render::Color;
 use clap::Args;
 
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input;
 use crate::output::{self, Target};
@@ -59,7 +58,7 @@ struct Shape {
     compact: bool,
 }
 
-pub(crate) fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
+pub(crate) fn run(options: &Options, color: Color) -> Result<(), Failure> {
     let primary: Vec<PathBuf> = options.files.iter().chain(&options.primary).cloned().collect();
     let sources = input::program(&primary, &options.library)?;
     let validation = if options.no_validate { Validation::Skip } else { Validation::Require };
@@ -73,8 +72,7 @@ pub(crate) fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
     Target::new(options.output.as_deref()).write(|mut out| {
         document.write_to(&mut out)?;
         out.write_all(b"\n")
-    })?;
-    Ok(Exit::Fine)
+    })
 }
 
 impl Shape {

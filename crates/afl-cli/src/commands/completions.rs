@@ -4,7 +4,6 @@ use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
 use crate::cli::Cli;
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Target;
 
@@ -22,10 +21,9 @@ pub(crate) struct Options {
     shell: Shell,
 }
 
-pub(crate) fn run(options: &Options) -> Result<Exit, Failure> {
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     // Into memory first, since the generator panics when its reader goes away.
     let mut script = Vec::new();
     clap_complete::generate(options.shell, &mut Cli::command(), "afl", &mut script);
-    Target::Stdout.write(|out| out.write_all(&script))?;
-    Ok(Exit::Fine)
+    Target::Stdout.write(|out| out.write_all(&script))
 }

@@ -6,7 +6,6 @@ use afl_runtime::view::RunControl;
 use afl_runtime::{CancelResult, Error, Service, StateRefusal};
 use clap::Args;
 
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
 use crate::store::{self, IfMissing};
@@ -22,7 +21,7 @@ pub(crate) struct RunTarget {
     store: store::Options,
 }
 
-pub(crate) async fn pause(target: &RunTarget) -> Result<Exit, Failure> {
+pub(crate) async fn pause(target: &RunTarget) -> Result<(), Failure> {
     let service = target.store.open(IfMissing::Refuse).await?;
     let id = service.find(&target.run).await?;
     service.pause(&id).await?;
@@ -30,7 +29,7 @@ pub(crate) async fn pause(target: &RunTarget) -> Result<Exit, Failure> {
     target.tell(&service, &id, &format!("run {id} is held; {resume} lets it go on")).await
 }
 
-pub(crate) async fn cancel(target: &RunTarget) -> Result<Exit, Failure> {
+pub(crate) async fn cancel(target: &RunTarget) -> Result<(), Failure> {
     let service = target.store.open(IfMissing::Refuse).await?;
     let id = match service.find(&target.run).await {
         Err(Error::Refused(StateRefusal::NotBegun { run, .. })) => run,
@@ -45,18 +44,18 @@ pub(crate) async fn cancel(target: &RunTarget) -> Result<Exit, Failure> {
             output::say(&format!("run {id} had not begun, and will not: its start is taken back\n"));
         }
     }
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 impl RunTarget {
     /// How the run stands now: an object for programs, this sentence for people.
-    async fn tell(&self, service: &Service, id: &RunId, sentence: &str) -> Result<Exit, Failure> {
+    async fn tell(&self, service: &Service, id: &RunId, sentence: &str) -> Result<(), Failure> {
         if self.json {
             let Run { status, control, .. } = service.run(id).await?;
             output::view(&RunControl { run: id.clone(), status, control })?;
         } else {
             output::say(&format!("{sentence}\n"));
         }
-        Ok(Exit::Fine)
+        Ok(())
     }
 }

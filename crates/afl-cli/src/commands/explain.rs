@@ -5,7 +5,6 @@ use afl_lang::suggest;
 use clap::Args;
 use serde::Serialize;
 
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
 
@@ -27,17 +26,16 @@ pub(crate) struct Options {
     json: bool,
 }
 
-pub(crate) fn run(options: &Options) -> Result<Exit, Failure> {
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     match &options.code {
-        Some(text) if options.json => output::data(&json(&ExplainEntry::long(find(text)?)))?,
-        Some(text) => output::data(find(text)?.explanation())?,
+        Some(text) if options.json => output::data(&json(&ExplainEntry::long(find(text)?))),
+        Some(text) => output::data(find(text)?.explanation()),
         None if options.json => {
             let all: Vec<ExplainEntry> = Code::ALL.iter().copied().map(ExplainEntry::short).collect();
-            output::data(&json(&all))?;
+            output::data(&json(&all))
         }
-        None => output::lines(&Code::ALL.iter().copied().map(row).collect::<Vec<_>>())?,
+        None => output::lines(&Code::ALL.iter().copied().map(row).collect::<Vec<_>>()),
     }
-    Ok(Exit::Fine)
 }
 
 fn find(text: &str) -> Result<Code, Failure> {

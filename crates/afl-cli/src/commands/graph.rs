@@ -6,7 +6,6 @@ use afl_lang::render::Color;
 use afl_lang::{Validation, graph};
 use clap::{Args, ValueEnum};
 
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::input;
 use crate::output::Target;
@@ -51,13 +50,12 @@ enum GraphFormatArg {
     Svg,
 }
 
-pub(crate) fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
+pub(crate) fn run(options: &Options, color: Color) -> Result<(), Failure> {
     let sources = input::program(&options.files, &[])?;
     let (program, _) = report::compile(&sources, Validation::Require, "drawn", color)?;
     let graph = graph::of(&program, options.workflow.as_deref()).map_err(Failure::NoGraph)?;
     let drawn = graph.render(options.format.into());
-    Target::new(options.output.as_deref()).write(|out| out.write_all(drawn.as_bytes()))?;
-    Ok(Exit::Fine)
+    Target::new(options.output.as_deref()).write(|out| out.write_all(drawn.as_bytes()))
 }
 
 impl From<GraphFormatArg> for graph::GraphFormat {

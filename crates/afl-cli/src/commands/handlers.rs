@@ -55,13 +55,14 @@ enum HandlersAction {
 
 pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
     match &options.action {
-        HandlersAction::Register(options) => register(options).await,
-        HandlersAction::List(options) => list(options).await,
-        HandlersAction::Show(options) => show(options).await,
-        HandlersAction::Remove(options) => remove(options).await,
-        HandlersAction::Check(options) => check(options, color).await,
-        HandlersAction::Scaffold(options) => scaffold(options, color),
+        HandlersAction::Register(options) => register(options).await?,
+        HandlersAction::List(options) => list(options).await?,
+        HandlersAction::Show(options) => show(options).await?,
+        HandlersAction::Remove(options) => remove(options).await?,
+        HandlersAction::Check(options) => return check(options, color).await,
+        HandlersAction::Scaffold(options) => scaffold(options, color)?,
     }
+    Ok(Exit::Fine)
 }
 
 #[derive(Args)]
@@ -100,7 +101,7 @@ fn metadata_help() -> String {
     format!("A JSON object for the handler; its host reads {}", handlers::readers().option_names())
 }
 
-async fn register(options: &RegisterHandler) -> Result<Exit, Failure> {
+async fn register(options: &RegisterHandler) -> Result<(), Failure> {
     let registrations = match (&options.facet, &options.module) {
         (Some(facet), Some(module)) => vec![options.one(facet, module)?],
         (_, None) | (None, _) => HandlerSet::read(&options.from).await?.registrations,
@@ -111,7 +112,7 @@ async fn register(options: &RegisterHandler) -> Result<Exit, Failure> {
         let kept = registry.register(registration).await?;
         output::say(&format!("{} is done by {}\n", kept.facet_name, place(&kept)));
     }
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 impl RegisterHandler {
@@ -147,18 +148,18 @@ struct RemoveHandler {
     store: store::Options,
 }
 
-async fn remove(options: &RemoveHandler) -> Result<Exit, Failure> {
+async fn remove(options: &RemoveHandler) -> Result<(), Failure> {
     let service = options.store.open(IfMissing::Refuse).await?;
     match Registry::new(&service).remove(&options.facet).await? {
         Some(removed) => {
             output::say(&format!("{} has no handler any more\n", removed.facet_name));
-            Ok(Exit::Fine)
+            Ok(())
         }
         None => Err(Trouble::NotRegistered { facet: options.facet.clone() }.into()),
     }
 }
 
-async fn list(options: &ListOptions) -> Result<Exit, Failure> {
+async fn list(options: &ListOptions) -> Result<(), Failure> {
     let service = options.store.open(IfMissing::Refuse).await?;
     let all = Registry::new(&service).all().await?;
     if options.json {
@@ -167,12 +168,9 @@ async fn list(options: &ListOptions) -> Result<Exit, Failure> {
         let register = options.store.command("handlers register");
         output::say(&format!("no handlers are registered; {register} does it\n"));
     } else {
-        output::data(&shown::table(
-            &["FACET", "HANDLER", "VERSION", "TIMEOUT", "REGISTERED"],
-            all.iter().map(row),
-        ))?;
+        output::table(&["FACET", "HANDLER", "VERSION", "TIMEOUT", "REGISTERED"], all.iter().map(row))?;
     }
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 fn row(registration: &Registration) -> Vec<String> {
@@ -193,19 +191,17 @@ struct ShowHandler {
     object: ObjectOptions,
 }
 
-async fn show(options: &ShowHandler) -> Result<Exit, Failure> {
+async fn show(options: &ShowHandler) -> Result<(), Failure> {
     let service = options.object.store.open(IfMissing::Refuse).await?;
     let found = Registry::new(&service).get(&options.facet).await?;
     let found = found.ok_or_else(|| Trouble::NotRegistered { facet: options.facet.clone() })?;
     if options.object.json {
-        output::json(&found)?;
-        return Ok(Exit::Fine);
+        return output::json(&found);
     }
     let value = serde_json::to_value(&found).expect("a registration has a JSON form");
     let fields = value.as_object().into_iter().flatten();
     let rows = fields.map(|(name, value)| vec![name.clone(), shown::field(name, value, &TIMES)]);
-    output::data(&shown::table(&["FIELD", "VALUE"], rows))?;
-    Ok(Exit::Fine)
+    output::table(&["FIELD", "VALUE"], rows)
 }
 
 const TIMES: [&str; 2] = ["created", "updated"];
@@ -271,7 +267,7 @@ struct ScaffoldHandlers {
     output: PathBuf,
 }
 
-fn scaffold(options: &ScaffoldHandlers, color: Color) -> Result<Exit, Failure> {
+fn scaffold(options: &ScaffoldHandlers, color: Color) -> Result<(), Failure> {
     let sources = input::program(&options.files, &options.library)?;
     let (program, _) = report::compile(&sources, Validation::Require, "scaffolded", color)?;
     let text = stubs::python(&program).ok_or(Trouble::NoEventFacets)?;
@@ -286,5 +282,5 @@ fn scaffold(options: &ScaffoldHandlers, color: Color) -> Result<Exit, Failure> {
         let path = path.display();
         output::say(&format!("wrote {path}; fill in its functions, then run with `--handlers {path}`\n"));
     }
-    Ok(Exit::Fine)
+    Ok(())
 }

@@ -52,20 +52,20 @@ pub(crate) fn run(command: Command, color: Color) -> Result<Exit, Failure> {
         Command::Doctor(options) => wait(doctor::run(&options, color)),
         Command::Store(options) => wait(store::run(&options)),
         Command::Check(options) => check::run(&options, color),
-        Command::Compile(options) => compile::run(&options, color),
+        Command::Compile(options) => compile::run(&options, color).map(Exit::from),
         Command::Fmt(options) => fmt::run(&options, color),
-        Command::Graph(options) => graph::run(&options, color),
-        Command::Explain(options) => explain::run(&options),
-        Command::Schema(options) => schema::run(&options),
-        Command::Completions(options) => completions::run(&options),
+        Command::Graph(options) => graph::run(&options, color).map(Exit::from),
+        Command::Explain(options) => explain::run(&options).map(Exit::from),
+        Command::Schema(options) => schema::run(&options).map(Exit::from),
+        Command::Completions(options) => completions::run(&options).map(Exit::from),
     }
 }
 
 /// Only commands that use a store pay for what it needs.
-fn wait(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+fn wait<E: Into<Exit>>(command: impl Future<Output = Result<E, Failure>>) -> Result<Exit, Failure> {
     let runtime = Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build();
     let runtime = runtime.map_err(|source| Failure::NoThreads { source })?;
-    runtime.block_on(command)
+    runtime.block_on(command).map(Into::into)
 }
 
 /// The command itself runs on the first thread; these show what happens and talk to the store meanwhile.

@@ -4,7 +4,6 @@ use afl_runtime::{Mark, Notice};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::limit::limit;
 use crate::output;
@@ -51,7 +50,7 @@ struct MarkRead {
     store: store::Options,
 }
 
-pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
+pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     match &options.action {
         Some(NotificationsAction::Read(read)) => {
             let service = read.store.open(IfMissing::Refuse).await?;
@@ -61,7 +60,7 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
         }
         None => list(options).await?,
     }
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 async fn list(options: &Options) -> Result<(), Failure> {
@@ -81,7 +80,7 @@ async fn list(options: &Options) -> Result<(), Failure> {
         output::say("no notifications\n");
         return Ok(());
     }
-    output::data(&shown::table(&["WHEN", "SEVERITY", "TYPE", "WHAT", "ID"], notices.iter().map(row)))
+    output::table(&["WHEN", "SEVERITY", "TYPE", "WHAT", "ID"], notices.iter().map(row))
 }
 
 fn row(notice: &Notice) -> Vec<String> {

@@ -7,7 +7,6 @@ use afl_runtime::view::ChannelView;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::limit::limit;
 use crate::output;
@@ -50,7 +49,7 @@ enum OutboxAction {
     Retry(RetryDead),
 }
 
-pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
+pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     match &options.action {
         OutboxAction::Add(options) => add(options).await,
         OutboxAction::List(options) => list(options).await,
@@ -85,7 +84,7 @@ struct AddChannel {
     store: store::Options,
 }
 
-async fn add(options: &AddChannel) -> Result<Exit, Failure> {
+async fn add(options: &AddChannel) -> Result<(), Failure> {
     let to: ChannelTarget = options.to.parse().map_err(afl_runtime::Error::from)?;
     let channel = Channel {
         to,
@@ -107,7 +106,7 @@ async fn add(options: &AddChannel) -> Result<Exit, Failure> {
         }
         (ChannelTarget::Url(_), true) => format!("ends of tasks and runs go to {} from now on\n", kept.to),
     });
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 #[derive(Args)]
@@ -121,7 +120,7 @@ struct RemoveChannel {
     store: store::Options,
 }
 
-async fn remove(options: &RemoveChannel) -> Result<Exit, Failure> {
+async fn remove(options: &RemoveChannel) -> Result<(), Failure> {
     let service = options.store.open(IfMissing::Refuse).await?;
     let dropped = if options.drop {
         service.drop_channel(&options.name).await?
@@ -131,7 +130,7 @@ async fn remove(options: &RemoveChannel) -> Result<Exit, Failure> {
     };
     let with = if dropped == 0 { String::new() } else { format!(" with {}", count(dropped, "message")) };
     output::say(&format!("{} is removed{with}\n", options.name));
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 #[derive(Args)]
@@ -142,14 +141,14 @@ struct RetryDead {
     store: store::Options,
 }
 
-async fn retry(options: &RetryDead) -> Result<Exit, Failure> {
+async fn retry(options: &RetryDead) -> Result<(), Failure> {
     let service = options.store.open(IfMissing::Refuse).await?;
     let revived = service.revive_channel(&options.name).await?;
     output::say(&format!("{} will be delivered after all\n", count(revived, "message")));
-    Ok(Exit::Fine)
+    Ok(())
 }
 
-async fn list(options: &ListOptions) -> Result<Exit, Failure> {
+async fn list(options: &ListOptions) -> Result<(), Failure> {
     let service = options.store.open(IfMissing::Refuse).await?;
     let all = service.channel_views().await?;
     if options.json {
@@ -159,9 +158,9 @@ async fn list(options: &ListOptions) -> Result<Exit, Failure> {
         output::say(&format!("there are no channels; {add} adds one\n"));
     } else {
         let rows = all.iter().map(|one| row(one).into());
-        output::data(&shown::table(&["CHANNEL", "TO", "TOPICS", "FACETS", "WAITING", "DEAD"], rows))?;
+        output::table(&["CHANNEL", "TO", "TOPICS", "FACETS", "WAITING", "DEAD"], rows)?;
     }
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 fn row(ChannelView { name, channel, status }: &ChannelView) -> [String; 6] {
@@ -188,12 +187,11 @@ struct ShowChannel {
     object: ObjectOptions,
 }
 
-async fn show(options: &ShowChannel) -> Result<Exit, Failure> {
+async fn show(options: &ShowChannel) -> Result<(), Failure> {
     let service = options.object.store.open(IfMissing::Refuse).await?;
     let view = service.channel_view(&options.name).await?;
     if options.object.json {
-        output::view(&view)?;
-        return Ok(Exit::Fine);
+        return output::view(&view);
     }
     let [name, to, topics, facets, waiting, dead] = row(&view);
     let ChannelView { channel, status, .. } = view;
@@ -212,8 +210,7 @@ async fn show(options: &ShowChannel) -> Result<Exit, Failure> {
     ];
     let kept = fields.into_iter().filter(|(_, value)| !value.is_empty());
     let rows = kept.map(|(field, value)| vec![field.to_owned(), value]);
-    output::data(&shown::table(&["FIELD", "VALUE"], rows))?;
-    Ok(Exit::Fine)
+    output::table(&["FIELD", "VALUE"], rows)
 }
 
 #[derive(Args)]
@@ -230,7 +227,7 @@ struct ReadFeed {
     store: store::Options,
 }
 
-async fn read(options: &ReadFeed) -> Result<Exit, Failure> {
+async fn read(options: &ReadFeed) -> Result<(), Failure> {
     let service = options.store.open(IfMissing::Refuse).await?;
     let messages = service.feed(&options.name, options.limit).await?;
     let line = |message| serde_json::to_string(message).expect("a message has a JSON form") + "\n";
@@ -240,5 +237,5 @@ async fn read(options: &ReadFeed) -> Result<Exit, Failure> {
         let ids: Vec<String> = messages.into_iter().map(|message| message.id).collect();
         service.acknowledge(&options.name, &ids).await?;
     }
-    Ok(Exit::Fine)
+    Ok(())
 }

@@ -8,7 +8,6 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::launch::labels;
 use crate::limit::limit;
@@ -46,7 +45,7 @@ pub(crate) struct Options {
     list: ListOptions,
 }
 
-pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
+pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     let since = options.since.as_deref().map(when::past).transpose()?;
     let labels = labels(&options.labels)?.into_iter().collect();
     let service = options.list.store.open(IfMissing::Refuse).await?;
@@ -74,15 +73,12 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
             None => "no runs\n".to_owned(),
         });
     } else {
-        output::data(&shown::table(
-            &["RUN", "WORKFLOW", "STATE", "STARTED", "TOOK", "STEPS"],
-            list.runs.iter().map(row),
-        ))?;
+        output::table(&["RUN", "WORKFLOW", "STATE", "STARTED", "TOOK", "STEPS"], list.runs.iter().map(row))?;
         if is_cut {
             output::say("there are more; `--limit` lists them\n");
         }
     }
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 /// The suggestion for a name that does not exist.

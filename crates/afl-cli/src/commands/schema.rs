@@ -3,7 +3,6 @@
 use afl_lang::program;
 use clap::{Args, ValueEnum};
 
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
 
@@ -25,10 +24,9 @@ enum SchemaFormat {
     Program,
 }
 
-pub(crate) fn run(options: &Options) -> Result<Exit, Failure> {
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let schema = match options.format {
         SchemaFormat::Program => program::json_schema(),
     };
-    output::data(&format!("{schema:#}\n"))?;
-    Ok(Exit::Fine)
+    output::data(&format!("{schema:#}\n"))
 }

@@ -5,7 +5,6 @@ use afl_runtime::view::ServerView;
 use clap::Args;
 use serde_json::json;
 
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
 use crate::shown::{self, Moment};
@@ -21,7 +20,7 @@ pub(crate) struct Options {
     list: ListOptions,
 }
 
-pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
+pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     let service = options.list.store.open(IfMissing::Refuse).await?;
     let servers = service.servers().await?;
     if options.list.json {
@@ -31,9 +30,9 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     } else {
         let now = service.now().await?;
         let header: Vec<&str> = HEADER.split(", ").collect();
-        output::data(&shown::table(&header, servers.iter().map(|server| row(server, now))))?;
+        output::table(&header, servers.iter().map(|server| row(server, now)))?;
     }
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 const HEADER: &str = "SERVER, SERVICE, STATUS, HEARD OF, DONE, FAILED, DOES NOW, TASK LISTS, CAN DO, HTTP";

@@ -9,7 +9,6 @@ use serde_json::json;
 
 use crate::commands::runs;
 use crate::decide;
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
 use crate::report::count;
@@ -48,7 +47,7 @@ pub(crate) struct Options {
     object: ObjectOptions,
 }
 
-pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
+pub(crate) async fn run(options: &Options, color: Color) -> Result<(), Failure> {
     let service = options.object.store.open(IfMissing::Refuse).await?;
     let id = service.find(&options.run).await?;
     match options.iteration {
@@ -56,7 +55,7 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
         Some(iteration) => show_iteration(&service, &id, iteration, options.object.json).await?,
         None => show_run(options, &service, &id, color).await?,
     }
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 async fn show_run(options: &Options, service: &Service, id: &RunId, color: Color) -> Result<(), Failure> {
@@ -116,5 +115,5 @@ async fn show_iteration(service: &Service, id: &RunId, iteration: u64, as_json: 
     let rows = moved
         .into_iter()
         .map(|StepMove { path, state, .. }| vec![path, states::phrase(state).into(), state.to_string()]);
-    output::data(&shown::table(&["STEP", "THEN", "STATE"], rows))
+    output::table(&["STEP", "THEN", "STATE"], rows)
 }

@@ -6,7 +6,6 @@ use afl_lang::render::Color;
 use afl_runtime::{EXECUTE, Service, StartResult};
 use clap::Args;
 
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::launch::{self, MessageFilter};
 use crate::output;
@@ -42,7 +41,7 @@ pub(crate) struct Options {
     store: store::Options,
 }
 
-pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
+pub(crate) async fn run(options: &Options, color: Color) -> Result<(), Failure> {
     match options.store.lifetime() {
         Lifetime::Kept => {}
         Lifetime::ThisCommand => return Err(Failure::StartedInMemory),
@@ -57,8 +56,7 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
     let started = started?;
     let is_new = started.is_new;
     if options.json {
-        output::view(&started)?;
-        return Ok(Exit::Fine);
+        return output::view(&started);
     }
     let (did, now) = if (options.enqueue && is_new) || is_waiting(&service, &started).await? {
         let served = service.online_servers().await?.can_do(EXECUTE, DEFAULT_TASK_LIST, &[]);
@@ -80,8 +78,7 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
         (if is_new { "started" } else { "was started before with this key" }, now)
     };
     output::say(&format!("{did}; {now}\n"));
-    output::data(&format!("{}\n", started.run))?;
-    Ok(Exit::Fine)
+    output::data(&format!("{}\n", started.run))
 }
 
 /// Whether the id is only reserved, and the run left to a runner that has not begun it.

@@ -4,7 +4,6 @@ use afl_runtime::{COUNTED, Stats};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
 use crate::report::count;
@@ -47,7 +46,7 @@ struct Gc {
     object: ObjectOptions,
 }
 
-pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
+pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     match &options.action {
         StoreAction::Migrate(plain) => migrate(plain).await,
         StoreAction::Stats(plain) => stats(plain).await,
@@ -55,28 +54,23 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
     }
 }
 
-async fn migrate(options: &ObjectOptions) -> Result<Exit, Failure> {
+async fn migrate(options: &ObjectOptions) -> Result<(), Failure> {
     options.store.open(IfMissing::Create).await?;
     if options.json {
         output::json(&json!({"current": true}))?;
     } else {
         output::say("the store is up to date\n");
     }
-    Ok(Exit::Fine)
+    Ok(())
 }
 
-async fn stats(options: &ObjectOptions) -> Result<Exit, Failure> {
+async fn stats(options: &ObjectOptions) -> Result<(), Failure> {
     let service = options.store.open(IfMissing::Refuse).await?;
     let stats = service.stats().await?;
-    if options.json {
-        output::json(&stats)?;
-    } else {
-        output::data(&table(&stats))?;
-    }
-    Ok(Exit::Fine)
+    if options.json { output::json(&stats) } else { output::data(&table(&stats)) }
 }
 
-async fn collect(options: &Gc) -> Result<Exit, Failure> {
+async fn collect(options: &Gc) -> Result<(), Failure> {
     let before = when::past(&options.older_than)?;
     let service = options.object.store.open(IfMissing::Refuse).await?;
     let deleted = service.collect(before).await?;
@@ -85,7 +79,7 @@ async fn collect(options: &Gc) -> Result<Exit, Failure> {
     } else {
         output::say(&format!("deleted {}\n", count(deleted.len(), "run")));
     }
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 fn table(stats: &Stats) -> String {

@@ -12,7 +12,6 @@ use clap::{Args, Subcommand};
 
 use crate::commands::tasks;
 use crate::decide;
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::handlers::Trouble;
 use crate::output;
@@ -95,7 +94,7 @@ struct FailTask {
     message: String,
 }
 
-pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
+pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     match &options.action {
         TaskAction::Show(options) => show(options).await?,
         TaskAction::Retry(options) => retry(options).await?,
@@ -121,7 +120,7 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
             went_on(&service, &task, "was skipped").await?;
         }
     }
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 async fn retry(options: &RetryTask) -> Result<(), Failure> {
@@ -199,13 +198,13 @@ fn ended(task: &Task) -> Failure {
     Trouble::TaskEnded { run, path, step, state: task.state.name() }.into()
 }
 
-async fn withdraw(service: &Service, task: &Task) -> Result<Exit, Failure> {
+async fn withdraw(service: &Service, task: &Task) -> Result<(), Failure> {
     if task.state.is_terminal() {
         return Err(ended(task));
     }
     service.withdraw(&task.workflow_id).await?;
     output::say(&format!("`{}` is canceled\n", task.path));
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 /// Evaluates the run, so that the next command shows the result.

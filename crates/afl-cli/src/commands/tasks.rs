@@ -8,7 +8,6 @@ use serde_json::json;
 
 use crate::commands::runs::meant;
 use crate::decide;
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::handlers::Trouble;
 use crate::limit::limit;
@@ -44,7 +43,7 @@ pub(crate) struct Options {
     list: ListOptions,
 }
 
-pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
+pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     let is_system = options.name.as_deref() == Some(EXECUTE);
     if let (Some(state @ (TaskState::Completed | TaskState::Ignored)), None) = (options.state, &options.run)
         && !is_system
@@ -74,16 +73,13 @@ pub(crate) async fn run(options: &Options) -> Result<Exit, Failure> {
             None => "no tasks\n".to_owned(),
         });
     } else {
-        output::data(&shown::table(
-            &["RUN", "STEP", "FACET", "STATE", "TRIED", "SINCE", "REMARK"],
-            tasks.iter().map(row),
-        ))?;
+        output::table(&["RUN", "STEP", "FACET", "STATE", "TRIED", "SINCE", "REMARK"], tasks.iter().map(row))?;
         decide::advise(&service, &tasks, &options.list.store.flag()).await?;
         if is_cut {
             output::say("there are more; `--limit` lists them\n");
         }
     }
-    Ok(Exit::Fine)
+    Ok(())
 }
 
 /// The run, or the name of a system task as it is listed.

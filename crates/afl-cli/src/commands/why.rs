@@ -12,7 +12,6 @@ use clap::Args;
 
 use crate::color::{self, paint};
 use crate::decide::{self, UncertainStep};
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::outcome::sentence;
 use crate::output;
@@ -38,7 +37,7 @@ pub(crate) struct Options {
     object: ObjectOptions,
 }
 
-pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
+pub(crate) async fn run(options: &Options, color: Color) -> Result<(), Failure> {
     let service = options.object.store.open(IfMissing::Refuse).await?;
     let id = service.find(&options.run).await?;
     let within = match &options.step {
@@ -53,18 +52,15 @@ pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure
     };
     let report = service.why_report(&id, &within).await?;
     if options.object.json {
-        output::view(&report)?;
-    } else {
-        output::lines(&text(&report, &options.object.store, color))?;
+        return output::view(&report);
     }
-    Ok(Exit::Fine)
+    output::lines(&text(&report, &options.object.store, color))
 }
 
 /// A step that has not begun, then what keeps it from beginning.
-fn tell_blocked(options: &Options, blocked: &BlockedChain) -> Result<Exit, Failure> {
+fn tell_blocked(options: &Options, blocked: &BlockedChain) -> Result<(), Failure> {
     if options.object.json {
-        output::view(blocked)?;
-        return Ok(Exit::Fine);
+        return output::view(blocked);
     }
     let step = |BlockedStep { path, reads }: &BlockedStep| match &reads[..] {
         [] => format!("{path} has not begun: its block has not come to it"),
@@ -72,8 +68,7 @@ fn tell_blocked(options: &Options, blocked: &BlockedChain) -> Result<Exit, Failu
     };
     let mut lines: Vec<String> = blocked.steps.iter().map(step).collect();
     lines.extend(open_ends(blocked.open.iter().flat_map(|why| &why.waits)));
-    output::lines(&lines)?;
-    Ok(Exit::Fine)
+    output::lines(&lines)
 }
 
 fn text(report: &WhyReport, store: &store::Options, color: Color) -> Vec<String> {
