@@ -101,36 +101,7 @@ impl FileRole {
 
 impl Failure {
     pub(crate) fn exit(&self) -> Exit {
-        match self {
-            Self::Unreadable { .. }
-            | Self::NotText { .. }
-            | Self::Unwritable { .. }
-            | Self::NoStore { .. }
-            | Self::NoFolder { .. }
-            | Self::NoThreads { .. } => Exit::Inaccessible,
-            Self::NoSources { .. }
-            | Self::BadLine { .. }
-            | Self::StdinNotAlone
-            | Self::StdinTwice
-            | Self::NoGraph(_)
-            | Self::UnknownCode { .. }
-            | Self::NotAPair { .. }
-            | Self::LabelTwice { .. }
-            | Self::BadInputs { .. }
-            | Self::RefusedInputs { .. }
-            | Self::BadMock { .. }
-            | Self::AmbiguousMock { .. }
-            | Self::UnknownMock { .. }
-            | Self::BadStoreUrl { .. }
-            | Self::StartedInMemory
-            | Self::BadTime { .. }
-            | Self::NoIteration { .. } => Exit::WrongUse,
-            Self::Mistakes { .. } => Exit::Mistakes,
-            Self::StoppedStarting { signal } => signal.exit(),
-            Self::OfRun { failure, .. } => failure.exit(),
-            Self::Handlers(trouble) => trouble.exit(),
-            Self::Service(error) => hint::exit(error),
-        }
+        self.remedy(&store::Options::default()).0
     }
 
     /// The run that it is about, where that is known.
@@ -166,68 +137,78 @@ impl Failure {
 
     /// The advice for the user; `store` is the one that the command was given.
     pub(crate) fn help(&self, store: &store::Options) -> Option<String> {
+        self.remedy(store).1
+    }
+
+    /// How the command ends, and the advice.
+    fn remedy(&self, store: &store::Options) -> (Exit, Option<String>) {
+        let misuse = |advice: &str| (Exit::WrongUse, Some(advice.to_owned()));
+        let inaccessible = |advice: &str| (Exit::Inaccessible, Some(advice.to_owned()));
         match self {
             Self::Unreadable { sought, source, .. } if source.kind() == ErrorKind::NotFound => {
-                Some(sought.help().into())
+                inaccessible(sought.help())
             }
-            Self::NotText { .. } => Some("save the file as UTF-8".into()),
+            Self::NotText { .. } => inaccessible("save the file as UTF-8"),
             Self::Unwritable { source, .. } if source.kind() == ErrorKind::NotFound => {
-                Some("create the folder first".into())
+                inaccessible("create the folder first")
             }
-            Self::NoGraph(GraphError::SeveralWorkflows { .. }) => Some("name it with `--workflow`".into()),
-            Self::Unreadable { .. }
-            | Self::Unwritable { .. }
-            | Self::NoGraph(_)
-            | Self::Mistakes { .. }
-            | Self::BadLine { .. }
-            | Self::NoThreads { .. } => None,
-            Self::NoSources { .. } => Some("name another folder, or the files themselves".into()),
-            Self::StdinNotAlone => Some("run `afl fmt` twice".into()),
-            Self::UnknownCode { closest: Some(code), .. } => Some(format!("did you mean `{code}`?")),
-            Self::UnknownCode { closest: None, .. } => Some("`afl explain` lists all codes".into()),
-            Self::LabelTwice { .. } => Some("leave one of them out: a label has one value".into()),
-            Self::NotAPair { .. } => Some("write the name, `=`, and the value".into()),
-            Self::BadInputs { .. } => Some("write an object, such as {\"name\": \"Ada\"}".into()),
-            Self::RefusedInputs { .. } => {
-                Some("give each input with `--input NAME=VALUE`, or all with `--inputs FILE`".into())
-            }
-            Self::BadMock { .. } => Some(
-                "write {\"Facet\": {\"returns\": {…}}}; `error`, `echo`, `table` and `sequence` answer too"
-                    .into(),
-            ),
-            Self::AmbiguousMock { .. } => Some("write the whole name".into()),
-            Self::UnknownMock { closest: Some(facet), .. } => Some(format!("did you mean `{facet}`?")),
-            Self::UnknownMock { closest: None, .. } => Some("take it out of the file".into()),
-            Self::BadStoreUrl { .. } => {
-                let forms = store::forms(|kind| format!("{}{}", kind.form, kind.advice));
-                Some(format!("write {forms}"))
-            }
-            Self::StartedInMemory => Some("use `afl run`, or name a store that stays".into()),
             Self::NoStore { .. } => {
-                Some("`afl run` and `afl start` make one; `--store` or AFL_STORE name another".into())
+                inaccessible("`afl run` and `afl start` make one; `--store` or AFL_STORE name another")
             }
             Self::NoFolder { .. } => {
-                Some("go to a folder that you may write, or name a store with `--store` or AFL_STORE".into())
+                inaccessible("go to a folder that you may write, or name a store with `--store` or AFL_STORE")
             }
-            Self::StdinTwice => Some("name a file for one of them".into()),
-            Self::BadTime { .. } => {
-                Some("write a span, such as 30d or 2h, or a date, such as 2026-01-31".into())
+            Self::Unreadable { .. } | Self::Unwritable { .. } | Self::NoThreads { .. } => {
+                (Exit::Inaccessible, None)
             }
-            Self::NoIteration { .. } => Some("iterations count from 1".into()),
-            Self::Handlers(trouble) => trouble.help(store),
-            Self::Service(error) => hint::of(error, store),
-            Self::StoppedStarting { .. } => {
-                Some(format!("{} lists the run if it was stored", store.command("runs")))
+            Self::NoGraph(GraphError::SeveralWorkflows { .. }) => misuse("name it with `--workflow`"),
+            Self::NoGraph(_) | Self::BadLine { .. } => (Exit::WrongUse, None),
+            Self::NoSources { .. } => misuse("name another folder, or the files themselves"),
+            Self::StdinNotAlone => misuse("run `afl fmt` twice"),
+            Self::UnknownCode { closest: Some(code), .. } => misuse(&format!("did you mean `{code}`?")),
+            Self::UnknownCode { closest: None, .. } => misuse("`afl explain` lists all codes"),
+            Self::LabelTwice { .. } => misuse("leave one of them out: a label has one value"),
+            Self::NotAPair { .. } => misuse("write the name, `=`, and the value"),
+            Self::BadInputs { .. } => misuse("write an object, such as {\"name\": \"Ada\"}"),
+            Self::RefusedInputs { .. } => {
+                misuse("give each input with `--input NAME=VALUE`, or all with `--inputs FILE`")
             }
-            Self::OfRun { run, resume, failure } => match &**failure {
-                failure if failure.is_full() => {
-                    Some(format!("run {run} is kept; free space, then continue with {resume}"))
-                }
-                Self::Service(error) if error.is_of_store() => {
-                    Some(format!("run {run} is kept; continue with {resume}"))
-                }
-                failure => failure.help(store),
-            },
+            Self::BadMock { .. } => misuse(
+                "write {\"Facet\": {\"returns\": {…}}}; `error`, `echo`, `table` and `sequence` answer too",
+            ),
+            Self::AmbiguousMock { .. } => misuse("write the whole name"),
+            Self::UnknownMock { closest: Some(facet), .. } => misuse(&format!("did you mean `{facet}`?")),
+            Self::UnknownMock { closest: None, .. } => misuse("take it out of the file"),
+            Self::BadStoreUrl { .. } => {
+                let forms = store::forms(|kind| format!("{}{}", kind.form, kind.advice));
+                misuse(&format!("write {forms}"))
+            }
+            Self::StartedInMemory => misuse("use `afl run`, or name a store that stays"),
+            Self::StdinTwice => misuse("name a file for one of them"),
+            Self::BadTime { .. } => misuse("write a span, such as 30d or 2h, or a date, such as 2026-01-31"),
+            Self::NoIteration { .. } => misuse("iterations count from 1"),
+            Self::Mistakes { .. } => (Exit::Mistakes, None),
+            Self::Handlers(trouble) => trouble.remedy(store),
+            Self::Service(error) => (hint::exit(error), hint::of(error, store)),
+            Self::StoppedStarting { signal } => {
+                (signal.exit(), Some(format!("{} lists the run if it was stored", store.command("runs"))))
+            }
+            Self::OfRun { run, resume, failure } => {
+                (failure.exit(), failure.help_to_resume(run, resume).or_else(|| failure.help(store)))
+            }
+        }
+    }
+
+    /// The advice for a run that the store could not continue.
+    fn help_to_resume(&self, run: &RunId, resume: &str) -> Option<String> {
+        match self {
+            Self::Service(error) if error.is_full() => {
+                Some(format!("run {run} is kept; free space, then continue with {resume}"))
+            }
+            Self::Service(error) if error.is_of_store() => {
+                Some(format!("run {run} is kept; continue with {resume}"))
+            }
+            _ => None,
         }
     }
 }

@@ -64,76 +64,50 @@ pub(crate) enum Trouble {
 }
 
 impl Trouble {
-    pub(crate) fn exit(&self) -> Exit {
-        match self {
-            Self::BadFile { .. }
-            | Self::Nothing { .. }
-            | Self::Undiscoverable { .. }
-            | Self::Twice { .. }
-            | Self::Worker(_)
-            | Self::Registry(_)
-            | Self::BadMetadata { .. }
-            | Self::BadResult { .. }
-            | Self::NotRegistered { .. }
-            | Self::NoEventFacets
-            | Self::Exists { .. }
-            | Self::EndedTasks { .. }
-            | Self::NoStepNamed { .. }
-            | Self::NoTask { .. }
-            | Self::TaskEnded { .. }
-            | Self::NoStepOfSystemTask { .. }
-            | Self::AgentInMemory => Exit::WrongUse,
-            Self::Unreadable { .. } | Self::Discovery(_) | Self::Root(_) | Self::Hosts(_) => {
-                Exit::Inaccessible
-            }
-        }
-    }
-
-    /// The advice for the user; `store` is the one that the command was given.
-    pub(crate) fn help(&self, store: &store::Options) -> Option<String> {
+    /// How the command ends, and the advice for the user; `store` is the one that the command was given.
+    pub(crate) fn remedy(&self, store: &store::Options) -> (Exit, Option<String>) {
         let command = |verb: &str, of: &str| store.command(&format!("{verb} {}", word(of)));
+        let misuse = |advice: &str| (Exit::WrongUse, Some(advice.to_owned()));
         match self {
-            Self::BadFile { .. } => Some(
+            Self::BadFile { .. } => misuse(
                 "write, for each facet, [[handler]], facet = \"ns.Facet\", module = \"handlers.py\"; `entrypoint`, \
-                 `timeout_ms`, `checksum` and `metadata` are optional"
-                    .into(),
+                 `timeout_ms`, `checksum` and `metadata` are optional",
             ),
-            Self::Nothing { .. } => Some(format!(
+            Self::Nothing { .. } => misuse(&format!(
                 "write a {}, or {}; `afl handlers scaffold` writes them for a program",
                 super::FILE,
                 super::readers().discoverable()
             )),
             Self::BadMetadata { .. } | Self::BadResult { .. } => {
-                Some("write an object, such as {\"name\": \"Ada\"}".into())
+                misuse("write an object, such as {\"name\": \"Ada\"}")
             }
             Self::NotRegistered { .. } => {
-                Some(format!("{} lists those that are", store.command("handlers list")))
+                misuse(&format!("{} lists those that are", store.command("handlers list")))
             }
-            Self::NoEventFacets => Some("only an `event facet` is done by a handler".into()),
-            Self::Exists { .. } => Some("name another file with `-o`, or `-o -` to print".into()),
-            Self::EndedTasks { .. } => Some("name the run with `--run`".into()),
+            Self::NoEventFacets => misuse("only an `event facet` is done by a handler"),
+            Self::Exists { .. } => misuse("name another file with `-o`, or `-o -` to print"),
+            Self::EndedTasks { .. } => misuse("name the run with `--run`"),
             Self::NoStepNamed { run } => {
-                Some(format!("name the step: {} lists them", command("tasks --run", run)))
+                misuse(&format!("name the step: {} lists them", command("tasks --run", run)))
             }
-            Self::NoTask { run, .. } => Some(format!("{} lists the tasks of it", command("tasks --run", run))),
+            Self::NoTask { run, .. } => {
+                misuse(&format!("{} lists the tasks of it", command("tasks --run", run)))
+            }
             Self::TaskEnded { run, step, .. } => {
                 let step = step.as_deref().map(|step| format!(" {}", word(step))).unwrap_or_default();
                 let show = store.command(&format!("task show {}{step}", word(run)));
-                Some(format!("{show} shows how it ended"))
+                misuse(&format!("{show} shows how it ended"))
             }
-            Self::NoStepOfSystemTask { id, .. } => Some(format!("{} ends it", command("task cancel", id))),
-            Self::Unreadable { .. } => Some(format!("name {}", super::sources())),
-            Self::Twice { .. } => Some("leave one of them out".into()),
+            Self::NoStepOfSystemTask { id, .. } => misuse(&format!("{} ends it", command("task cancel", id))),
+            Self::Twice { .. } => misuse("leave one of them out"),
             Self::AgentInMemory => {
-                Some("name a store that stays; `afl run --handlers` does the work of one run".into())
+                misuse("name a store that stays; `afl run --handlers` does the work of one run")
             }
-            Self::Undiscoverable { .. } => Some("correct the file, or name the others one by one".into()),
-            Self::Worker(WorkerError::Http(_)) => Some("give another port with `--http-port`".into()),
-            Self::Discovery(_)
-            | Self::Root(_)
-            | Self::Hosts(_)
-            | Self::Worker(_)
-            | Self::Registry(_) => None,
+            Self::Undiscoverable { .. } => misuse("correct the file, or name the others one by one"),
+            Self::Worker(WorkerError::Http(_)) => misuse("give another port with `--http-port`"),
+            Self::Worker(_) | Self::Registry(_) => (Exit::WrongUse, None),
+            Self::Unreadable { .. } => (Exit::Inaccessible, Some(format!("name {}", super::sources()))),
+            Self::Discovery(_) | Self::Root(_) | Self::Hosts(_) => (Exit::Inaccessible, None),
         }
     }
 }
