@@ -1,5 +1,6 @@
 //! The narrow trait of a store: it keeps records and knows no workflow.
 
+use std::any::Any;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
@@ -12,8 +13,10 @@ use crate::record::{Content, Key, Record, Tenant};
 use crate::watch::Watch;
 
 /// One way to keep records. The contract is the list in `afl_store::conformance`.
+///
+/// It is [`Any`] so that a measurement of an opened store can read the figures that only one backend has.
 #[async_trait]
-pub trait Backend: Send + Sync + fmt::Debug {
+pub trait Backend: Any + Send + Sync + fmt::Debug {
     fn limits(&self) -> Limits;
 
     /// The current epoch. Reads stamp the versions of their records with the epoch in which they began.

@@ -1,14 +1,16 @@
 //! Where a bench keeps its runs: a fresh store of each kind, opened by one process or several.
 
+use std::any::Any;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use afl_backends::postgres::{CONNECTIONS, Postgres};
-use afl_backends::sqlite::{Options, Sqlite};
+use afl_backends::postgres::Postgres;
+use afl_backends::sqlite::Sqlite;
 use afl_backends::{KINDS, StoreAddress, StoreKind};
 use afl_runtime::Service;
+use afl_store::backend::Backend;
 use afl_store::record::Tenant;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -81,50 +83,29 @@ impl Serialize for BenchStoreKind {
 pub(crate) struct Opened {
     pub(crate) service: Service,
     pub(crate) counted: Arc<Counted>,
-    handle: Handle,
-}
-
-#[derive(Clone, Debug)]
-enum Handle {
-    Sqlite(Arc<Sqlite>),
-    Postgres(Arc<Postgres>),
-    Other,
+    store: Arc<dyn Backend>,
 }
 
 impl Opened {
     pub(crate) async fn at(url: &str) -> Self {
-        let (handle, counted) = match BenchStoreKind::of(url).known() {
-            Some(KnownStore::Sqlite) => {
-                let path = StoreAddress::parse(url).and_then(|address| address.file().map(str::to_owned));
-                let path = path.expect("it is a file");
-                let sqlite = Sqlite::open(Path::new(&path), Options::default()).expect("the file opens");
-                let sqlite = Arc::new(sqlite);
-                (Handle::Sqlite(sqlite.clone()), Counted::new(sqlite))
-            }
-            Some(KnownStore::Postgres) => {
-                let postgres = Postgres::connect(url, CONNECTIONS).await.expect("the server answers");
-                let postgres = Arc::new(postgres);
-                (Handle::Postgres(postgres.clone()), Counted::new(postgres))
-            }
-            None => (Handle::Other, Counted::new(afl_backends::open(url).await.expect("the store opens"))),
-        };
-        let counted = Arc::new(counted);
+        let store = afl_backends::open(url).await.expect("the store opens");
+        let counted = Arc::new(Counted::new(store.clone()));
         let tenant = Tenant::new(Tenant::LOCAL).expect("a good name");
-        Self { service: Service::new(counted.clone(), tenant), counted, handle }
+        Self { service: Service::new(counted.clone(), tenant), counted, store }
     }
 
     /// The resources that this process has spent so far.
     pub(crate) fn spent(&self) -> Spent {
-        let (syncs, transactions, looks) = match &self.handle {
-            Handle::Sqlite(store) => {
-                let stats = store.stats();
-                (stats.syncs(), stats.transactions, stats.looks)
-            }
-            Handle::Postgres(store) => {
-                let stats = store.stats();
-                (stats.durable_transactions, stats.transactions, 0)
-            }
-            Handle::Other => (0, 0, 0),
+        // Waits for the disk and transactions are figures of one kind of store, so the trait has no method for them.
+        let store: &dyn Any = &*self.store;
+        let (syncs, transactions, looks) = if let Some(sqlite) = store.downcast_ref::<Sqlite>() {
+            let stats = sqlite.stats();
+            (stats.syncs(), stats.transactions, stats.looks)
+        } else if let Some(postgres) = store.downcast_ref::<Postgres>() {
+            let stats = postgres.stats();
+            (stats.durable_transactions, stats.transactions, 0)
+        } else {
+            (0, 0, 0)
         };
         Spent {
             cpu: usage::cpu(),
