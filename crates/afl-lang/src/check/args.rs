@@ -93,7 +93,7 @@ impl<'a> Checker<'a> {
     /// The parameter that an argument goes to; an unknown one is reported.
     fn param_slot(&mut self, def: DefId, arg: &Arg<'a>) -> Option<ArgSlot<'a>> {
         let callee = &self.table[def];
-        if let Some(param) = callee.param(arg.name.text) {
+        if let Some(param) = callee.params.named(arg.name.text) {
             return Some(ArgSlot {
                 callee: callee.name,
                 ty: param.ty.clone(),
@@ -222,7 +222,7 @@ impl<'a> Checker<'a> {
         }
         // An argument that the callee does not know, and that has been reported, is most likely one of
         // those that are missing.
-        let unknown = given.iter().filter(|arg| callee.param(&arg.name).is_none()).count();
+        let unknown = given.iter().filter(|arg| callee.params.named(&arg.name).is_none()).count();
         let given = NameSet::new(given, |arg| &arg.name);
         let missing: Vec<_> = callee
             .params

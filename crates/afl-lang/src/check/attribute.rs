@@ -16,16 +16,16 @@ impl<'a> Checker<'a> {
     /// The attribute of a step: its returns, then its parameters, then what its mixins bring.
     pub(super) fn step_attribute(&self, instance: &Instance<'a>, name: &str) -> Option<Type> {
         let Some(def) = instance.def.map(|id| &self.table[id]) else { return Some(Type::Broken) };
-        let param = || def.param(name).filter(|param| instance.unset != Some(param.name));
-        self.own_or_mixed_in(def.return_named(name).or_else(param), def, instance, name)
+        let param = || def.params.named(name).filter(|param| instance.unset != Some(param.name));
+        self.own_or_mixed_in(def.returns.named(name).or_else(param), def, instance, name)
     }
 
     /// The meaning of `$.name` in the blocks of an owner: parameters, mixins, and results that an event or a script
     /// has returned before the blocks begin.
     pub(super) fn owner_attribute(&self, instance: &Instance<'a>, name: &str) -> Option<Type> {
         let Some(def) = instance.def.map(|id| &self.table[id]) else { return Some(Type::Broken) };
-        let returned = || def.return_named(name).filter(|_| def.is_event() || def.has_script());
-        self.own_or_mixed_in(def.param(name).or_else(returned), def, instance, name)
+        let returned = || def.returns.named(name).filter(|_| def.is_event() || def.has_script());
+        self.own_or_mixed_in(def.params.named(name).or_else(returned), def, instance, name)
     }
 
     /// The type of an attribute of its own, or of a mixin's; of a broken declaration everything is believed.
@@ -51,13 +51,13 @@ impl<'a> Checker<'a> {
 
     fn declared(&self, def: DefId, name: &str) -> Option<&ParamDef<'a>> {
         let def = &self.table[def];
-        def.return_named(name).or_else(|| def.param(name))
+        def.returns.named(name).or_else(|| def.params.named(name))
     }
 
     /// All attributes of a mixin, as `s.alias`.
     fn record_of(&self, def: DefId) -> Type {
         let def = &self.table[def];
-        let hidden = |param: &&ParamDef<'a>| def.return_named(param.name).is_none();
+        let hidden = |param: &&ParamDef<'a>| def.returns.named(param.name).is_none();
         let fields = def.returns.iter().chain(def.params.iter().filter(hidden));
         Type::Record(fields.map(|param| (param.name.to_owned(), param.ty.clone())).collect())
     }
@@ -109,7 +109,7 @@ impl<'a> Checker<'a> {
             Type::Nullable(of) => self.field(of, segment, written).map(Type::nullable),
             Type::Schema(schema) => {
                 let def = &self.table[*schema];
-                let found = def.param(segment.text).map(|field| field.ty.clone());
+                let found = def.params.named(segment.text).map(|field| field.ty.clone());
                 let forgiven = (def.wholeness == Wholeness::Broken).then_some(Type::Broken);
                 found.or(forgiven).or_else(|| {
                     let names = self.table[*schema].params.iter().map(|field| field.name);

@@ -73,21 +73,12 @@ impl<'a> Checker<'a> {
 
     fn clause(&mut self, clause: &'a Clause<'a>, position: u32, id: String) -> AndThenBlock {
         let location = self.location(clause.span);
+        self.frame().block = BlockFrame::new(position, BlockKind::Plain);
         let content = match &clause.kind {
-            ClauseKind::Block(block) => {
-                self.frame().block = BlockFrame::new(position, BlockKind::Plain);
-                BlockContent::Steps(self.statements(block, &id))
-            }
+            ClauseKind::Block(block) => BlockContent::Steps(self.statements(block, &id)),
             ClauseKind::Foreach(foreach) => self.foreach(foreach, position, &id),
-            ClauseKind::When(when) => {
-                self.frame().block = BlockFrame::new(position, BlockKind::Plain);
-                let when = self.when(when, position, &id);
-                BlockContent::When(when)
-            }
-            ClauseKind::Script(script) => {
-                self.frame().block = BlockFrame::new(position, BlockKind::Plain);
-                BlockContent::Script(self.script(script))
-            }
+            ClauseKind::When(when) => BlockContent::When(self.when(when, position, &id)),
+            ClauseKind::Script(script) => BlockContent::Script(self.script(script)),
         };
         let mut after = std::mem::take(&mut self.frame().block.after);
         after.sort_unstable();
@@ -153,8 +144,6 @@ impl<'a> Checker<'a> {
             after.append(&mut self.frame().block.after);
         }
         self.calls.whens -= 1;
-        after.sort_unstable();
-        after.dedup();
         // The steps of a case are its own; what the cases wait for, the clause waits for.
         self.frame().block = BlockFrame::new(position, BlockKind::Plain);
         self.frame().block.after = after;

@@ -36,7 +36,8 @@ impl<'a> Checker<'a> {
     }
 
     fn unset_param(&self, def: DefId, args: &[Arg<'a>]) -> Option<&'a str> {
-        let param = self.table[def].param(UNSET).filter(|param| self.may_stay_unset(def, param.name))?;
+        let param =
+            self.table[def].params.named(UNSET).filter(|param| self.may_stay_unset(def, param.name))?;
         let given = param.default.is_some() || args.iter().any(|arg| arg.name.text == param.name);
         (!given).then_some(param.name)
     }
@@ -66,7 +67,7 @@ impl<'a> Checker<'a> {
             return;
         }
         let callee = &self.table[def];
-        let Some(place) = callee.param(name).map(|param| param.place) else { return };
+        let Some(place) = callee.params.named(name).map(|param| param.place) else { return };
         let message = format!("calls of `{}` leave out `{name}`, so it has no value", callee.name);
         let help = format!(
             "declare it as a return, `facet {}(…) => ({name}: …)`, or give it a default",

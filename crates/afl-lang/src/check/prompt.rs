@@ -62,7 +62,7 @@ impl<'a> Checker<'a> {
             let def = &self.table[owner];
             let at = entry.value.span.start + start as u32;
             let mixed_in = Instance { mixins: def.mixins.clone(), ..Instance::default() };
-            let param = def.param(first).map(|param| param.ty.clone());
+            let param = def.params.named(first).map(|param| param.ty.clone());
             if let Some(ty) = param.or_else(|| self.mixin_attribute(&mixed_in, first)) {
                 self.walk(ty, &path(rest, at + first.len() as u32 + 2), first.to_owned());
                 continue;

@@ -79,7 +79,7 @@ impl<'a> Checker<'a> {
         let is_step = self.frames.last().is_some_and(|frame| frame.block.step(name.text).is_some());
         let help = if is_step {
             Some(format!("`{0}` is a step: write `{0}`, without `$.`", name.text))
-        } else if def.return_named(name.text).is_some() {
+        } else if def.returns.named(name.text).is_some() {
             Some(format!("`{}` is what the block yields; it has no value before that", name.text))
         } else {
             let caught = match self.frames.last().map(|frame| frame.mode) {

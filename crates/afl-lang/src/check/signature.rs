@@ -185,7 +185,7 @@ impl<'a> Checker<'a> {
         let Some(alias) = mixin.alias else { return };
         let def = &self.table[owner];
         let attribute =
-            def.param(alias.text).or_else(|| def.return_named(alias.text)).map(|param| param.place);
+            def.params.named(alias.text).or_else(|| def.returns.named(alias.text)).map(|param| param.place);
         let Some(place) = attribute.or_else(|| (def.name == alias.text).then_some(def.place)) else { return };
         let message = format!("the alias `{}` is already a name of `{}`", alias.text, def.name);
         self.report(Code::DuplicateAlias, alias.span, message, |d| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::params::{ParamDef, ParamList};
+use super::params::ParamList;
 use super::ty::Type;
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
@@ -63,14 +63,6 @@ pub(super) struct Def<'a> {
 }
 
 impl<'a> Def<'a> {
-    pub(super) fn param(&self, name: &str) -> Option<&ParamDef<'a>> {
-        self.params.named(name)
-    }
-
-    pub(super) fn return_named(&self, name: &str) -> Option<&ParamDef<'a>> {
-        self.returns.named(name)
-    }
-
     pub(super) fn declares_returns(&self) -> bool {
         self.ast.is_some_and(|facet| facet.returns.is_some())
     }
@@ -297,7 +289,7 @@ impl<'a> Table<'a> {
             return None;
         }
         for (name, ty) in fields {
-            match def.param(name) {
+            match def.params.named(name) {
                 None => return Some(format!("`{}` has no field `{name}`", def.name)),
                 Some(field) if !ty.fits(&field.ty, self) => {
                     let (wanted, found) = (field.ty.show(self), ty.show(self));

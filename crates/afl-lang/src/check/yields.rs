@@ -144,7 +144,7 @@ impl<'a> Checker<'a> {
         self.frame().yields_in_doubt = true;
         let def = &self.table[def];
         let message = format!("`{}` has no return `{}`", def.name, arg.name.text);
-        let help = if def.param(arg.name.text).is_some() {
+        let help = if def.params.named(arg.name.text).is_some() {
             Some(format!("`{}` is a parameter; only returns can be yielded", arg.name.text))
         } else {
             self.did_you_mean(arg.name.text, def.yieldable().iter().map(|param| param.name))

@@ -7,8 +7,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::{Cluster, ClusterId, ClusterKind, Edge, Graph, GraphNode, NodeId, NodeKind, StepSort};
 use crate::program::{
     AndThenBlock, BlockContent, CatchClause, CatchContent, Decl, Expr, ExprKind, FacetDecl, FacetKind,
-    ForeachClause, InputRef, InputSource, Program, Statement, Statements, StepRef, StepStmt, WhenBlock,
-    YieldStmt, shortened,
+    ForeachClause, InputRef, InputSource, Program, Statements, StepRef, StepStmt, WhenBlock, YieldStmt,
+    shortened,
 };
 
 pub(super) fn graph(program: &Program, workflow: &FacetDecl) -> Graph {
@@ -206,16 +206,10 @@ impl<'p> GraphBuilder<'p> {
 
     /// Adds the statements of a block and gives the steps among them.
     fn statements(&mut self, statements: &'p Statements, scope: &GraphScope<'_, 'p>) -> Steps<'p> {
-        let steps = || {
-            statements.steps.iter().filter_map(|statement| match statement {
-                Statement::Step(step) => Some(step),
-                Statement::Log(_) | Statement::Assert(_) => None,
-            })
-        };
         // All nodes before any edge: a step may read one that is written further down.
-        let named = steps().map(|step| (&*step.name, self.step(step, scope)));
+        let named = statements.calls().map(|step| (&*step.name, self.step(step, scope)));
         let scope = GraphScope { steps: Rc::new(named.collect()), ..scope.clone() };
-        for step in steps() {
+        for step in statements.calls() {
             self.step_edges(step, &scope);
         }
         for yielded in &statements.yields {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{ClusterKind, Graph, NodeKind, StepSort};
+use super::{ClusterKind, Graph, StepSort};
 
 pub(super) fn render(graph: &Graph) -> String {
     let document = JsonGraph {
@@ -52,16 +52,7 @@ struct JsonCluster<'g> {
 }
 
 fn node<'g>(graph: &'g Graph, node: &'g super::GraphNode) -> JsonNode<'g> {
-    let (facet, sort) = match &node.kind {
-        NodeKind::Step { sort, facet } => (Some(&**facet), Some(*sort)),
-        NodeKind::Input
-        | NodeKind::Yield
-        | NodeKind::Variable
-        | NodeKind::Choice
-        | NodeKind::Caught
-        | NodeKind::Script
-        | NodeKind::Nothing => (None, None),
-    };
+    let (facet, sort) = node.kind.step().unzip();
     let cluster = node.cluster.map(|cluster| &*graph.cluster(cluster).id);
     JsonNode { id: &node.id, kind: node.kind.name(), label: &node.label, facet, sort, cluster }
 }

@@ -152,6 +152,11 @@ pub enum NodeKind {
 }
 
 impl NodeKind {
+    /// The facet that a step calls, and its sort.
+    fn step(&self) -> Option<(&str, StepSort)> {
+        if let Self::Step { sort, facet } = self { Some((facet, *sort)) } else { None }
+    }
+
     /// One word, for styles and for JSON.
     pub fn name(&self) -> &'static str {
         match self {

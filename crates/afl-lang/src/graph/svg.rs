@@ -101,16 +101,7 @@ impl DrawingSizes for Sizes<'_> {
 
 /// The second line of a node.
 fn detail(node: &GraphNode) -> Option<String> {
-    match &node.kind {
-        NodeKind::Step { sort, facet } => Some(shortened(&format!("{} {facet}", sort.name()))),
-        NodeKind::Input
-        | NodeKind::Yield
-        | NodeKind::Variable
-        | NodeKind::Choice
-        | NodeKind::Caught
-        | NodeKind::Script
-        | NodeKind::Nothing => None,
-    }
+    node.kind.step().map(|(facet, sort)| shortened(&format!("{} {facet}", sort.name())))
 }
 
 /// The label of an edge; nothing where its source node says the same.
@@ -137,10 +128,7 @@ fn draw_caption(cluster: &Cluster, rect: &Rect) -> String {
 }
 
 fn draw_node(node: &GraphNode, rect: &Rect) -> String {
-    let class = match &node.kind {
-        NodeKind::Step { sort, .. } => sort.name(),
-        kind => kind.name(),
-    };
+    let class = node.kind.step().map_or(node.kind.name(), |(_, sort)| sort.name());
     let centre = rect.at.x + rect.width / 2.0;
     let text = |class: &str, y: f64, text: &str| {
         let y = rect.at.y + y;

@@ -160,7 +160,7 @@ impl<'p> DeclaredNames<'p> {
         around: ReadScope<'_, 'p>,
     ) -> CheckResult {
         let steps = step_names(statements);
-        if steps.len() < statements.steps.iter().filter(|it| matches!(it, Statement::Step(_))).count() {
+        if steps.len() < statements.calls().count() {
             return Err(inconsistent(at, "two of its steps have one name"));
         }
         for statement in &statements.steps {
@@ -241,11 +241,7 @@ fn steps_of(block: &AndThenBlock) -> FxHashSet<&str> {
 }
 
 fn step_names(statements: &Statements) -> FxHashSet<&str> {
-    let name = |statement| match statement {
-        &Statement::Step(StepStmt { ref name, .. }) => Some(name.as_str()),
-        Statement::Log(_) | Statement::Assert(_) => None,
-    };
-    statements.steps.iter().filter_map(name).collect()
+    statements.calls().map(|step| step.name.as_str()).collect()
 }
 
 fn schema_of(ty: &TypeRef) -> Option<&str> {
@@ -309,18 +305,11 @@ fn inconsistent(at: &str, problem: &str) -> LoadError {
 
 /// A step that waits for itself, if only through others. Names that are no steps are passed over.
 fn ring(statements: &Statements) -> Option<&str> {
-    let steps: Vec<_> = statements.steps.iter().filter_map(step_of).collect();
-    let index: FxHashMap<&str, u32> = steps.iter().zip(0..).map(|((name, _), at)| (*name, at)).collect();
-    let reads = |(_, depends_on): &(&str, &[String])| {
-        depends_on.iter().filter_map(|name| index.get(name.as_str()).copied()).collect()
+    let steps: Vec<&StepStmt> = statements.calls().collect();
+    let index: FxHashMap<&str, u32> = steps.iter().zip(0..).map(|(step, at)| (&*step.name, at)).collect();
+    let reads = |step: &&StepStmt| {
+        step.depends_on.iter().filter_map(|name| index.get(name.as_str()).copied()).collect()
     };
     let edges: Vec<Vec<u32>> = steps.iter().map(reads).collect();
-    rings(&edges).first().map(|ring| steps[ring[0] as usize].0)
-}
-
-fn step_of(statement: &Statement) -> Option<(&str, &[String])> {
-    match statement {
-        Statement::Step(step) => Some((&step.name, &step.depends_on)),
-        Statement::Log(_) | Statement::Assert(_) => None,
-    }
+    rings(&edges).first().map(|ring| &*steps[ring[0] as usize].name)
 }

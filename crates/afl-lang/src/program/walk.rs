@@ -82,13 +82,18 @@ fn collect_steps<'p>(
         Some(CatchContent::When(when)) => bodies.extend(when.cases.iter().map(|case| &case.statements)),
         None => {}
     }
-    for statement in bodies.into_iter().flat_map(|body| &body.steps) {
-        match statement {
-            Statement::Step(step) => {
-                steps.push(step);
-                collect_steps(&step.body, step.catch.as_ref(), steps);
-            }
-            Statement::Log(_) | Statement::Assert(_) => {}
-        }
+    for step in bodies.into_iter().flat_map(Statements::calls) {
+        steps.push(step);
+        collect_steps(&step.body, step.catch.as_ref(), steps);
+    }
+}
+
+impl Statements {
+    /// The steps that call a facet, without logs and assertions.
+    pub fn calls(&self) -> impl Iterator<Item = &StepStmt> {
+        self.steps.iter().filter_map(|statement| match statement {
+            Statement::Step(step) => Some(step),
+            Statement::Log(_) | Statement::Assert(_) => None,
+        })
     }
 }
