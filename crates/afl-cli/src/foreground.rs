@@ -25,7 +25,7 @@ use crate::output;
 use crate::progress::{self, ProgressLine, Talk};
 use crate::shell::word;
 use crate::stop::{Signal, StopSignals};
-use crate::store::{self, IfMissing, Lifetime};
+use crate::store::{self, IfMissing};
 use crate::telemetry::{self, Telemetry};
 
 #[derive(Args, Clone, Debug)]
@@ -137,14 +137,16 @@ impl Foreground {
     pub(crate) async fn drive(mut self, run: &RunId) -> Result<Exit, Failure> {
         self.answer_signals(run);
         let resume = self.resume(run);
-        let lifetime = self.store.lifetime();
+        let is_kept = self.store.is_kept();
         let telemetry = std::mem::take(&mut self.telemetry);
         let driven = self.drive_to_rest(run, &resume).await;
         telemetry.finish().await;
-        driven.map_err(|failure| match lifetime {
-            Lifetime::Kept => Failure::OfRun { run: run.clone(), resume, failure: Box::new(failure) },
-            Lifetime::ThisCommand => failure,
-        })
+        match driven {
+            Err(failure) if is_kept => {
+                Err(Failure::OfRun { run: run.clone(), resume, failure: Box::new(failure) })
+            }
+            driven => driven,
+        }
     }
 
     async fn drive_to_rest(self, run: &RunId, resume: &str) -> Result<Exit, Failure> {
@@ -162,11 +164,10 @@ impl Foreground {
     /// Prints how to resume the run as soon as a signal stops this command.
     fn answer_signals(&self, run: &RunId) {
         let help = paint("help:", color::HELP, self.color);
-        let farewell = match self.store.lifetime() {
-            Lifetime::Kept => {
-                format!("stopping; run {run} is kept\n{help} {} continues it", self.resume(run))
-            }
-            Lifetime::ThisCommand => "stopping; the store is in memory, so the run is gone".to_owned(),
+        let farewell = if self.store.is_kept() {
+            format!("stopping; run {run} is kept\n{help} {} continues it", self.resume(run))
+        } else {
+            "stopping; the store is in memory, so the run is gone".to_owned()
         };
         let progress = self.progress.clone();
         self.stop.say_when_asked(move || progress.print(&farewell));

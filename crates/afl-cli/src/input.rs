@@ -1,6 +1,7 @@
 //! From the names on the command line to source texts.
 
 use std::collections::HashSet;
+use std::env;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -86,6 +87,15 @@ impl Finder {
         let identity = fs::canonicalize(&path).map_err(|source| unreadable(&path, source))?;
         Ok(self.seen.insert(identity).then_some(Input::File(path)))
     }
+}
+
+/// The folder that the command runs in.
+pub(crate) fn here() -> Result<PathBuf, Failure> {
+    env::current_dir().map_err(|source| Failure::Unreadable {
+        name: ".".into(),
+        sought: FileRole::File,
+        source,
+    })
 }
 
 fn sources_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {

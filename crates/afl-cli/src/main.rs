@@ -13,7 +13,6 @@ mod input;
 mod inputs;
 mod json_text;
 mod launch;
-mod limit;
 mod local_handlers;
 mod mock;
 mod outcome;

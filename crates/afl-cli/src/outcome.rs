@@ -17,7 +17,7 @@ use crate::output;
 use crate::report::count;
 use crate::shown::{self, Moment};
 use crate::stop::Signal;
-use crate::store::{self, Lifetime};
+use crate::store;
 
 /// The outcome of a command that failed before the run ended. A run that it was driving when the store was lost is kept.
 pub(crate) fn without_end(failure: &Failure, store: &store::Options) -> RunOutcome {
@@ -70,19 +70,14 @@ impl OutcomePrinter<'_> {
         let Some(failure) = &run.error else { return Ok(()) };
         let message = shown::indented(&failure.to_string());
         output::say(&format!("{} {message}\n", paint("error:", color::ERROR, self.color)));
-        match self.store.lifetime() {
-            Lifetime::Kept if failure.kind == UNCERTAIN => {
-                let task = self.service.task(&run.id, &failure.step).await?;
-                for undecided in UncertainStep::among(self.service, &task).await? {
-                    self.help(&undecided.advice(&self.store.flag()));
-                }
+        if self.store.is_kept() && failure.kind == UNCERTAIN {
+            let task = self.service.task(&run.id, &failure.step).await?;
+            for undecided in UncertainStep::among(self.service, &task).await? {
+                self.help(&undecided.advice(&self.store.flag()));
             }
-            Lifetime::Kept => self.help(&format!(
-                "repair the cause, then {}; {} shows every step",
-                self.command("retry", run),
-                self.command("show", run)
-            )),
-            Lifetime::ThisCommand => {}
+        } else if self.store.is_kept() {
+            let [retry, show] = ["retry", "show"].map(|verb| self.command(verb, run));
+            self.help(&format!("repair the cause, then {retry}; {show} shows every step"));
         }
         Ok(())
     }
@@ -99,14 +94,13 @@ impl OutcomePrinter<'_> {
         if waiting > SHOWN {
             output::say(&format!("  … {} more\n", waiting - SHOWN));
         }
-        self.help(&match self.store.lifetime() {
-            Lifetime::Kept => format!(
+        self.help(&if self.store.is_kept() {
+            format!(
                 "{} continues it when agents have answered, with `--handlers DIR` or `--mock FILE` it answers itself",
                 self.command("resume", run),
-            ),
-            Lifetime::ThisCommand => {
-                "answer with `--handlers DIR` or `--mock FILE`; this store is in memory, so the run is gone".into()
-            }
+            )
+        } else {
+            "answer with `--handlers DIR` or `--mock FILE`; this store is in memory, so the run is gone".into()
         });
         Ok(())
     }

@@ -12,7 +12,8 @@ use afl_store::backend::Backend;
 use afl_store::record::Tenant;
 use clap::{ArgMatches, Args};
 
-use crate::failure::{Failure, FileRole};
+use crate::failure::Failure;
+use crate::input;
 use crate::output;
 use crate::shell::word;
 
@@ -63,6 +64,15 @@ pub(crate) struct ObjectOptions {
     pub(crate) store: Options,
 }
 
+/// Reads how many records to list. A list of none would look like a store that holds nothing.
+pub(crate) fn limit(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("write 1 or more".to_owned()),
+        Ok(count) => Ok(count),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 fn help() -> String {
     let forms = forms(|kind| format!("`{}`", kind.form));
     format!("Where runs are kept: {forms}; without it, a file in the nearest `.afl` folder from here upwards")
@@ -80,13 +90,6 @@ pub(crate) fn forms(form: impl Fn(&StoreKind) -> String) -> String {
 pub(crate) enum IfMissing {
     Create,
     Refuse,
-}
-
-/// How long the store lives.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Lifetime {
-    Kept,
-    ThisCommand,
 }
 
 impl Options {
@@ -117,11 +120,9 @@ impl Options {
         }
     }
 
-    pub(crate) fn lifetime(&self) -> Lifetime {
-        match self.address() {
-            Ok(address) if !address.kind.is_kept => Lifetime::ThisCommand,
-            Ok(_) | Err(_) => Lifetime::Kept,
-        }
+    /// Whether the store outlives this command.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.address().map_or(true, |address| address.kind.is_kept)
     }
 
     fn address(&self) -> Result<StoreAddress, Failure> {
@@ -158,11 +159,7 @@ fn user() -> String {
 }
 
 fn project_file(missing: IfMissing) -> Result<PathBuf, Failure> {
-    let here = env::current_dir().map_err(|source| Failure::Unreadable {
-        name: ".".into(),
-        sought: FileRole::File,
-        source,
-    })?;
+    let here = input::here()?;
     if let Some(folder) = here.ancestors().map(|folder| folder.join(FOLDER)).find(|folder| folder.is_dir()) {
         let file = folder.join(FILE);
         // Short when it is here, so that messages are.

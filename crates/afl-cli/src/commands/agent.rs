@@ -18,7 +18,7 @@ use crate::progress::{ProgressLine, Talk};
 use crate::report::count;
 use crate::shown::{self, Moment};
 use crate::stop::StopSignals;
-use crate::store::{self, IfMissing, Lifetime};
+use crate::store::{self, IfMissing};
 use crate::telemetry;
 
 const EXAMPLES: &str = "\
@@ -88,9 +88,8 @@ pub(crate) struct Options {
 const LINES: usize = 10_000;
 
 pub(crate) async fn run(options: &Options, color: Color) -> Result<(), Failure> {
-    match options.store.lifetime() {
-        Lifetime::Kept => {}
-        Lifetime::ThisCommand => return Err(Trouble::AgentInMemory.into()),
+    if !options.store.is_kept() {
+        return Err(Trouble::AgentInMemory.into());
     }
     let given = HandlerSet::read(&options.handlers).await?;
     let hosts = given.hosts(&options.roots)?;

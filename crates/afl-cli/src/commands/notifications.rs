@@ -5,11 +5,10 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::failure::Failure;
-use crate::limit::limit;
 use crate::output;
 use crate::report::count;
 use crate::shown::{self, Moment};
-use crate::store::{self, IfMissing, ListOptions};
+use crate::store::{self, IfMissing, ListOptions, limit};
 
 const EXAMPLES: &str = "\
 Examples:

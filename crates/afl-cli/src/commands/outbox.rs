@@ -8,12 +8,11 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::failure::Failure;
-use crate::limit::limit;
 use crate::output;
 use crate::report::count;
 use crate::shell::word;
 use crate::shown::{self, Moment};
-use crate::store::{self, IfMissing, ListOptions, ObjectOptions};
+use crate::store::{self, IfMissing, ListOptions, ObjectOptions, limit};
 
 const EXAMPLES: &str = "\
 Examples:

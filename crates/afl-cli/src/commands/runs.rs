@@ -10,10 +10,9 @@ use serde_json::json;
 
 use crate::failure::Failure;
 use crate::launch::labels;
-use crate::limit::limit;
 use crate::output;
 use crate::shown::{self, Moment};
-use crate::store::{IfMissing, ListOptions};
+use crate::store::{IfMissing, ListOptions, limit};
 use crate::when;
 
 const EXAMPLES: &str = "\

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::launch::{self, MessageFilter};
 use crate::output;
 use crate::progress::{ProgressLine, Talk};
-use crate::store::{self, IfMissing, Lifetime};
+use crate::store::{self, IfMissing};
 use crate::telemetry;
 
 const EXAMPLES: &str = "\
@@ -42,9 +42,8 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(options: &Options, color: Color) -> Result<(), Failure> {
-    match options.store.lifetime() {
-        Lifetime::Kept => {}
-        Lifetime::ThisCommand => return Err(Failure::StartedInMemory),
+    if !options.store.is_kept() {
+        return Err(Failure::StartedInMemory);
     }
     let shown = if options.json { MessageFilter::Errors } else { MessageFilter::All };
     let launch = options.launch.prepare(None, color, shown)?;

@@ -10,10 +10,9 @@ use crate::commands::runs::meant;
 use crate::decide;
 use crate::failure::Failure;
 use crate::handlers::Trouble;
-use crate::limit::limit;
 use crate::output;
 use crate::shown::{self, Moment};
-use crate::store::{IfMissing, ListOptions};
+use crate::store::{IfMissing, ListOptions, limit};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use afl_agents::registration::Registration;
 use afl_agents::{Hosts, HostsConfig, Roots};
 
-use crate::failure::{Failure, FileRole};
+use crate::failure::Failure;
+use crate::input;
 pub(crate) use trouble::Trouble;
 
 /// Beside a program, or in a folder of handlers.
@@ -66,13 +67,8 @@ pub(crate) fn sources() -> String {
 
 /// A registration with a module as it is written on a command line, where paths begin here.
 pub(crate) fn registration_from_here(facet: &str, module: &str) -> Result<Registration, Failure> {
-    let here = std::env::current_dir().map_err(|source| Failure::Unreadable {
-        name: ".".into(),
-        sought: FileRole::File,
-        source,
-    })?;
     let mut registration = Registration::new(facet, module);
-    readers().anchor(&mut registration, &here);
+    readers().anchor(&mut registration, &input::here()?);
     Ok(registration)
 }
 
