@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use afl_lang::program::{FacetDecl, FacetKind, Parameter, Program, SchemaDecl};
+use afl_lang::program::{FacetDecl, FacetKind, Parameter, Program, QualifiedName};
 use afl_lang::types::TypeRef;
 
 /// Of `typing`, as far as the stubs use them.
@@ -10,19 +10,17 @@ const TYPING: [&str; 3] = ["Any", "List", "Optional"];
 
 /// Nothing when the program has no event facets.
 pub(crate) fn python(program: &Program) -> Option<String> {
-    let found = StubDeclarations {
-        schemas: program.schemas().collect(),
-        facets: program.facets_of(FacetKind::Event).collect(),
-    };
-    if found.facets.is_empty() {
+    let facets: Vec<&FacetDecl> = program.facets_of(FacetKind::Event).collect();
+    if facets.is_empty() {
         return None;
     }
-    let names = PythonNames::of(&found);
+    let schemas = program.schemas().map(|schema| &schema.id);
+    let names = PythonNames::of(schemas.chain(facets.iter().map(|facet| &facet.id)));
     let mut text = String::new();
-    for schema in &found.schemas {
+    for schema in program.schemas() {
         text.push_str(&typed(&names.of_schema(&schema.id), schema.doc.as_deref(), &schema.fields, &names));
     }
-    for facet in &found.facets {
+    for facet in facets {
         text.push_str(&function(facet, &names));
     }
     Some(head(&text) + &text)
@@ -37,23 +35,16 @@ fn head(text: &str) -> String {
     )
 }
 
-struct StubDeclarations<'a> {
-    schemas: Vec<&'a SchemaDecl>,
-    facets: Vec<&'a FacetDecl>,
-}
-
 /// Short names in Python, unless two declarations share one.
 struct PythonNames {
     uses: BTreeMap<String, usize>,
 }
 
 impl PythonNames {
-    fn of(found: &StubDeclarations<'_>) -> Self {
+    fn of<'p>(ids: impl Iterator<Item = &'p QualifiedName>) -> Self {
         let mut uses = BTreeMap::new();
-        let schemas = found.schemas.iter().map(|schema| class(short(&schema.id)));
-        let facets = found.facets.iter().map(|facet| class(short(&facet.id)));
-        for name in schemas.chain(facets) {
-            *uses.entry(name).or_default() += 1;
+        for id in ids {
+            *uses.entry(class(short(id))).or_default() += 1;
         }
         Self { uses }
     }

@@ -6,11 +6,10 @@ use super::Checker;
 use super::args::ArgSlot;
 use super::body::CheckedBody;
 use super::scope::{BlockKind, Instance, YieldedAttribute};
-use super::table::{Def, DefId};
+use super::table::DefId;
 use super::ty::Type;
 use crate::code::Code;
 use crate::program::{NamedArg, YieldStmt};
-use crate::source::FileSpan;
 use crate::syntax::ast::{
     Arg, Args, BodySyntax, ClauseKind, FacetKind, FacetSyntax, QName, Wholeness, Yield,
 };
@@ -180,13 +179,10 @@ impl<'a> Checker<'a> {
             return;
         }
         let yielded: rustc_hash::FxHashSet<&str> = body.yielded.iter().map(|one| one.attribute).collect();
-        let never = |owner: &Def<'a>| -> Vec<(&'a str, FileSpan)> {
-            let missing =
-                owner.returns.iter().filter(|one| one.default.is_none() && !yielded.contains(one.name));
-            missing.map(|one| (one.name, one.place)).collect()
-        };
+        let missing = owner.returns.required().filter(|one| !yielded.contains(one.name));
+        let missing: Vec<_> = missing.map(|one| (one.name, one.place)).collect();
         let name = owner.name;
-        for (attribute, place) in never(owner) {
+        for (attribute, place) in missing {
             let message = format!("nothing yields `{attribute}`, so `{name}` never returns it");
             let help = format!("add it to a `yield {name}(…)`, or give it a default");
             self.report(Code::NeverYielded, place.span, message, |d| d.help(help));
@@ -194,7 +190,7 @@ impl<'a> Checker<'a> {
     }
 
     fn no_body(&mut self, facet: &'a FacetSyntax<'a>, def: DefId) {
-        if self.table[def].returns.iter().all(|one| one.default.is_some()) {
+        if self.table[def].returns.required().next().is_none() {
             return;
         }
         let message = format!("`{}` declares returns, but has no body to yield them", facet.name.text);

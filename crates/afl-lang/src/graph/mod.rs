@@ -50,8 +50,8 @@ impl Graph {
         &self.clusters[cluster.0 as usize]
     }
 
-    fn members(&self) -> ClusterMembers {
-        let mut members = ClusterMembers(vec![Vec::new(); self.clusters.len() + 1]);
+    fn members(&self) -> ByCluster<Member> {
+        let mut members = ByCluster::new(self);
         for (at, node) in self.nodes.iter().enumerate() {
             members.of_mut(node.cluster).push(Member::Node(NodeId(at as u32)));
         }
@@ -62,8 +62,8 @@ impl Graph {
     }
 }
 
-/// The members of each cluster, and those outside all.
-struct ClusterMembers(Vec<Vec<Member>>);
+/// Things of each cluster, then those outside all.
+struct ByCluster<T>(Vec<Vec<T>>);
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Member {
@@ -71,7 +71,7 @@ enum Member {
     Cluster(ClusterId),
 }
 
-impl ClusterMembers {
+impl ByCluster<Member> {
     /// Writes a line for each member of a cluster; behind those of a cluster in it, a line with `end`.
     fn write(
         &self,
@@ -89,12 +89,18 @@ impl ClusterMembers {
             }
         }
     }
+}
 
-    fn of(&self, cluster: Option<ClusterId>) -> &[Member] {
+impl<T: Clone> ByCluster<T> {
+    fn new(graph: &Graph) -> Self {
+        Self(vec![Vec::new(); graph.clusters.len() + 1])
+    }
+
+    fn of(&self, cluster: Option<ClusterId>) -> &[T] {
         &self.0[self.position(cluster)]
     }
 
-    fn of_mut(&mut self, cluster: Option<ClusterId>) -> &mut Vec<Member> {
+    fn of_mut(&mut self, cluster: Option<ClusterId>) -> &mut Vec<T> {
         let position = self.position(cluster);
         &mut self.0[position]
     }

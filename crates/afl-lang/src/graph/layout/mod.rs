@@ -12,7 +12,7 @@ mod place;
 
 use rustc_hash::FxHashMap;
 
-use super::{ClusterId, ClusterKind, ClusterMembers, Graph, Member, NodeId};
+use super::{ByCluster, ClusterId, ClusterKind, Graph, Member, NodeId};
 use level::{GraphLevel, LayoutBox, LevelLink, Pin};
 
 /// Everything in pixels; the origin is the top left corner.
@@ -110,21 +110,21 @@ impl ClusterPlan {
 struct Planner<'g, M> {
     graph: &'g Graph,
     measure: &'g M,
-    members: ClusterMembers,
+    members: ByCluster<Member>,
     /// The edges that start in each cluster, or come in through its border.
-    edges: Vec<Vec<usize>>,
+    edges: ByCluster<usize>,
 }
 
 impl<'g, M: DrawingSizes> Planner<'g, M> {
     fn new(graph: &'g Graph, measure: &'g M) -> Self {
-        let mut edges = vec![Vec::new(); graph.clusters.len() + 1];
+        let mut edges = ByCluster::new(graph);
         for (at, edge) in graph.edges.iter().enumerate() {
             let outermost = graph.node(edge.from).cluster;
             let mut cluster = graph.node(edge.to).cluster;
-            edges[position(graph, cluster)].push(at);
+            edges.of_mut(cluster).push(at);
             while let Some(inner) = cluster.filter(|_| cluster != outermost) {
                 cluster = graph.cluster(inner).parent;
-                edges[position(graph, cluster)].push(at);
+                edges.of_mut(cluster).push(at);
             }
         }
         Self { graph, measure, members: graph.members(), edges }
@@ -139,7 +139,7 @@ impl<'g, M: DrawingSizes> Planner<'g, M> {
                 inner.insert(*cluster, self.plan(Some(*cluster)));
             }
         }
-        let edges = self.edges[position(self.graph, cluster)].clone();
+        let edges = self.edges.of(cluster).to_vec();
         let (items, links) = self.problem(cluster, &members, &edges, &inner);
         let level = level::lay_out(&items, &links);
         let caption = cluster.map_or(0.0, |cluster| self.measure.caption(cluster));
@@ -228,10 +228,6 @@ impl<'g, M: DrawingSizes> Planner<'g, M> {
             }
         }
     }
-}
-
-fn position(graph: &Graph, cluster: Option<ClusterId>) -> usize {
-    cluster.map_or(graph.clusters.len(), |cluster| cluster.0 as usize)
 }
 
 #[cfg(test)]
