@@ -10,7 +10,7 @@
 //! [`RunDriver::revalidate`] reads one record to find out whether another process wrote the run.
 //!
 //! A process may die while it holds a task, or between an outcome and its evaluation. So the driver reads the open tasks
-//! again now and then, by their keys. It ends the attempts of silent holders itself and needs no sweep of the store.
+//! again now and then, by their keys and in pages. It ends the attempts of silent holders itself and needs no sweep of the store.
 //!
 //! Rejected: to wake by the bucket of arrived outcomes, as [`Service::serve`] does. It holds the outcomes of all runs, so
 //! the cost would grow with what others do.
@@ -126,8 +126,17 @@ impl RunDriver {
 
     /// The tasks of some steps as they are now. A holder that fell silent has lost its task by then.
     pub async fn tasks(&self, steps: impl IntoIterator<Item = StepId>) -> Result<Vec<Task>, Error> {
-        let wants = Wants { tasks: steps.into_iter().collect(), ..Wants::default() };
-        let mut found = self.load_tasks(&wants).await?;
+        let mut tasks = Vec::new();
+        let mut steps = steps.into_iter().peekable();
+        while steps.peek().is_some() {
+            let wants = Wants { tasks: steps.by_ref().take(PAGE).collect(), ..Wants::default() };
+            tasks.extend(self.page_of_tasks(&wants).await?);
+        }
+        Ok(tasks)
+    }
+
+    async fn page_of_tasks(&self, wants: &Wants) -> Result<Vec<Task>, Error> {
+        let mut found = self.load_tasks(wants).await?;
         let now = self.now().await?;
         let is_overdue =
             |task: &&StoredRecord<Task>| task.item.deadline().is_some_and(|deadline| deadline <= now);
@@ -136,7 +145,7 @@ impl RunDriver {
             for task in overdue {
                 self.service.queue.sweep_task(task, now).await?;
             }
-            found = self.load_tasks(&wants).await?;
+            found = self.load_tasks(wants).await?;
         }
         Ok(found.into_iter().map(|task| task.item).collect())
     }

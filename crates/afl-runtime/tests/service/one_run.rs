@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use afl_engine::id::StepId;
 use afl_runtime::agent::{ClaimRequest, FacetFilter};
+use afl_runtime::{RunDriver, TaskQuery};
 use serde_json::json;
 
 use crate::world::World;
@@ -35,4 +36,22 @@ async fn a_step_is_claimed_by_one_agent_and_not_while_its_run_is_held() {
     world.service.turn().await.unwrap();
     assert_eq!(world.outputs(&run).await, json!({"n": 2}));
     assert_eq!(world.outputs(&other).await, json!({}));
+}
+
+#[tokio::test]
+async fn a_driver_of_one_run_reads_its_open_tasks_in_bounded_calls() {
+    const PAGE: u64 = 500;
+    let world = World::new();
+    let items: Vec<u64> = (0..1_200).collect();
+    let run = world.start("Fan", json!({ "items": items })).await;
+    let query = TaskQuery { run: Some(run.clone()), limit: 2_000, ..TaskQuery::default() };
+    let steps: Vec<StepId> =
+        world.service.tasks(&query).await.unwrap().tasks.iter().map(|task| task.step_id.clone()).collect();
+    let driver = RunDriver::new(world.service.clone(), run);
+    let before = world.faulty.counts();
+    let tasks = driver.tasks(steps.clone()).await.unwrap();
+    let after = world.faulty.counts();
+    assert_eq!((tasks.len(), steps.len()), (1_200, 1_200));
+    let (calls, records) = (after.calls - before.calls, after.records - before.records);
+    assert!(records <= calls * PAGE, "{records} records in {calls} calls");
 }
