@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use afl_engine::id::{RunId, StepId};
 use afl_store::backend::BucketCursor;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -18,6 +19,23 @@ pub struct PageCursor(pub(crate) BucketCursor);
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{0}` is no cursor: use the text that came with the page before, or none for the first page")]
 pub struct NotACursor(String);
+
+impl PageCursor {
+    /// The place after the task of a step.
+    pub(crate) fn of_step(run: &RunId, step: &StepId) -> Self {
+        Self(BucketCursor { rank: 0, scope: run.0.clone(), id: step.to_string() })
+    }
+
+    pub(crate) fn step_of(&self, run: &RunId) -> Result<StepId, NotACursor> {
+        let step = self.0.id.parse().ok().filter(|_| self.0.scope == run.0);
+        step.ok_or_else(|| self.refused())
+    }
+
+    /// The error for a cursor of another list.
+    pub(crate) fn refused(&self) -> NotACursor {
+        NotACursor(self.to_string())
+    }
+}
 
 const VERSION: u8 = 1;
 const CHECKSUM_BYTES: usize = size_of::<u32>();

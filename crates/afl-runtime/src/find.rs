@@ -64,7 +64,7 @@ impl Service {
     /// The facet of a task whose name is close to the one of a query, if none has that.
     pub async fn closest_task(&self, query: &TaskQuery) -> Result<Option<String>, Error> {
         let Some(given) = &query.name else { return Ok(None) };
-        let all = TaskQuery { run: query.run.clone(), state: None, name: None, limit: LOOKED_THROUGH };
+        let all = TaskQuery { run: query.run.clone(), limit: LOOKED_THROUGH, ..TaskQuery::default() };
         let names = self.tasks(&all).await?.tasks.into_iter().map(|task| task.name.clone()).collect();
         Ok(closest_of(given, &names))
     }

@@ -5,7 +5,8 @@ use afl_engine::task::{Task, TaskState};
 use afl_store::paging::Pages;
 use afl_store::store::{TaskBucket, bucket};
 
-use crate::error::Error;
+use crate::cursor::PageCursor;
+use crate::error::{Error, InvalidRequest};
 use crate::query::RunQuery;
 use crate::service::Service;
 
@@ -18,6 +19,8 @@ pub struct TaskQuery {
     pub state: Option<TaskState>,
     /// The whole or the short name of the facet.
     pub name: Option<String>,
+    /// The [`TaskList::next`] of the page before.
+    pub after: Option<PageCursor>,
     pub limit: usize,
 }
 
@@ -26,14 +29,18 @@ pub struct TaskList {
     pub tasks: Vec<Task>,
     /// Why some cannot be shown; each text names its run.
     pub unreadable: Vec<String>,
+    /// To be given as `after` for the next page. Only the tasks of one run have pages: each queue has an order of its
+    /// own, so a list over all queues has no place to continue from.
+    pub next: Option<PageCursor>,
 }
 
 impl Service {
     /// The open ones, the oldest first; those of one run in the order of its program.
     pub async fn tasks(&self, query: &TaskQuery) -> Result<TaskList, Error> {
-        match &query.run {
-            Some(run) => Ok(TaskList { tasks: self.tasks_of(run, query).await?, unreadable: Vec::new() }),
-            None => match query.state {
+        match (&query.run, &query.after) {
+            (Some(run), _) => self.tasks_of(run, query).await,
+            (None, Some(cursor)) => Err(InvalidRequest::from(cursor.refused()).into()),
+            (None, None) => match query.state {
                 Some(TaskState::Failed | TaskState::Canceled) => {
                     let mut list = self.open_tasks(query).await?;
                     let failed = self.failed_tasks(query).await?;
@@ -61,7 +68,7 @@ impl Service {
             let after = pages.after().cloned();
             let list = self.runs(&RunQuery { after, limit: PAGE, ..RunQuery::default() }).await?;
             for run in list.runs.iter().filter(|run| run.counts.failed > 0) {
-                tasks.extend(self.tasks_of(&run.id, query).await?);
+                tasks.extend(self.tasks_of(&run.id, query).await?.tasks);
                 if tasks.len() >= query.limit {
                     tasks.truncate(query.limit);
                     return Ok(tasks);
@@ -78,16 +85,22 @@ impl Service {
         Ok(self.plan_of(&run).await?.must_return(facet))
     }
 
-    async fn tasks_of(&self, run: &RunId, query: &TaskQuery) -> Result<Vec<Task>, Error> {
-        let mut tasks = Vec::new();
-        let mut pages = Pages::first();
-        while !pages.is_over() && tasks.len() < query.limit {
+    async fn tasks_of(&self, run: &RunId, query: &TaskQuery) -> Result<TaskList, Error> {
+        let after = query.after.as_ref().map(|cursor| cursor.step_of(run)).transpose();
+        let mut pages = Pages::behind(after.map_err(InvalidRequest::from)?);
+        let mut list = TaskList::default();
+        // One more than wanted says whether there is a next page.
+        while !pages.is_over() && list.tasks.len() <= query.limit {
             let page = self.store.tasks_page(run, pages.after(), PAGE).await?;
-            tasks.extend(page.items.into_iter().map(|stored| stored.item).filter(|task| query.fits(task)));
+            let tasks = page.items.into_iter().map(|stored| stored.item);
+            list.tasks.extend(tasks.filter(|task| query.fits(task)));
             pages.follow(page.next);
         }
-        tasks.truncate(query.limit);
-        Ok(tasks)
+        if list.tasks.len() > query.limit {
+            list.tasks.truncate(query.limit);
+            list.next = list.tasks.last().map(|task| PageCursor::of_step(run, &task.step_id));
+        }
+        Ok(list)
     }
 
     /// And system tasks, when those are wanted that have ended: these belong to no run.
@@ -99,7 +112,7 @@ impl Service {
         for prefix in [bucket::TASKS, bucket::RUNNING, bucket::HELD] {
             buckets.extend(self.store.buckets(prefix).await?);
         }
-        let TaskList { mut tasks, mut unreadable } = TaskList::default();
+        let TaskList { mut tasks, mut unreadable, next } = TaskList::default();
         for bucket in buckets.iter().filter(|bucket| query.may_be_in(bucket)) {
             let some = self.store.tasks_in(bucket, None, query.limit).await?;
             unreadable.extend(some.unreadable.iter().map(ToString::to_string));
@@ -111,7 +124,7 @@ impl Service {
             (&later.workflow_id, &later.step_id) == (&earlier.workflow_id, &earlier.step_id)
         });
         tasks.truncate(query.limit);
-        Ok(TaskList { tasks, unreadable })
+        Ok(TaskList { tasks, unreadable, next })
     }
 }
 

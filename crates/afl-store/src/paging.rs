@@ -22,7 +22,12 @@ pub struct Pages<C> {
 
 impl<C> Pages<C> {
     pub fn first() -> Self {
-        Self { after: None, is_over: false }
+        Self::behind(None)
+    }
+
+    /// Begins behind a cursor that an earlier loop left.
+    pub fn behind(after: Option<C>) -> Self {
+        Self { after, is_over: false }
     }
 
     /// Whether the last page was read.

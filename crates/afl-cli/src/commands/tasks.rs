@@ -56,8 +56,8 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     };
     // One more, to know whether there are more.
     let limit = options.limit.saturating_add(1);
-    let query = TaskQuery { run, state: options.state, name: options.name.clone(), limit };
-    let TaskList { mut tasks, unreadable } = service.tasks(&query).await?;
+    let query = TaskQuery { run, state: options.state, name: options.name.clone(), after: None, limit };
+    let TaskList { mut tasks, unreadable, .. } = service.tasks(&query).await?;
     let is_cut = tasks.len() > options.limit;
     tasks.truncate(options.limit);
     for trouble in &unreadable {

@@ -6,7 +6,7 @@ use afl_engine::state::State;
 use afl_engine::task::TaskState;
 use afl_runtime::agent::Actor;
 use afl_runtime::view::TaskView;
-use afl_runtime::{Again, ReportedOutcome, Service, TaskQuery};
+use afl_runtime::{Again, Error, InvalidRequest, PageCursor, ReportedOutcome, RunQuery, Service, TaskQuery};
 use serde_json::json;
 
 use crate::world::{World, inc};
@@ -108,4 +108,28 @@ async fn xr2_both_spellings_of_a_state_are_understood_and_one_is_printed() {
         assert_eq!((state.name(), TaskState::spelled(canonical)), (canonical, Some(state)));
     }
     assert_eq!(TaskState::spelled("DONE"), None);
+}
+
+#[tokio::test]
+async fn the_tasks_of_a_run_come_in_pages_whose_cursors_have_a_text_form() {
+    let world = World::new();
+    let run = world.start("Fan", json!({"items": [1, 2, 3, 4, 5]})).await;
+    let mut query = TaskQuery { run: Some(run.clone()), limit: 2, ..TaskQuery::default() };
+    let mut seen = Vec::new();
+    loop {
+        let list = world.service.tasks(&query).await.unwrap();
+        seen.push(list.tasks.len());
+        let Some(next) = list.next else { break };
+        query.after = Some(next.to_string().parse::<PageCursor>().unwrap());
+    }
+    assert_eq!(seen, [2, 2, 1]);
+    // A page that holds the rest has none behind it.
+    assert_eq!(world.service.tasks(&TaskQuery { limit: 1, ..query.clone() }).await.unwrap().next, None);
+
+    let other = world.start("Two", json!({"n": 1})).await;
+    let runs = world.service.runs(&RunQuery { limit: 1, ..RunQuery::default() }).await.unwrap();
+    for (run, after) in [(Some(other), query.after.clone()), (Some(run), runs.next), (None, query.after)] {
+        let refused = world.service.tasks(&TaskQuery { run, after, limit: 2, ..TaskQuery::default() }).await;
+        assert!(matches!(refused, Err(Error::Invalid(InvalidRequest::Cursor(_)))), "{refused:?}");
+    }
 }
