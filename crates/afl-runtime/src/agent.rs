@@ -95,10 +95,7 @@ impl Service {
         step: &StepId,
         result: &Map<String, Value>,
     ) -> Result<ContinueResult, Refusal> {
-        let continued =
-            self.queue.continue_step(run, step, WorkOfStep::Event, Ok(result), &self.actor).await?;
-        self.arrive_continued(run, &continued);
-        Ok(continued)
+        self.settle_step(run, step, WorkOfStep::Event, Ok(result)).await
     }
 
     /// Fails a step without a claim (document 000 §6.2).
@@ -108,10 +105,7 @@ impl Service {
         step: &StepId,
         error: &EventError,
     ) -> Result<ContinueResult, Refusal> {
-        let continued =
-            self.queue.continue_step(run, step, WorkOfStep::Event, Err(error), &self.actor).await?;
-        self.arrive_continued(run, &continued);
-        Ok(continued)
+        self.settle_step(run, step, WorkOfStep::Event, Err(error)).await
     }
 
     /// Completes a step with an empty result, if no agent has begun its work.
@@ -147,17 +141,24 @@ impl Service {
     pub async fn sweep_once(&self) -> Result<SweepReport, Error> {
         let swept = self.queue.sweep_once().await?;
         for (run, step) in &swept.arrived {
-            let arrivals = vec![Arrival { step: step.clone(), event: None }];
-            self.wake(Wake::Arrived(RunWork { run: run.clone(), arrivals }));
+            self.wake(Wake::Arrived(RunWork::of_step(run, step)));
         }
         Ok(swept)
     }
 
-    pub(crate) fn arrive_continued(&self, run: &RunId, continued: &ContinueResult) {
-        match continued {
+    pub(crate) async fn settle_step(
+        &self,
+        run: &RunId,
+        step: &StepId,
+        work: WorkOfStep,
+        outcome: Result<&Map<String, Value>, &EventError>,
+    ) -> Result<ContinueResult, Refusal> {
+        let continued = self.queue.continue_step(run, step, work, outcome, &self.actor).await?;
+        match &continued {
             ContinueResult::Now(settled) => self.arrive(run, settled),
             ContinueResult::Before => {}
         }
+        Ok(continued)
     }
 
     fn arrive(&self, run: &RunId, settled: &SettleResult) {

@@ -12,7 +12,7 @@ use afl_store::backend::Durability;
 use afl_store::queue::{ContinueResult, Refusal, WorkOfStep};
 use afl_store::store::Terms;
 
-use crate::drive::{Arrival, RunWork, guarded};
+use crate::drive::{RunWork, guarded};
 use crate::error::{Contention, Error, InvalidRequest, StateRefusal};
 use crate::serve::Wake;
 use crate::service::Service;
@@ -104,19 +104,16 @@ impl Service {
         let continued = match verdict {
             ReportedOutcome::Done(result) => {
                 self.check_result(run, task, result).await?;
-                self.queue.continue_step(run, step, WorkOfStep::Any, Ok(result), &self.actor).await?
+                self.settle_step(run, step, WorkOfStep::Any, Ok(result)).await?
             }
             ReportedOutcome::Failed { message } => {
-                let error = given_up(message);
-                self.queue.continue_step(run, step, WorkOfStep::Any, Err(&error), &self.actor).await?
+                self.settle_step(run, step, WorkOfStep::Any, Err(&given_up(message))).await?
             }
         };
-        self.arrive_continued(run, &continued);
         match continued {
             ContinueResult::Now(_) => Ok(AnswerResult::Now),
             ContinueResult::Before => {
-                let arrivals = vec![Arrival { step: step.clone(), event: None }];
-                self.drive_once(&RunWork { run: run.clone(), arrivals }).await?;
+                self.drive_once(&RunWork::of_step(run, step)).await?;
                 self.refuse_beside(run, step).await
             }
         }
@@ -173,8 +170,7 @@ impl Service {
     /// the step ends, because its blocks may give the rest.
     async fn check_result(&self, id: &RunId, task: &Task, result: &Map<String, Value>) -> Result<(), Error> {
         check_size(result).map_err(|oversize| Refusal::TooLarge { path: task.path.clone(), oversize })?;
-        let run = self.existing(id).await?.item;
-        let plan = self.plan_of(&run).await?;
+        let (_, plan) = self.planned(id).await?;
         let path = task.path.clone();
         plan.check_result(&task.name, result).map_err(|misfit| InvalidRequest::Misfit {
             run: id.clone(),
@@ -192,8 +188,8 @@ impl Service {
     }
 
     async fn unanswerable(&self, id: &RunId, step: &StepId, reason: Unanswerable) -> Result<Error, Error> {
-        let run = self.existing(id).await?.item;
-        let path = self.plan_of(&run).await?.readable(&run.workflow, step);
+        let (run, plan) = self.planned(id).await?;
+        let path = plan.readable(&run.workflow, step);
         Ok(StateRefusal::Unanswerable { run: id.clone(), path, reason }.into())
     }
 }

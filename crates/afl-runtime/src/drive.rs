@@ -69,6 +69,18 @@ pub struct Arrival {
     pub event: Option<StoredRecord<Event>>,
 }
 
+impl RunWork {
+    pub(crate) fn of_step(run: &RunId, step: &StepId) -> Self {
+        Self { run: run.clone(), arrivals: vec![Arrival::of(step.clone())] }
+    }
+}
+
+impl Arrival {
+    pub(crate) fn of(step: StepId) -> Self {
+        Self { step, event: None }
+    }
+}
+
 /// How a run stands after it was driven.
 #[derive(Debug)]
 pub struct DriveResult {

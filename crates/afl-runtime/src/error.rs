@@ -6,7 +6,7 @@
 use afl_engine::evaluation::{InputError, Unanswerable};
 use afl_engine::id::{RunId, StepId};
 use afl_engine::run::RunStatus;
-use afl_engine::task::TaskState;
+use afl_engine::task::{Task, TaskState};
 use afl_engine::types::Misfit;
 use afl_engine::value::Oversize;
 use afl_lang::program::LoadError;
@@ -168,6 +168,11 @@ impl Error {
 
     pub(crate) fn no_step(run: &RunId, step: &StepId) -> Self {
         NotFound::Step { run: run.clone(), given: step.to_string(), closest: None }.into()
+    }
+
+    /// The start of the run was left to this task.
+    pub(crate) fn not_begun(run: &RunId, task: &Task) -> Self {
+        StateRefusal::NotBegun { run: run.clone(), state: task.state, error: task.error.clone() }.into()
     }
 
     /// Other writers changed the records that were read: read again and decide anew.

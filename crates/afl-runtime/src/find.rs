@@ -8,7 +8,7 @@ use afl_lang::suggest::closest;
 use afl_store::paging::Pages;
 use afl_store::store::RunState;
 
-use crate::error::{Error, InvalidRequest, NotFound, StateRefusal};
+use crate::error::{Error, InvalidRequest, NotFound};
 use crate::query::RunQuery;
 use crate::service::Service;
 use crate::tasks::TaskQuery;
@@ -37,12 +37,7 @@ impl Service {
             [only] => Ok(only.clone()),
             [] => {
                 if let Some(task) = self.start_task(&exact).await? {
-                    return Err(StateRefusal::NotBegun {
-                        run: exact,
-                        state: task.state,
-                        error: task.error.clone(),
-                    }
-                    .into());
+                    return Err(Error::not_begun(&exact, &task));
                 }
                 let closest = closest(given, seen.iter().map(|run| &*run.0)).map(str::to_owned);
                 Err(NotFound::Run { given: given.to_owned(), closest }.into())
@@ -76,8 +71,7 @@ impl Service {
         {
             return Ok(step);
         }
-        let record = self.existing(run).await?.item;
-        let plan = self.plan_of(&record).await?;
+        let (record, plan) = self.planned(run).await?;
         let mut paths: Vec<String> = Vec::new();
         let mut pages = Pages::first();
         while !pages.is_over() {

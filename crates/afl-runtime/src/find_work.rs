@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use afl_engine::event::Reception;
 use afl_engine::id::RunId;
 use afl_store::backend::BucketCursor;
-use afl_store::paging::Pages;
+use afl_store::paging::{Pages, last_if_full};
 use afl_store::store::RunState;
 
 use crate::drive::{Arrival, RunWork};
@@ -45,24 +45,21 @@ impl Service {
     /// All work there is. Runs that an operator holds are found too, and left alone when they are driven.
     pub async fn find_work(&self, at: &WorkScan) -> Result<RunsWithWork, Error> {
         let mut runs: BTreeMap<RunId, (Vec<Arrival>, Option<BucketCursor>)> = BTreeMap::new();
-        let (mut after, everywhere) = match at {
-            WorkScan::Everywhere => (None, true),
-            WorkScan::Since(mark) => (Some(before(mark)), false),
+        let (mut pages, everywhere) = match at {
+            WorkScan::Everywhere => (Pages::first(), true),
+            WorkScan::Since(mark) => (Pages::behind(Some(before(mark))), false),
         };
-        let mut last = None;
-        for _ in 0..LOOK / PAGE {
-            let page = self.store.arrived(after.as_ref(), PAGE).await?;
-            let full = page.len() == PAGE;
+        let (mut seen, mut last) = (0, None);
+        while !pages.is_over() && seen < LOOK {
+            let page = self.store.arrived(pages.after(), PAGE).await?;
+            seen += page.len();
+            pages.follow(last_if_full(&page, PAGE).map(|(_, _, mark)| mark.clone()));
             for (run, step, mark) in page {
                 let (arrivals, first) = runs.entry(run).or_default();
-                arrivals.push(Arrival { step, event: None });
+                arrivals.push(Arrival::of(step));
                 first.get_or_insert_with(|| mark.clone());
                 last = Some(mark);
             }
-            if !full {
-                break;
-            }
-            after.clone_from(&last);
         }
         if everywhere {
             for shelf in [RunState::Running, RunState::Canceling] {
@@ -82,7 +79,7 @@ impl Service {
         while !pages.is_over() {
             let page = self.store.events_page(run, pages.after(), PAGE).await?;
             let came = page.items.into_iter().filter(|event| event.item.reception == Reception::Arrived);
-            arrivals.extend(came.map(|event| Arrival { step: event.item.step_id, event: None }));
+            arrivals.extend(came.map(|event| Arrival::of(event.item.step_id)));
             pages.follow(page.next);
         }
         Ok(arrivals)
@@ -90,17 +87,11 @@ impl Service {
 
     async fn all_on(&self, from: RunState) -> Result<Vec<RunId>, Error> {
         let mut runs = Vec::new();
-        let mut after = None;
-        for _ in 0..LOOK / PAGE {
-            let page = self.store.ids_on(from, after.as_ref(), PAGE).await?;
-            let full = page.len() == PAGE;
-            for (run, mark) in page {
-                runs.push(run);
-                after = Some(mark);
-            }
-            if !full {
-                break;
-            }
+        let mut pages = Pages::first();
+        while !pages.is_over() && runs.len() < LOOK {
+            let page = self.store.ids_on(from, pages.after(), PAGE).await?;
+            pages.follow(last_if_full(&page, PAGE).map(|(_, mark)| mark.clone()));
+            runs.extend(page.into_iter().map(|(run, _)| run));
         }
         Ok(runs)
     }

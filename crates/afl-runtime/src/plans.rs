@@ -100,8 +100,14 @@ impl Service {
         if !run.is_run() {
             return Ok(None);
         }
-        let plan = self.plan_of(&self.existing(run).await?.item).await?;
-        Ok(FacetDeclaration::new(plan, facet))
+        Ok(FacetDeclaration::new(self.planned(run).await?.1, facet))
+    }
+
+    /// A run with its plan.
+    pub(crate) async fn planned(&self, id: &RunId) -> Result<(Run, Arc<Plan>), Error> {
+        let run = self.existing(id).await?.item;
+        let plan = self.plan_of(&run).await?;
+        Ok((run, plan))
     }
 
     /// The plan of a run's program, in which its workflow is.

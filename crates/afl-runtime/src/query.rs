@@ -139,8 +139,7 @@ impl Service {
         after: Option<&StepId>,
         limit: usize,
     ) -> Result<StepList, Error> {
-        let run = self.existing(id).await?.item;
-        let plan = self.plan_of(&run).await?;
+        let (run, plan) = self.planned(id).await?;
         let page = match within {
             Some(within) => self.store.steps_within(id, within, after, limit).await?,
             None => self.store.steps_page(id, after, limit).await?,
@@ -171,8 +170,7 @@ impl Service {
 
     /// The results of the workflow; empty before it is complete. Results of its mixins are no outputs of its own.
     pub async fn outputs(&self, id: &RunId) -> Result<Map<String, Value>, Error> {
-        let run = self.existing(id).await?.item;
-        let plan = self.plan_of(&run).await?;
+        let (run, plan) = self.planned(id).await?;
         let declared = plan.returns(&run.workflow).expect("the plan of a run has its workflow");
         let Some(root) = self.store.step(id, &StepId::root()).await? else { return Ok(Map::new()) };
         let mut returns = root.item.attributes.returns;
@@ -201,8 +199,7 @@ impl Service {
 
     /// Where steps came to rest in one iteration.
     pub async fn iteration(&self, id: &RunId, iteration: u64) -> Result<Vec<StepMove>, Error> {
-        let run = self.existing(id).await?.item;
-        let plan = self.plan_of(&run).await?;
+        let (run, plan) = self.planned(id).await?;
         let mut moved = Vec::new();
         let mut pages = Pages::first();
         while !pages.is_over() {

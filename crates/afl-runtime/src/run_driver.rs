@@ -78,7 +78,7 @@ impl RunDriver {
         for step in &arrived {
             self.open.remove(step);
         }
-        let mut arrivals: Vec<Arrival> = arrived.into_iter().map(arrival).collect();
+        let mut arrivals: Vec<Arrival> = arrived.into_iter().map(Arrival::of).collect();
         let mut turn = RunTurn { status: DriveStatus::Gone, tasks: Vec::new(), is_complete: false };
         loop {
             let work = RunWork { run: self.run.clone(), arrivals };
@@ -101,7 +101,7 @@ impl RunDriver {
             let tasks = self.tasks(self.open.clone()).await?;
             let (ended, open): (Vec<Task>, Vec<Task>) =
                 tasks.into_iter().partition(|task| task.state.is_terminal());
-            arrivals.extend(ended.into_iter().map(|task| arrival(task.step_id.clone())));
+            arrivals.extend(ended.into_iter().map(|task| Arrival::of(task.step_id.clone())));
             self.open = open.iter().map(|task| task.step_id.clone()).collect();
             turn.tasks = open.into_iter().map(Arc::new).collect();
             turn.is_complete = true;
@@ -175,8 +175,4 @@ impl RunDriver {
         }
         Ok(steps)
     }
-}
-
-fn arrival(step: StepId) -> Arrival {
-    Arrival { step, event: None }
 }

@@ -14,7 +14,7 @@ use afl_store::queue::{Refusal, SystemTaskRequest};
 use afl_store::store::{StoredRecord, bucket};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Contention, Error, InvalidRequest, NotFound, StateRefusal};
+use crate::error::{Contention, Error, InvalidRequest, NotFound};
 use crate::run_id;
 use crate::service::Service;
 use crate::start::{StartRequest, StartResult};
@@ -103,20 +103,13 @@ impl Service {
 
     /// The task that will start a run of this id, or has.
     pub async fn start_task(&self, run: &RunId) -> Result<Option<Task>, Error> {
-        Ok(self.asking_for(run).await?.map(|task| task.item))
-    }
-
-    async fn asking_for(&self, run: &RunId) -> Result<Option<StoredRecord<Task>>, Error> {
-        Ok(self.store.task(&task_id(run), &StepId::root()).await?)
+        self.task(&task_id(run), &StepId::root()).await
     }
 
     /// The same while the start is wanted; an error when it was withdrawn or failed before the run began.
     pub(crate) async fn asked_by(&self, run: &RunId) -> Result<Option<StoredRecord<Task>>, Error> {
-        match self.asking_for(run).await? {
-            Some(StoredRecord { item: task, .. }) if task.state.is_terminal() => {
-                Err(StateRefusal::NotBegun { run: run.clone(), state: task.state, error: task.error.clone() }
-                    .into())
-            }
+        match self.store.task(&task_id(run), &StepId::root()).await? {
+            Some(task) if task.item.state.is_terminal() => Err(Error::not_begun(run, &task.item)),
             task => Ok(task),
         }
     }
@@ -159,13 +152,10 @@ impl Service {
         let Some(task) = self.start_task(run).await? else { return Ok(false) };
         let task = self.withdraw(&task.workflow_id).await?;
         // A runner may have begun it just before.
-        match task.state {
-            _ if self.store.run(run).await?.is_some() => Ok(false),
-            TaskState::Canceled => Ok(true),
-            state => {
-                Err(StateRefusal::NotBegun { run: run.clone(), state, error: task.error.clone() }.into())
-            }
+        if self.store.run(run).await?.is_some() {
+            return Ok(false);
         }
+        if task.state == TaskState::Canceled { Ok(true) } else { Err(Error::not_begun(run, &task)) }
     }
 
     async fn free_key_of(&self, task: &Task) -> Result<(), Error> {

@@ -81,8 +81,7 @@ impl Service {
 
     /// The results that the work of a facet must return, in the program of a run.
     pub async fn must_return(&self, run: &RunId, facet: &str) -> Result<Vec<String>, Error> {
-        let run = self.existing(run).await?.item;
-        Ok(self.plan_of(&run).await?.must_return(facet))
+        Ok(self.planned(run).await?.1.must_return(facet))
     }
 
     async fn tasks_of(&self, run: &RunId, query: &TaskQuery) -> Result<TaskList, Error> {
