@@ -53,8 +53,6 @@ pub struct StepView {
     pub id: StepId,
     /// For people: `Checkout.payment[3].charge`.
     pub path: String,
-    /// How many levels it is below the workflow.
-    pub depth: usize,
     pub step: Step,
     pub event: Option<Event>,
     /// The state of the event, derived from its task.
@@ -157,7 +155,6 @@ impl Service {
             let task = tasks.remove(&step.id).flatten().map(|task| task.item);
             steps.push(StepView {
                 path: plan.readable(&run.workflow, &step.id),
-                depth: step.id.depth(),
                 event_state: event.as_ref().zip(task.as_ref()).map(|(event, task)| event.state_with(task)),
                 id: step.id.clone(),
                 step,

@@ -153,8 +153,8 @@ impl Service {
         Ok(())
     }
 
-    /// Each record for itself.
-    async fn examine_records(&self, id: &RunId, remedy: Remedy) -> Result<RunFindings, Error> {
+    /// Judges each record for itself, and counts the records of each sort.
+    async fn examine_records(&self, id: &RunId, remedy: Remedy) -> Result<(Vec<Finding>, Sorts), Error> {
         let (mut findings, mut sorts) = (Vec::new(), Sorts::default());
         let mut pages: Pages<String> = Pages::first();
         while !pages.is_over() {
@@ -179,7 +179,7 @@ impl Service {
                 }
             }
         }
-        Ok(RunFindings { findings, sorts })
+        Ok((findings, sorts))
     }
 
     async fn put_right(&self, misplaced: Misplacement, remedy: Remedy) -> Result<Repair, Error> {
@@ -191,12 +191,6 @@ impl Service {
             }
         }
     }
-}
-
-/// The findings in a run's records, each judged for itself.
-struct RunFindings {
-    findings: Vec<Finding>,
-    sorts: Sorts,
 }
 
 /// How many records of each sort there are.

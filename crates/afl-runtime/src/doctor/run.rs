@@ -9,7 +9,7 @@ use afl_store::paging::{Pages, last_if_full};
 use afl_store::store::{self, RecordKind};
 
 use super::audit::{self, Audit};
-use super::{Finding, PAGE, Promise, Remedy, Repair, RunFindings, Sorts};
+use super::{Finding, PAGE, Promise, Remedy, Repair, Sorts};
 use crate::error::{Corruption, Error};
 use crate::service::Service;
 
@@ -24,7 +24,7 @@ impl Service {
         remedy: Remedy,
     ) -> Result<Option<Vec<Finding>>, Error> {
         for look in 0..LOOKS {
-            let RunFindings { mut findings, sorts } = self.examine_records(id, remedy).await?;
+            let (mut findings, sorts) = self.examine_records(id, remedy).await?;
             if findings.iter().any(|finding| finding.promise == Promise::FailStop) {
                 return Ok(Some(findings));
             }

@@ -6,7 +6,7 @@ use afl_store::notification::Notification;
 use afl_store::server::Server;
 use afl_store::store::{DiscardResult, SHARED};
 
-use super::{Finding, Promise, Remedy, Repair, Report, RunFindings};
+use super::{Finding, Promise, Remedy, Repair, Report};
 use crate::error::{Error, NotFound, StateRefusal};
 use crate::service::Service;
 
@@ -37,7 +37,7 @@ impl Service {
         is_wanted: impl Fn(&str) -> bool,
         remedy: Remedy,
     ) -> Result<(), Error> {
-        let RunFindings { mut findings, .. } = self.examine_records(&RunId(scope.into()), remedy).await?;
+        let (mut findings, _) = self.examine_records(&RunId(scope.into()), remedy).await?;
         findings.retain(|finding| is_wanted(&finding.path));
         if EXPENDABLE.contains(&&scope[1..]) {
             for finding in findings.iter_mut().filter(|finding| finding.repair != Repair::ByNewerRelease) {

@@ -5,7 +5,7 @@ use afl_engine::evaluation::Wants;
 use afl_engine::event::Reception;
 use afl_engine::id::{RunId, StepId};
 
-use super::{Finding, Promise, Remedy, Repair, Report, RunFindings};
+use super::{Finding, Promise, Remedy, Repair, Report};
 use crate::error::Error;
 use crate::service::Service;
 
@@ -17,7 +17,7 @@ impl Service {
         remedy: Remedy,
     ) -> Result<(), Error> {
         report.system_tasks += 1;
-        let RunFindings { mut findings, .. } = self.examine_records(id, remedy).await?;
+        let (mut findings, _) = self.examine_records(id, remedy).await?;
         if findings.iter().all(|finding| finding.promise != Promise::FailStop) {
             findings.extend(self.ended_by_halves(id).await?);
         }
