@@ -1,20 +1,18 @@
 //! The inputs of a run, from what a person types.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::num::IntErrorKind;
 use std::path::{Path, PathBuf};
 
 use afl_engine::evaluation::InputProblem;
-use afl_engine::value::{Map, Value};
+use afl_engine::value::{JsonError, Map, Value};
 use afl_lang::program::Parameter;
 use afl_lang::types::TypeRef;
 use clap::Args;
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use crate::failure::{Failure, FileRole};
 use crate::input::{Input, STANDARD};
-use crate::json_text::{self, NotJson};
+use crate::json_text;
 use crate::launch::pair;
 use crate::shown::cut;
 
@@ -65,7 +63,7 @@ impl Options {
                 given.problems.push(BadInput::twice(name));
                 continue;
             }
-            match value(text, ty)? {
+            match value(name, text, ty)? {
                 Ok(value) => {
                     given.values.insert(name.to_owned(), value);
                 }
@@ -108,59 +106,22 @@ fn object(file: &Path) -> Result<InputValues, Failure> {
     let input = if file.as_os_str() == STANDARD { Input::Stdin } else { Input::File(file.to_owned()) };
     let wrong = |reason: String| Failure::BadInputs { name: input.name(), reason };
     let text = input.read()?;
-    match json_text::parse(&text).map_err(|error| wrong(error.to_string()))? {
-        Value::Object(values) => {
-            let InputNames(names) = json_text::parse(&text).map_err(|error| wrong(error.to_string()))?;
-            let mut seen = HashSet::new();
-            let twice = names.iter().filter(|name| !seen.insert(*name));
-            let problems = twice.map(|name| BadInput::twice(name)).collect();
-            Ok(InputValues { values, problems })
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Err(wrong("it is JSON, but no object".into()))
-        }
-    }
-}
-
-/// The names of an object as they are written, of which a map would keep one each.
-struct InputNames(Vec<String>);
-
-impl<'de> Deserialize<'de> for InputNames {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Namer)
-    }
-}
-
-struct Namer;
-
-impl<'de> Visitor<'de> for Namer {
-    type Value = InputNames;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<InputNames, A::Error> {
-        let mut names = Vec::new();
-        while let Some((name, IgnoredAny)) = object.next_entry()? {
-            names.push(name);
-        }
-        Ok(InputNames(names))
-    }
+    let values = json_text::parse_object(&text).map_err(|error| wrong(error.to_string()))?;
+    Ok(InputValues { values, problems: Vec::new() })
 }
 
 /// The value that a text stands for. An input that is not declared is refused later, by name.
-fn value(text: &str, ty: Option<&TypeRef>) -> Result<Result<Value, String>, Failure> {
-    let Some(file) = text.strip_prefix('@') else { return Ok(typed(text, ty)) };
+fn value(name: &str, text: &str, ty: Option<&TypeRef>) -> Result<Result<Value, String>, Failure> {
+    let Some(file) = text.strip_prefix('@') else { return Ok(typed(name, text, ty)) };
     if file.starts_with('@') {
-        return Ok(typed(file, ty));
+        return Ok(typed(name, file, ty));
     }
-    Ok(typed(&Input::File(file.into()).read_as(FileRole::Value)?, ty))
+    Ok(typed(name, &Input::File(file.into()).read_as(FileRole::Value)?, ty))
 }
 
 const NULL: &str = "null";
 
-fn typed(text: &str, ty: Option<&TypeRef>) -> Result<Value, String> {
+fn typed(name: &str, text: &str, ty: Option<&TypeRef>) -> Result<Value, String> {
     let Some(ty) = ty else { return Ok(Value::String(text.into())) };
     match ty {
         TypeRef::String => Ok(Value::String(text.into())),
@@ -173,10 +134,13 @@ fn typed(text: &str, ty: Option<&TypeRef>) -> Result<Value, String> {
                 _ => format!("takes an integer, not `{}`", short(text)),
             })
         }
-        TypeRef::Double => {
-            let number = serde_json::from_str::<serde_json::Number>(text.trim());
-            number.map(Value::Number).map_err(|_| format!("takes a number, not `{}`", short(text)))
-        }
+        TypeRef::Double => match json_text::parse(text, name) {
+            Err(JsonError::BeyondLong { .. }) => {
+                Err(format!("takes no integer beyond 64 bits: write `{}` with a point", short(text)))
+            }
+            Ok(number) if number.is_number() => Ok(number),
+            Ok(_) | Err(_) => Err(format!("takes a number, not `{}`", short(text))),
+        },
         TypeRef::Boolean => {
             let truth = text.trim().parse::<bool>();
             truth.map(Value::Bool).map_err(|_| format!("takes `true` or `false`, not `{}`", short(text)))
@@ -184,15 +148,19 @@ fn typed(text: &str, ty: Option<&TypeRef>) -> Result<Value, String> {
         TypeRef::Nullable(of) => match (&**of, text.trim()) {
             (TypeRef::String, _) => Ok(Value::String(text.into())),
             (_, NULL) => Ok(Value::Null),
-            (of, _) => typed(text, Some(of)),
+            (of, _) => typed(name, text, Some(of)),
         },
-        TypeRef::List(_) | TypeRef::Schema(_) | TypeRef::Json => {
-            json_text::parse(text).map_err(|error| match error {
-                NotJson::Wrong(error) => format!("takes JSON, not `{}` ({error})", short(text)),
-                NotJson::TooDeep => format!("cannot be `{}`: {error}", short(text)),
-            })
-        }
+        TypeRef::List(_) | TypeRef::Schema(_) | TypeRef::Json => json(name, text),
     }
+}
+
+fn json(name: &str, text: &str) -> Result<Value, String> {
+    json_text::parse(text, name).map_err(|error| match error {
+        JsonError::Syntax(error) => format!("takes JSON, not `{}` ({error})", short(text)),
+        JsonError::TooDeep | JsonError::BeyondLong { .. } | JsonError::RepeatedKey { .. } => {
+            format!("cannot be `{}`: {error}", short(text))
+        }
+    })
 }
 
 /// Enough of a text to know it again.
@@ -222,7 +190,7 @@ mod tests {
             ("7", maybe(TypeRef::Long), json!(7)),
             ("null", maybe(TypeRef::String), json!("null")),
         ] {
-            assert_eq!(typed(text, Some(&ty)), Ok(value), "{text} {ty}");
+            assert_eq!(typed("x", text, Some(&ty)), Ok(value), "{text} {ty}");
         }
         for (text, ty) in [
             ("1.5", TypeRef::Long),
@@ -230,8 +198,11 @@ mod tests {
             ("yes", TypeRef::Boolean),
             ("[1", list),
             ("x", TypeRef::Json),
+            ("[{\"a\": 18446744073709551616}]", TypeRef::Json),
+            ("{\"a\": {\"b\": 1, \"b\": 2}}", TypeRef::Json),
+            ("18446744073709551616", TypeRef::Double),
         ] {
-            assert!(typed(text, Some(&ty)).is_err(), "{text} {ty}");
+            assert!(typed("x", text, Some(&ty)).is_err(), "{text} {ty}");
         }
     }
 }

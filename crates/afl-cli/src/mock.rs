@@ -66,10 +66,7 @@ impl Mock {
 
     fn parse(file: String, text: &str) -> Result<Self, String> {
         let wrong = |error: serde_json::Error| error.to_string();
-        let value: Value = json_text::parse(text).map_err(|error| error.to_string())?;
-        if !value.is_object() {
-            return Err("it is JSON, but no object".into());
-        }
+        let value = Value::Object(json_text::parse_object(text).map_err(|error| error.to_string())?);
         let case = if OF_A_CASE.iter().any(|name| value.get(name).is_some()) {
             serde_json::from_value::<MockCase>(value).map_err(wrong)?
         } else {

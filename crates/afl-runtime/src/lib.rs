@@ -83,6 +83,7 @@ mod why;
 pub use afl_engine::id::{RunId, StepId};
 pub use afl_engine::plan::{FacetDeclaration, RenderedPrompt};
 pub use afl_engine::time::{Backoff, Millis};
+pub use afl_engine::value::{JsonError, read_json};
 pub use afl_engine::wire_enum;
 pub use afl_lang::program::{Parameter, Program};
 pub use afl_lang::types::TypeRef;

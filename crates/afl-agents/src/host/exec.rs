@@ -9,9 +9,9 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use afl_runtime::read_json;
 use async_trait::async_trait;
 use rustix::process::Signal;
-use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
@@ -257,7 +257,7 @@ impl ProgramRun {
                 let message = format!("{program} wrote more than {MAX_OUTPUT_BYTES} bytes: {advice}");
                 (HandlerFailureKind::InvalidResult, message)
             }
-            Ending::Exited(0) => match serde_json::from_slice::<Value>(&self.result) {
+            Ending::Exited(0) => match read_json(&self.result, "result") {
                 Ok(value) => return object_of(value),
                 Err(error) => {
                     let message = format!("{program} must write one JSON object to standard output: {error}");

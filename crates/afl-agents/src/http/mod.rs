@@ -10,6 +10,7 @@ use std::error::Error;
 use std::sync::{Arc, Once, OnceLock};
 use std::time::Duration;
 
+use afl_runtime::{JsonError, read_json};
 use reqwest::dns::Resolve;
 use reqwest::header::{self, HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
@@ -160,8 +161,14 @@ impl HttpClient {
         }
         self.admit(&parsed, None)?;
         let (status, body) = self.send(&parsed, self.request(Method::GET, &parsed)?).await?;
-        let body =
-            serde_json::from_slice(&body).unwrap_or_else(|_| Value::from(String::from_utf8_lossy(&body)));
+        let body = match read_json(&body, "body") {
+            Ok(value) => value,
+            Err(JsonError::Syntax(_) | JsonError::TooDeep) => Value::from(String::from_utf8_lossy(&body)),
+            Err(error @ (JsonError::BeyondLong { .. } | JsonError::RepeatedKey { .. })) => {
+                let message = format!("{} answered with JSON that cannot be stored: {error}", shown(&parsed));
+                return Err(HandlerFailure::invalid_result(message));
+            }
+        };
         Ok(Object::from_iter([("status".to_owned(), json!(status.as_u16())), ("body".to_owned(), body)]))
     }
 
@@ -243,7 +250,7 @@ async fn beginning(mut response: Response) -> Vec<u8> {
 fn judge(url: &Url, status: StatusCode, body: &[u8]) -> Outcome {
     let url = shown(url);
     if status.is_success() {
-        return match serde_json::from_slice::<Value>(body) {
+        return match read_json(body, "result") {
             Ok(value) => object_of(value),
             Err(error) => Err(HandlerFailure::invalid_result(format!(
                 "{url} must answer with one JSON object: {error}"

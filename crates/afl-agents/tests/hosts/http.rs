@@ -130,6 +130,8 @@ async fn f19_an_answer_is_judged_by_its_status_then_by_its_body() {
     for (status, headers, body) in [
         ("200 OK", "", "[1]"),
         ("200 OK", "", "oops"),
+        ("200 OK", "", r#"{"a": [1, -9223372036854775809]}"#),
+        ("200 OK", "", r#"{"a": {"id": 1, "id": 1}}"#),
         ("204 No Content", "", ""),
         ("302 Found", "location: http://127.0.0.1/other\r\n", ""),
         ("307 Temporary Redirect", "location: http://169.254.169.254/\r\n", ""),

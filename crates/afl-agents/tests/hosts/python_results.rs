@@ -18,6 +18,7 @@ async fn a_result_is_a_json_object_or_a_clear_failure() {
         "{'a': {1, 2}}",
         "{('a', 'b'): 1}",
         "{'a': [[2**64]]}",
+        "{'a': {1: 'one', '1': 'uno'}}",
         "{'a': '\\ud800'}",
         "{'a': b'bytes'}",
         "(lambda d: d.update(me=[d]) or d)({})",

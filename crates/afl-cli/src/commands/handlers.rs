@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use afl_agents::Registry;
 use afl_agents::registration::{DEFAULT_ENTRYPOINT, DEFAULT_TIMEOUT_MS, DEFAULT_VERSION, Registration};
 use afl_engine::time::Millis;
-use afl_engine::value::{Map, Value};
+use afl_engine::value::Value;
 use afl_lang::Validation;
 use afl_lang::render::Color;
 use clap::{Args, Subcommand};
@@ -16,6 +16,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::handlers::{self, HandlerSet, Trouble};
 use crate::input;
+use crate::json_text;
 use crate::output::{self, Target};
 use crate::report;
 use crate::shown::{self, Moment};
@@ -117,7 +118,7 @@ async fn register(options: &RegisterHandler) -> Result<(), Failure> {
 
 impl RegisterHandler {
     fn one(&self, facet: &str, module: &str) -> Result<Registration, Failure> {
-        let metadata: Map<String, Value> = serde_json::from_str(&self.metadata)
+        let metadata = json_text::parse_object(&self.metadata)
             .map_err(|error| Trouble::BadMetadata { reason: error.to_string() })?;
         Ok(Registration {
             entrypoint: self.entrypoint.clone(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use afl_engine::id::StepId;
 use afl_engine::task::{DESIRED_FOR, Task, TaskKind};
-use afl_engine::value::{Map, Value};
+use afl_engine::value::Value;
 use afl_runtime::agent::{LogStream, TaskEvent};
 use afl_runtime::view::TaskDetail;
 use afl_runtime::{Again, AnswerResult, ReportedOutcome, Service};
@@ -14,6 +14,7 @@ use crate::commands::tasks;
 use crate::decide;
 use crate::failure::Failure;
 use crate::handlers::Trouble;
+use crate::json_text;
 use crate::output;
 use crate::shown::{self, Moment};
 use crate::store::{self, IfMissing};
@@ -99,7 +100,7 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
         TaskAction::Show(options) => show(options).await?,
         TaskAction::Retry(options) => retry(options).await?,
         TaskAction::Done(FinishTask { one, result }) => {
-            let result: Map<String, Value> = serde_json::from_str(result)
+            let result = json_text::parse_object(result)
                 .map_err(|error| Trouble::BadResult { reason: error.to_string() })?;
             answer(one, &ReportedOutcome::Done(result), "continued with that result").await?;
         }

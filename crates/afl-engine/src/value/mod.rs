@@ -1,11 +1,13 @@
 //! Values: JSON, whose objects are sorted by key, and what AFL asks of it.
 
 mod number;
+mod read;
 
 use std::cmp::Ordering;
 
 pub use number::ArithmeticError;
 pub(crate) use number::Number;
+pub use read::{JsonError, read_json};
 pub use serde_json::{Map, Value};
 
 use crate::wire::wire_enum;

@@ -1,7 +1,7 @@
 //! Passes on the messages of a Python process.
 
+use afl_runtime::read_json;
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::frame::{LinkError, PythonFrame, READY};
 use crate::handler::{Context, HandlerFailure, LogLevel, LogStream, Object, Outcome, Progress, object_of};
@@ -49,9 +49,8 @@ pub(super) fn take(frame: &PythonFrame, context: &Context) -> Result<Option<Pyth
 }
 
 fn result(body: &[u8]) -> Outcome {
-    let value = serde_json::from_slice::<Value>(body).map_err(|error| {
-        HandlerFailure::invalid_result(format!("the result is no JSON that can be stored: {error}"))
-    })?;
+    let value = read_json(body, "result")
+        .map_err(|error| HandlerFailure::invalid_result(format!("the result cannot be stored: {error}")))?;
     object_of(value)
 }
 
