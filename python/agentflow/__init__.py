@@ -13,13 +13,13 @@ or call :func:`run_handler` in a unit test.
 
 from .context import Context
 from .decorate import handler
-from .result import InvalidResult
+from .result import InvalidResult, NotDone
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .testing import Run, run_handler
 
-__all__ = ["Context", "InvalidResult", "Run", "handler", "run_handler"]
+__all__ = ["Context", "InvalidResult", "NotDone", "Run", "handler", "run_handler"]
 
 
 def __getattr__(name: str) -> object:

@@ -19,6 +19,13 @@ class InvalidResult(ValueError):
     """What the handler returned cannot be the result of a task."""
 
 
+class NotDone(Exception):
+    """Nothing of the work has happened, so it may be done again, even with ``Effect(kind = "once")``.
+
+    Any other exception fails such work without a repetition.
+    """
+
+
 def encode(result: Any, what: str = "result") -> bytes:
     """The JSON text of an object."""
     if not isinstance(result, dict):

@@ -1,4 +1,4 @@
-//! Uncertain tasks, whose work may have happened: the commands by which a person decides.
+//! Failed tasks whose work must happen at most once and may have happened: the commands by which a person decides.
 
 use afl_engine::id::RunId;
 use afl_engine::task::Task;
@@ -39,7 +39,7 @@ impl<'a> UncertainStep<'a> {
         tasks: impl IntoIterator<Item = &'a Task>,
     ) -> Result<Vec<Self>, Failure> {
         let mut undecided = Vec::new();
-        for task in tasks.into_iter().filter(|task| task.is_uncertain()).take(TOLD) {
+        for task in tasks.into_iter().filter(|task| task.needs_decision()).take(TOLD) {
             let must_return = service.must_return(&task.workflow_id, &task.name).await?;
             undecided.push(Self { run: &task.workflow_id, path: &task.path, must_return });
         }

@@ -2,7 +2,6 @@
 
 use afl_agents::worker::StopReason;
 use afl_engine::run::{Run, RunStatus};
-use afl_engine::task::UNCERTAIN;
 use afl_engine::time::Millis;
 use afl_engine::value::Map;
 use afl_lang::render::Color;
@@ -70,12 +69,15 @@ impl OutcomePrinter<'_> {
         let Some(failure) = &run.error else { return Ok(()) };
         let message = shown::indented(&failure.to_string());
         output::say(&format!("{} {message}\n", paint("error:", color::ERROR, self.color)));
-        if self.store.is_kept() && failure.kind == UNCERTAIN {
-            let task = self.service.task(&run.id, &failure.step).await?;
-            for undecided in UncertainStep::among(self.service, &task).await? {
-                self.help(&undecided.advice(&self.store.flag()));
-            }
-        } else if self.store.is_kept() {
+        if !self.store.is_kept() {
+            return Ok(());
+        }
+        let task = self.service.task(&run.id, &failure.step).await?;
+        let undecided = UncertainStep::among(self.service, &task).await?;
+        for undecided in &undecided {
+            self.help(&undecided.advice(&self.store.flag()));
+        }
+        if undecided.is_empty() {
             let [retry, show] = ["retry", "show"].map(|verb| self.command(verb, run));
             self.help(&format!("repair the cause, then {retry}; {show} shows every step"));
         }

@@ -24,7 +24,8 @@ pub struct Children {
     pub ready: Vec<u32>,
     #[serde(default, skip_serializing_if = "wire::is_default")]
     pub failed: u32,
-    /// The first of them in order, not in time.
+    /// The first of them in order, not in time. Uncertain work comes before all other failures: only a person may decide
+    /// about it, so no `catch` above may end it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<ChildFailure>,
 }
@@ -57,7 +58,9 @@ impl Children {
     pub fn fail(&mut self, child: u32, failure: StepFailure) {
         self.close();
         self.failed += 1;
-        let at = self.failures.partition_point(|earlier| earlier.child < child);
+        let rank = |child: u32, failure: &StepFailure| (!failure.is_uncertain(), child);
+        let own = rank(child, &failure);
+        let at = self.failures.partition_point(|earlier| rank(earlier.child, &earlier.failure) < own);
         self.failures.insert(at, ChildFailure { child, failure });
         self.failures.truncate(KEPT_FAILURES);
     }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::attribute::ValueRef;
 use crate::id::StepId;
-use crate::task::{Task, TaskState};
-use crate::wire::wire_enum;
+use crate::task::{Task, TaskState, UNCERTAIN};
+use crate::wire::{self, wire_enum};
 
 /// `EventDefinition`. A step waits for one event at a time, so the step's id is the event's.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -45,6 +45,44 @@ pub struct EventError {
     /// The handler's name for it; `EventError` without one.
     pub kind: String,
     pub message: String,
+    #[serde(default, skip_serializing_if = "wire::is_default")]
+    pub evidence: WorkEvidence,
+}
+
+wire_enum! {
+    /// What is known about the work of an attempt that failed. It decides whether work with `Effect(kind = "once")`
+    /// may be repeated.
+    #[derive(Default)]
+    pub enum WorkEvidence ("evidence") {
+        /// Nothing happened: the handler says so, or its first instruction was never reached.
+        NotDone = "not-done",
+        /// The handler reported a failure. A part of the work may have happened.
+        #[default]
+        Reported = "reported",
+        /// The work may have happened: it began, and gave no answer or an unusable one.
+        Unknown = "unknown",
+    }
+}
+
+impl EventError {
+    /// A failure that the handler or a person reports.
+    pub fn new(kind: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { kind: kind.into(), message: message.into(), evidence: WorkEvidence::default() }
+    }
+
+    #[must_use]
+    pub fn with_evidence(self, evidence: WorkEvidence) -> Self {
+        Self { evidence, ..self }
+    }
+
+    /// The error of work that must happen at most once and may have happened.
+    pub fn uncertain(message: &str) -> Self {
+        let message = format!(
+            "{message}; the work must happen at most once: find out whether it happened, then retry the step or \
+             continue it with its result"
+        );
+        Self::new(UNCERTAIN, message).with_evidence(WorkEvidence::Unknown)
+    }
 }
 
 wire_enum! {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::StepId;
+use crate::task::UNCERTAIN;
 use crate::wire::wire_enum;
 
 /// The failure of one step, kept by every block and step above it that failed because of it.
@@ -31,6 +32,13 @@ wire_enum! {
         /// A run grew beyond a limit.
         Limit = "LimitError",
         Canceled = "Canceled",
+    }
+}
+
+impl StepFailure {
+    /// Whether it is unknown if the work happened. A person decides, and no `catch`.
+    pub fn is_uncertain(&self) -> bool {
+        self.kind == UNCERTAIN
     }
 }
 

@@ -1,6 +1,6 @@
 //! The verbs of agents on tasks. Every accepted outcome wakes the driver.
 
-pub use afl_engine::event::EventError;
+pub use afl_engine::event::{EventError, WorkEvidence};
 use afl_engine::failure::FailureKind;
 pub use afl_engine::history::{Actor, TaskEvent, TaskEventType};
 use afl_engine::id::{RunId, StepId};
@@ -131,7 +131,7 @@ impl Service {
     /// Revokes the lease of an open task, and lets its step fail as canceled.
     pub async fn cancel_task(&self, run: &RunId, step: &StepId) -> Result<(), Error> {
         let message = "canceled by an operator".to_owned();
-        let error = EventError { kind: FailureKind::Canceled.name().to_owned(), message };
+        let error = EventError::new(FailureKind::Canceled.name(), message);
         let settled = self.queue.cancel(run, step, &error, &self.actor).await?;
         self.arrive(run, &settled);
         Ok(())

@@ -70,7 +70,7 @@ impl Service {
                 self.check_result(id, &task, result).await?;
                 self.answer_failed(id, step, &PersonAnswer::Result(result.clone())).await
             }
-            (ReportedOutcome::Failed { message }, State::Error) if task.is_uncertain() => {
+            (ReportedOutcome::Failed { message }, State::Error) if task.needs_decision() => {
                 self.answer_failed(id, step, &PersonAnswer::Error(given_up(message))).await
             }
             (ReportedOutcome::Failed { .. }, State::Error) => {
@@ -195,5 +195,5 @@ impl Service {
 }
 
 fn given_up(message: &str) -> EventError {
-    EventError { kind: FailureKind::Event.name().to_owned(), message: message.to_owned() }
+    EventError::new(FailureKind::Event.name(), message)
 }

@@ -113,9 +113,15 @@ pub enum StateRefusal {
     FailedAlready { run: RunId, path: String },
     /// Work that may have happened is repeated only when a person asks for that step.
     #[error(
-        "it is unknown whether the work of `{path}` in run {run} happened, so only a retry of this step repeats it"
+        "the work of `{path}` in run {run} must happen at most once and may have happened: a person must decide about it"
     )]
-    Undecided { run: RunId, step: StepId, path: String },
+    Undecided {
+        run: RunId,
+        step: StepId,
+        path: String,
+        /// The fields that its result must have.
+        must_return: Vec<String>,
+    },
     /// The state of the task or its lease; never [`Refusal::Store`].
     #[error(transparent)]
     Task(Refusal),

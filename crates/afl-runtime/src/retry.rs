@@ -1,13 +1,14 @@
 //! Tries failed steps again, keeping all that is complete.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use afl_engine::evaluation::{Evaluation, StoredRecord, Wants};
+use afl_engine::failure::StepFailure;
 use afl_engine::id::{RunId, StepId};
+use afl_engine::policy::Effect;
 use afl_engine::run::{Control, RunStatus};
 use afl_engine::step::Step;
-use afl_engine::task::UNCERTAIN;
 use afl_store::backend::Durability;
 use afl_store::conflict::CONFLICT_TRIES;
 use afl_store::paging::Pages;
@@ -22,14 +23,17 @@ const PAGE: usize = 1_000;
 /// How many steps one commit opens again.
 const OPENED_AT_ONCE: usize = 1_000;
 
-/// The work to try again. Work that may have happened is tried again only when its own step is named.
+/// The work to try again. Work that must happen at most once and may have happened needs a decision: it is tried again
+/// only when its own step is named.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Again {
     /// All that failed.
     Run,
-    /// All failures in this step, block or element.
+    /// All failures in this step, block or element. Work that needs a decision is left, the step's own too.
+    Within(StepId),
+    /// The same, and the step's own work whatever is known about it.
     Step(StepId),
-    /// The same, left for a while to the server of this name, which must be online.
+    /// As [`Self::Step`], left for a while to the server of this name, which must be online.
     StepOn(StepId, Arc<str>),
 }
 
@@ -37,8 +41,8 @@ pub enum Again {
 #[derive(Default)]
 struct FailedSteps {
     steps: Vec<StoredRecord<Step>>,
-    /// Left out, because it is unknown whether its work happened.
-    undecided: Option<StepId>,
+    /// Left out, because a person must decide about its work, with the name of that.
+    undecided: Option<(StepId, Arc<str>)>,
 }
 
 impl Service {
@@ -46,7 +50,7 @@ impl Service {
     pub async fn retry(&self, run: &RunId, again: &Again) -> Result<Vec<StepId>, Error> {
         match again {
             Again::StepOn(_, server) => self.check_online(server).await?,
-            Again::Run | Again::Step(_) => {}
+            Again::Run | Again::Within(_) | Again::Step(_) => {}
         }
         let mut opened = Vec::new();
         for _ in 0..CONFLICT_TRIES {
@@ -83,19 +87,21 @@ impl Service {
         }
         let within = match again {
             Again::Run => StepId::root(),
-            Again::Step(step) | Again::StepOn(step, _) => step.clone(),
+            Again::Within(step) | Again::Step(step) | Again::StepOn(step, _) => step.clone(),
         };
-        let on = match again {
-            Again::Run | Again::Step(_) => None,
-            Again::StepOn(_, server) => Some(server),
+        let (named, on) = match again {
+            Again::Run | Again::Within(_) => (None, None),
+            Again::Step(step) => (Some(step), None),
+            Again::StepOn(step, server) => (Some(step), Some(server)),
         };
-        let failed = self.failed_within(id, &within).await?;
+        let failed = self.failed_within(id, &within, named).await?;
         let plan = self.plan_of(&run.item).await?;
         let path = |step: &StepId| plan.readable(&run.item.workflow, step);
         match failed.undecided {
             _ if !failed.steps.is_empty() || !opened.is_empty() => {}
-            Some(step) => {
-                return Err(StateRefusal::Undecided { run: id.clone(), path: path(&step), step }.into());
+            Some((step, name)) => {
+                let (run, path, must_return) = (id.clone(), path(&step), plan.must_return(&name));
+                return Err(StateRefusal::Undecided { run, step, path, must_return }.into());
             }
             None => return Err(StateRefusal::NothingFailed { run: id.clone(), path: path(&within) }.into()),
         }
@@ -116,7 +122,12 @@ impl Service {
         Ok(())
     }
 
-    async fn failed_within(&self, run: &RunId, within: &StepId) -> Result<FailedSteps, Error> {
+    async fn failed_within(
+        &self,
+        run: &RunId,
+        within: &StepId,
+        named: Option<&StepId>,
+    ) -> Result<FailedSteps, Error> {
         let mut failed = FailedSteps::default();
         let mut above = self.above(run, within).await?;
         let mut seen = 0;
@@ -125,17 +136,18 @@ impl Service {
             let page = self.store.steps_within(run, within, pages.after(), PAGE).await?;
             pages.follow(page.next);
             seen += page.items.len();
+            // A step comes before all that is within it.
+            let others = page.items.iter().filter(|step| Some(&step.item.id) != named);
+            above.undecided.extend(self.undecided(run, others.map(|step| &step.item)).await?);
             for step in page.items {
                 let id = &step.item.id;
-                // A step comes before all that is within it.
-                above.note(&step.item, within);
+                above.note(&step.item);
                 if !step.item.failed_itself() || above.is_caught(id) {
                     continue;
                 }
-                if above.is_undecided(id) {
-                    failed.undecided.get_or_insert_with(|| id.clone());
-                } else {
-                    failed.steps.push(step);
+                match above.undecided_work(id) {
+                    Some(name) => drop(failed.undecided.get_or_insert_with(|| (id.clone(), name.clone()))),
+                    None => failed.steps.push(step),
                 }
             }
         }
@@ -145,29 +157,46 @@ impl Service {
     async fn above(&self, run: &RunId, step: &StepId) -> Result<Ancestors, Error> {
         let steps = std::iter::successors(step.parent(), StepId::parent).collect();
         let found = self.store.load(run, &Wants { steps, ..Wants::default() }).await?.steps;
-        let mut above = Ancestors::default();
-        for step in found.into_iter().filter_map(|(_, found)| found) {
-            above.note(&step.item, &StepId::root());
-        }
+        let found: Vec<Step> = found.into_iter().filter_map(|(_, found)| Some(found?.item)).collect();
+        let mut above = Ancestors { caught: BTreeSet::new(), undecided: self.undecided(run, &found).await? };
+        found.iter().for_each(|step| above.note(step));
         Ok(above)
+    }
+
+    /// Those steps whose own work needs a person's decision, with the name of that work.
+    async fn undecided(
+        &self,
+        run: &RunId,
+        steps: impl IntoIterator<Item = &Step>,
+    ) -> Result<BTreeMap<StepId, Arc<str>>, Error> {
+        let is_doubtful = |step: &&Step| {
+            let is_uncertain = step.error.as_ref().is_some_and(StepFailure::is_uncertain);
+            step.failed_by_event() && (is_uncertain || step.policy.effect == Some(Effect::Once))
+        };
+        let tasks = steps.into_iter().filter(is_doubtful).map(|step| step.id.clone()).collect();
+        let wants = Wants { tasks, ..Wants::default() };
+        if wants.tasks.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let found = self.store.load(run, &wants).await?.tasks;
+        let tasks = found.into_iter().filter_map(|(step, task)| Some((step, task?.item)));
+        // A task that is open again was decided about, and is not for this retry.
+        let undecided = tasks.filter(|(_, task)| task.needs_decision() || !task.state.is_terminal());
+        Ok(undecided.map(|(step, task)| (step, task.name.clone())).collect())
     }
 }
 
 /// Facts about the ancestors of the step under examination.
-#[derive(Default)]
 struct Ancestors {
     caught: BTreeSet<StepId>,
-    undecided: BTreeSet<StepId>,
+    /// The work that needs a decision.
+    undecided: BTreeMap<StepId, Arc<str>>,
 }
 
 impl Ancestors {
-    fn note(&mut self, step: &Step, named: &StepId) {
+    fn note(&mut self, step: &Step) {
         if step.caught.is_some() {
             self.caught.insert(step.id.clone());
-        }
-        let is_uncertain = step.error.as_ref().is_some_and(|failure| failure.kind == UNCERTAIN);
-        if is_uncertain && step.failed_by_event() && step.id != *named {
-            self.undecided.insert(step.id.clone());
         }
     }
 
@@ -176,9 +205,9 @@ impl Ancestors {
     }
 
     /// Its own work, or that of a step whose mixin it is, which would be done again with it.
-    fn is_undecided(&self, step: &StepId) -> bool {
+    fn undecided_work(&self, step: &StepId) -> Option<&Arc<str>> {
         let mut ancestry = std::iter::successors(Some(step.clone()), StepId::parent);
-        ancestry.any(|it| self.undecided.contains(&it))
+        ancestry.find_map(|it| self.undecided.get(&it))
     }
 }
 

@@ -106,7 +106,7 @@ pub enum On {
     Driver,
     /// It failed, and what to do is a person's choice: retry, continue, or leave it.
     Failure(StepFailure),
-    /// It is unknown whether its work happened: a person finds out and decides.
+    /// Its work must happen at most once, failed, and may have happened: a person finds out and decides.
     Decision { name: String, must_return: Vec<String>, failure: StepFailure },
 }
 
@@ -193,7 +193,8 @@ fn reason(run: &Run, waits: &[Wait], is_of_run: bool) -> WhyReason {
 fn on(view: &StepView, plan: &Plan) -> Option<On> {
     let began = |failure: &&StepFailure| failure.step == view.id;
     if let Some(failure) = view.step.error.as_ref().filter(began).cloned() {
-        let undecided = view.task.as_ref().filter(|task| task.is_uncertain());
+        let undecided =
+            view.task.as_ref().filter(|task| task.needs_decision() && view.step.failed_by_event());
         return Some(undecided.map_or(On::Failure(failure.clone()), |task| On::Decision {
             name: task.name.to_string(),
             must_return: plan.must_return(&task.name),

@@ -132,6 +132,11 @@ impl Context {
         turn
     }
 
+    /// Whether the work has not begun.
+    pub(super) fn is_queued(&self) -> bool {
+        *self.activity.borrow() == LastActivity::Queued
+    }
+
     pub(super) fn restart_timeout(&self) {
         self.activity.send_replace(LastActivity::At(Instant::now()));
     }

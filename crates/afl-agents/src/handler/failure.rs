@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use afl_runtime::agent::WorkEvidence;
 use afl_runtime::wire_enum;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,6 +17,9 @@ pub struct HandlerFailure {
     /// For programs: the traceback, the exit code, the status.
     #[serde(default, skip_serializing_if = "Object::is_empty")]
     pub details: Object,
+    /// What is known about the work. A host that does not say has nothing to go by.
+    #[serde(default = "nothing_known")]
+    pub evidence: WorkEvidence,
 }
 
 wire_enum! {
@@ -40,12 +44,39 @@ wire_enum! {
     }
 }
 
+impl HandlerFailureKind {
+    /// What the kind alone says about the work. Only the place of a failure can say that nothing happened.
+    const fn evidence(self) -> WorkEvidence {
+        match self {
+            Self::Error | Self::InvalidInput | Self::NotFound | Self::Refused | Self::Unavailable => {
+                WorkEvidence::Reported
+            }
+            Self::Timeout | Self::Crash | Self::Canceled | Self::InvalidResult => WorkEvidence::Unknown,
+        }
+    }
+}
+
+const fn nothing_known() -> WorkEvidence {
+    WorkEvidence::Unknown
+}
+
 /// Where a handler's own name for its error stands in the details.
 const TYPE: &str = "type";
 
 impl HandlerFailure {
     pub fn new(kind: HandlerFailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), details: Object::new() }
+        Self { kind, message: message.into(), details: Object::new(), evidence: kind.evidence() }
+    }
+
+    #[must_use]
+    pub fn with_evidence(self, evidence: WorkEvidence) -> Self {
+        Self { evidence, ..self }
+    }
+
+    /// Nothing of the work has happened, so it may be repeated.
+    #[must_use]
+    pub fn not_done(self) -> Self {
+        self.with_evidence(WorkEvidence::NotDone)
     }
 
     #[must_use]

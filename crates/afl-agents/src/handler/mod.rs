@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
-pub use afl_runtime::agent::{LogLevel, LogLine, LogStream};
+pub use afl_runtime::agent::{LogLevel, LogLine, LogStream, WorkEvidence};
 pub use call::Call;
 pub use context::{CallControl, CallStop, CancelReason, Context, Facts};
 pub use failure::{HandlerFailure, HandlerFailureKind};

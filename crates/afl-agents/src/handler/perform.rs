@@ -16,7 +16,7 @@ use futures_util::FutureExt;
 use tokio::time;
 
 use super::context::LastActivity;
-use super::{Call, CallStop, Context, Handler, HandlerFailure, Outcome};
+use super::{Call, CallStop, Context, Handler, HandlerFailure, Outcome, WorkEvidence};
 
 /// Runs one call. `timeout` counts from the last sign of life; without one the call may take for ever.
 ///
@@ -25,7 +25,7 @@ use super::{Call, CallStop, Context, Handler, HandlerFailure, Outcome};
 pub async fn perform(handler: &dyn Handler, call: Call, timeout: Option<Duration>) -> Outcome {
     let context = call.context.clone();
     if let Some(stop) = context.stop_asked() {
-        return Err(stop.failure());
+        return Err(stop.failure().not_done());
     }
     context.restart_timeout();
     let mut work = AssertUnwindSafe(handler.run(call)).catch_unwind();
@@ -49,8 +49,15 @@ pub async fn perform(handler: &dyn Handler, call: Call, timeout: Option<Duration
             timeout.as_millis()
         );
     }
+    if context.is_queued() {
+        failure = failure.not_done();
+    }
     if let Some(Ok(Err(told))) = late {
         failure.details = told.details;
+        // The error of a stopped handler is that of the stop; only its word that nothing happened counts.
+        if told.evidence == WorkEvidence::NotDone {
+            failure.evidence = told.evidence;
+        }
     }
     Err(failure)
 }

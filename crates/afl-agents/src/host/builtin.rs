@@ -121,5 +121,5 @@ fn text<'a>(payload: &'a Object, name: &str) -> Result<&'a str, HandlerFailure> 
 }
 
 fn missing(name: &str, expected: &str) -> HandlerFailure {
-    HandlerFailure::invalid_input(format!("the payload needs `{name}`, {expected}"))
+    HandlerFailure::invalid_input(format!("the payload needs `{name}`, {expected}")).not_done()
 }

@@ -22,9 +22,10 @@ use tokio::{task, time};
 use super::list::HostParts;
 use super::{HandlerSpec, Host, HostOption, HostedHandler};
 use crate::handler::{
-    Call, Context, Handler, HandlerFailure, HandlerFailureKind, LogStream, Object, Outcome, object_of,
+    Call, Context, Handler, HandlerFailure, HandlerFailureKind, LogStream, Object, Outcome, WorkEvidence,
+    object_of,
 };
-use crate::process::{self, Ending, Group, Guardian, Output};
+use crate::process::{self, Ending, Group, Guardian, Output, SpawnError};
 use crate::registration::{Checksum, Registration};
 use crate::roots::{Roots, absolute, anchored};
 
@@ -36,6 +37,9 @@ const TERM_GRACE: Duration = Duration::from_secs(5);
 const MARGIN: Duration = Duration::from_secs(1);
 
 const ETXTBSY_TRIES: usize = 20;
+
+/// `EX_TEMPFAIL` of sysexits.h: the program says that nothing happened.
+const NOT_DONE: i32 = 75;
 
 pub(super) struct ExecHost {
     roots: Roots,
@@ -99,13 +103,17 @@ impl Handler for ExecHandler {
     async fn run(&self, call: Call) -> Outcome {
         let call = call.with_system_fields(&self.metadata);
         let path = &self.path;
-        let program = self.host.program(path, self.checksum).await?;
-        let unavailable = |error: io::Error| {
-            HandlerFailure::unavailable(format!("cannot start {}: {error}", path.display()))
+        let program = self.host.program(path, self.checksum).await.map_err(HandlerFailure::not_done)?;
+        let payload = serde_json::to_vec(&call.payload).expect("a JSON object has a text");
+        let unstarted = |error: SpawnError| {
+            let failure = HandlerFailure::unavailable(format!("cannot start {}: {error}", path.display()));
+            failure.with_evidence(error.evidence())
         };
-        let mut running = self.start(&program, &call).await.map_err(unavailable)?;
-        let payload = serde_json::to_vec(&call.payload).map_err(io::Error::from).map_err(unavailable)?;
-        let status = running.follow(&payload, &call.context).await.map_err(unavailable)?;
+        let mut running = self.start(&program, &call).await.map_err(unstarted)?;
+        let status = running.follow(&payload, &call.context).await.map_err(|error| {
+            let message = format!("cannot follow {}: {error}", path.display());
+            HandlerFailure::unavailable(message).with_evidence(WorkEvidence::Unknown)
+        })?;
         running.judge(path, Ending::of(status))
     }
 
@@ -160,7 +168,7 @@ impl ExecHost {
 }
 
 impl ExecHandler {
-    async fn start(&self, program: &Path, call: &Call) -> io::Result<ProgramRun> {
+    async fn start(&self, program: &Path, call: &Call) -> Result<ProgramRun, SpawnError> {
         let facts = call.context.facts();
         let (stderr, stderr_end) = Output::pipe(LogStream::Stderr)?;
         let (reader, writer) = io::pipe()?;
@@ -172,18 +180,20 @@ impl ExecHandler {
             .env("AFL_ATTEMPT", facts.attempt.to_string());
         command.env("AFL_STEP", &facts.path).env("AFL_PROGRAM", &self.path);
         command.stdin(Stdio::piped()).stdout(Stdio::from(writer)).stderr(stderr_end);
-        let group = spawn(&mut command, &self.host.guardian).await?;
         let stdout = pipe::Receiver::from_owned_fd(reader.into())?;
+        let group = spawn(&mut command, &self.host.guardian).await?;
         Ok(ProgramRun { group, stdout: Some(stdout), stderr, result: Vec::new() })
     }
 }
 
 /// A copy that was just written may for a moment be open for writing in a process that is being started elsewhere.
-async fn spawn(command: &mut Command, guardian: &Arc<Guardian>) -> io::Result<Group> {
+async fn spawn(command: &mut Command, guardian: &Arc<Guardian>) -> Result<Group, SpawnError> {
     let mut tries = 0;
     loop {
         match Group::spawn(command, guardian) {
-            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < ETXTBSY_TRIES => {
+            Err(SpawnError::NotStarted(error))
+                if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < ETXTBSY_TRIES =>
+            {
                 tries += 1;
                 time::sleep(Duration::from_millis(5)).await;
             }
@@ -270,7 +280,8 @@ impl ProgramRun {
             }
             Ending::Signaled(_) => (HandlerFailureKind::Crash, format!("{program} ended with {ending}")),
         };
-        Err(ending.describe(HandlerFailure::new(kind, message)).with("stderr", stderr))
+        let failure = ending.describe(HandlerFailure::new(kind, message)).with("stderr", stderr);
+        Err(if ending == Ending::Exited(NOT_DONE) { failure.not_done() } else { failure })
     }
 }
 

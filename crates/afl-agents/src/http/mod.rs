@@ -23,7 +23,7 @@ pub use address::{AllowedHosts, BadAllowedEntry, PrivateAddress};
 use address::{Resolver, SystemNames};
 pub use sign::Secret;
 
-use crate::handler::{HandlerFailure, HandlerFailureKind, Object, Outcome, object_of};
+use crate::handler::{HandlerFailure, HandlerFailureKind, Object, Outcome, WorkEvidence, object_of};
 
 /// How HTTP handlers and the receivers of messages are called.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -108,10 +108,10 @@ impl HttpClient {
         mut headers: HeaderMap,
         body: Vec<u8>,
     ) -> Outcome {
-        sign(&mut headers, key, self.admit(url, secret)?, &body);
-        let request = self.request(Method::POST, url)?.headers(headers).body(body);
-        let (status, body) = self.send(url, request).await?;
-        judge(url, status, &body)
+        let secret = self.admit(url, secret).map_err(HandlerFailure::not_done)?;
+        sign(&mut headers, key, secret, &body);
+        let request = self.request(Method::POST, url).map_err(HandlerFailure::not_done)?;
+        self.send(url, request.headers(headers).body(body)).await?.judge(url)
     }
 
     /// Posts a message that wants no answer. `secret` names the one to sign with.
@@ -141,7 +141,8 @@ impl HttpClient {
         if status.is_success() {
             return Ok(());
         }
-        let judged = judge(&url, status, &beginning(response).await);
+        let form = AnswerForm::of(&response);
+        let judged = HttpAnswer { status, form, body: beginning(response).await }.judge(&url);
         let message = judged.expect_err("only a success completes").message;
         let message = message[..message.floor_char_boundary(SHOWN_BYTES)].to_owned();
         Err(match status {
@@ -154,13 +155,14 @@ impl HttpClient {
 
     /// For the built-in handler.
     pub(crate) async fn get(&self, url: &str) -> Outcome {
-        let bad = |reason: String| HandlerFailure::invalid_input(format!("`{url}` {reason}"));
+        let bad = |reason: String| HandlerFailure::invalid_input(format!("`{url}` {reason}")).not_done();
         let parsed = Url::parse(url).map_err(|error| bad(format!("is no URL: {error}")))?;
         if !matches!(parsed.scheme(), "http" | "https") {
             return Err(bad("is neither http nor https".to_owned()));
         }
-        self.admit(&parsed, None)?;
-        let (status, body) = self.send(&parsed, self.request(Method::GET, &parsed)?).await?;
+        self.admit(&parsed, None).map_err(HandlerFailure::not_done)?;
+        let request = self.request(Method::GET, &parsed).map_err(HandlerFailure::not_done)?;
+        let HttpAnswer { status, body, .. } = self.send(&parsed, request).await?;
         let body = match read_json(&body, "body") {
             Ok(value) => value,
             Err(JsonError::Syntax(_) | JsonError::TooDeep) => Value::from(String::from_utf8_lossy(&body)),
@@ -172,14 +174,33 @@ impl HttpClient {
         Ok(Object::from_iter([("status".to_owned(), json!(status.as_u16())), ("body".to_owned(), body)]))
     }
 
-    async fn send(
-        &self,
-        url: &Url,
-        request: RequestBuilder,
-    ) -> Result<(StatusCode, Vec<u8>), HandlerFailure> {
+    async fn send(&self, url: &Url, request: RequestBuilder) -> Result<HttpAnswer, HandlerFailure> {
         let response = request.send().await.map_err(|error| unreachable(url, &error))?;
-        let status = response.status();
-        Ok((status, read(url, response).await?))
+        let (status, form) = (response.status(), AnswerForm::of(&response));
+        Ok(HttpAnswer { status, form, body: read(url, response).await? })
+    }
+}
+
+struct HttpAnswer {
+    status: StatusCode,
+    form: AnswerForm,
+    body: Vec<u8>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum AnswerForm {
+    /// A problem document of RFC 9457, in which a handler says what its failure is.
+    Problem,
+    Other,
+}
+
+impl AnswerForm {
+    fn of(response: &Response) -> Self {
+        const PROBLEM: &[u8] = b"application/problem+json";
+        let media = response.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+        let media = media.and_then(|media| media.split(|byte| *byte == b';').next());
+        let is_problem = media.is_some_and(|media| media.trim_ascii().eq_ignore_ascii_case(PROBLEM));
+        if is_problem { Self::Problem } else { Self::Other }
     }
 }
 
@@ -247,17 +268,47 @@ async fn beginning(mut response: Response) -> Vec<u8> {
     body
 }
 
-fn judge(url: &Url, status: StatusCode, body: &[u8]) -> Outcome {
-    let url = shown(url);
-    if status.is_success() {
-        return match read_json(body, "result") {
-            Ok(value) => object_of(value),
-            Err(error) => Err(HandlerFailure::invalid_result(format!(
-                "{url} must answer with one JSON object: {error}"
-            ))),
-        };
+impl HttpAnswer {
+    fn judge(&self, url: &Url) -> Outcome {
+        let (url, status, body) = (shown(url), self.status, &self.body[..]);
+        if status.is_success() {
+            return match read_json(body, "result") {
+                Ok(value) => object_of(value),
+                Err(error) => Err(HandlerFailure::invalid_result(format!(
+                    "{url} must answer with one JSON object: {error}"
+                ))),
+            };
+        }
+        let (kind, advice) = kind_of(status);
+        let told: Option<Value> = serde_json::from_slice(body).ok();
+        let message = told.as_ref().and_then(error_message).map_or_else(
+            || format!("{url} answered {status}{advice}"),
+            |message| format!("{url} answered {status}: {message}"),
+        );
+        let text = String::from_utf8_lossy(&body[..body.len().min(SHOWN_BYTES)]).into_owned();
+        let failure = HandlerFailure::new(kind, message).with("status", status.as_u16()).with("body", text);
+        Err(failure.with_evidence(self.evidence(told.as_ref())))
     }
-    let (kind, advice) = match status {
+
+    /// A client error is the handler's own word. A server error may be that of a proxy, and a redirect may follow work
+    /// that was done.
+    fn evidence(&self, told: Option<&Value>) -> WorkEvidence {
+        let problem =
+            told.filter(|_| self.form == AnswerForm::Problem).and_then(|told| told["type"].as_str());
+        // The type is a URI reference, and its last part is the name.
+        let name = problem.and_then(|problem| problem.rsplit(['/', '#', ':']).next());
+        match name.and_then(|name| name.parse().ok()) {
+            Some(WorkEvidence::NotDone) => WorkEvidence::NotDone,
+            Some(WorkEvidence::Reported | WorkEvidence::Unknown) | None if self.status.is_client_error() => {
+                WorkEvidence::Reported
+            }
+            Some(WorkEvidence::Reported | WorkEvidence::Unknown) | None => WorkEvidence::Unknown,
+        }
+    }
+}
+
+fn kind_of(status: StatusCode) -> (HandlerFailureKind, &'static str) {
+    match status {
         StatusCode::NOT_FOUND | StatusCode::GONE => {
             (HandlerFailureKind::NotFound, ": register the right address")
         }
@@ -270,14 +321,7 @@ fn judge(url: &Url, status: StatusCode, body: &[u8]) -> Outcome {
             ", and redirects are not followed: register the address it leads to",
         ),
         _ => (HandlerFailureKind::Error, ""),
-    };
-    let told: Option<Value> = serde_json::from_slice(body).ok();
-    let message = told.as_ref().and_then(error_message).map_or_else(
-        || format!("{url} answered {status}{advice}"),
-        |message| format!("{url} answered {status}: {message}"),
-    );
-    let text = String::from_utf8_lossy(&body[..body.len().min(SHOWN_BYTES)]).into_owned();
-    Err(HandlerFailure::new(kind, message).with("status", status.as_u16()).with("body", text))
+    }
 }
 
 /// `message`, `error`, or `error.message`, as most servers have it.
@@ -292,12 +336,15 @@ fn unreachable(url: &Url, error: &reqwest::Error) -> HandlerFailure {
     let mut deepest = error.to_string();
     while let Some(inner) = cause {
         if let Some(private) = inner.downcast_ref::<PrivateAddress>() {
-            return HandlerFailure::refused(private.to_string());
+            return HandlerFailure::refused(private.to_string()).not_done();
         }
         deepest = inner.to_string();
         cause = inner.source();
     }
-    HandlerFailure::unavailable(format!("cannot reach {}: {deepest}", shown(url)))
+    let failure = HandlerFailure::unavailable(format!("cannot reach {}: {deepest}", shown(url)));
+    // Without a connection the request cannot have left. After that, the other side may have done the work.
+    let has_left = !error.is_connect() && !error.is_builder();
+    failure.with_evidence(if has_left { WorkEvidence::Unknown } else { WorkEvidence::NotDone })
 }
 
 /// Without the query, which may hold secrets.

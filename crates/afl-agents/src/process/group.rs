@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, ChildStdin, Command};
 
 use super::Guardian;
+use crate::handler::WorkEvidence;
 
 /// Killed when dropped, and when this process ends in any way.
 #[derive(Debug)]
@@ -22,12 +23,31 @@ pub(crate) struct Group {
     has_ended: bool,
 }
 
+/// Why there is no process.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SpawnError {
+    #[error(transparent)]
+    NotStarted(#[from] io::Error),
+    /// It was killed again, and may have done something before.
+    #[error("the guardian of child processes does not answer: {0}")]
+    Unguarded(#[source] io::Error),
+}
+
+impl SpawnError {
+    pub(crate) fn evidence(&self) -> WorkEvidence {
+        match self {
+            Self::NotStarted(_) => WorkEvidence::NotDone,
+            Self::Unguarded(_) => WorkEvidence::Unknown,
+        }
+    }
+}
+
 impl Group {
-    pub(crate) fn spawn(command: &mut Command, guardian: &Arc<Guardian>) -> io::Result<Self> {
+    pub(crate) fn spawn(command: &mut Command, guardian: &Arc<Guardian>) -> Result<Self, SpawnError> {
         let child = command.process_group(0).spawn()?;
         let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).expect("a new child has an id");
         let group = Self { child, id, guardian: guardian.clone(), has_ended: false };
-        guardian.watch_over(group.number())?;
+        guardian.watch_over(group.number()).map_err(SpawnError::Unguarded)?;
         Ok(group)
     }
 

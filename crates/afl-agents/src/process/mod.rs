@@ -6,6 +6,6 @@ mod guardian;
 mod output;
 
 pub(crate) use ending::Ending;
-pub(crate) use group::{Group, pass};
+pub(crate) use group::{Group, SpawnError, pass};
 pub(crate) use guardian::Guardian;
 pub(crate) use output::Output;

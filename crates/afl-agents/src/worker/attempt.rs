@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use afl_runtime::Millis;
 use afl_runtime::agent::{
-    Claim, Effect, EventError, LogLevel, LogLine, LogStream, Refusal, SettleResult, UNCERTAIN,
+    Claim, Effect, EventError, LogLevel, LogLine, LogStream, Refusal, SettleResult, WorkEvidence,
 };
 use serde_json::Value;
 use tokio::sync::watch;
@@ -23,8 +23,7 @@ use tokio::time::{Instant, interval_at, sleep_until, timeout_at};
 use super::item_lock::ItemLockResult;
 use super::{STORE_BACKOFF, Worker};
 use crate::handler::{
-    Call, CallControl, CancelReason, Context, Facts, Handler, HandlerFailure, HandlerFailureKind, Notes,
-    Outcome, perform,
+    Call, CallControl, CancelReason, Context, Facts, Handler, HandlerFailure, Notes, Outcome, perform,
 };
 
 /// How a claimed task left the worker's hands.
@@ -188,7 +187,7 @@ impl<'a> TaskAttempt<'a> {
                     return match halt {
                         Some(HaltReason::Canceled(CancelReason::LeaseLost)) => Err(AttemptEnd::Lost),
                         Some(HaltReason::Canceled(CancelReason::Requested)) => Err(AttemptEnd::Canceled),
-                        Some(HaltReason::Canceled(CancelReason::Shutdown) | HaltReason::Unlocked) => Err(self.give_back().await),
+                        Some(HaltReason::Canceled(CancelReason::Shutdown) | HaltReason::Unlocked) => self.give_back(outcome).await,
                         None => Ok(outcome),
                     };
                 }
@@ -208,14 +207,18 @@ impl<'a> TaskAttempt<'a> {
         }
     }
 
-    /// The task is offered to others at once. Work that may be done once only has begun, so its outcome is unknown:
-    /// the end of its lease will ask a person.
-    async fn give_back(&self) -> AttemptEnd {
-        if self.claim.task.policy.effect != Some(Effect::Once) {
-            // A lease that is not given back ends by itself.
-            drop(self.worker.service.release(&self.claim.ticket).await);
+    /// The task is offered to others at once. Work that must happen at most once may have happened if it has begun, so
+    /// it ends with the outcome of the stop, and a person decides.
+    async fn give_back(&self, outcome: Outcome) -> Result<Outcome, AttemptEnd> {
+        let is_undone = outcome.as_ref().is_err_and(|failure| failure.evidence == WorkEvidence::NotDone);
+        match self.claim.task.policy.effect {
+            Some(Effect::Once) if !is_undone => Ok(outcome),
+            Some(Effect::Once | Effect::Idempotent | Effect::Pure) | None => {
+                // A lease that is not given back ends by itself.
+                drop(self.worker.service.release(&self.claim.ticket).await);
+                Err(AttemptEnd::GivenBack)
+            }
         }
-        AttemptEnd::GivenBack
     }
 
     /// Why to stop, if the task is no longer to be done.
@@ -297,22 +300,6 @@ impl<'a> TaskAttempt<'a> {
         }
     }
 
-    /// Work that must happen at most once, and ended without a word, may have happened.
-    fn error(&self, failure: &HandlerFailure) -> EventError {
-        let is_once = self.claim.task.policy.effect == Some(Effect::Once);
-        match failure.kind {
-            HandlerFailureKind::Crash | HandlerFailureKind::Timeout if is_once => EventError {
-                kind: UNCERTAIN.to_owned(),
-                message: format!(
-                    "{}; the work must happen at most once: find out whether it happened, then retry the step or \
-                     continue it with its result",
-                    failure.message
-                ),
-            },
-            _ => EventError { kind: failure.error_type().to_owned(), message: failure.message.clone() },
-        }
-    }
-
     /// Sends the outcome until the store accepts it, or until another worker may have the task.
     async fn settle(&mut self, outcome: Outcome) -> AttemptEnd {
         if let Err(failure) = &outcome {
@@ -323,7 +310,7 @@ impl<'a> TaskAttempt<'a> {
         loop {
             let answer = match &outcome {
                 Ok(result) => self.worker.service.complete(&self.claim.ticket, result).await,
-                Err(failure) => self.worker.service.fail(&self.claim.ticket, &self.error(failure)).await,
+                Err(failure) => self.worker.service.fail(&self.claim.ticket, &error_of(failure)).await,
             };
             let again = match &answer {
                 Err(refusal @ Refusal::TooLarge { .. }) => {
@@ -402,6 +389,11 @@ fn extend_within(silence: Option<Duration>, every: Duration) -> Duration {
 /// The holder stops before the store's clock says so.
 fn margin(lease: Duration) -> Duration {
     lease.mul_f64(0.8)
+}
+
+/// The failure for the step. The queue decides by its evidence whether the work may be repeated.
+fn error_of(failure: &HandlerFailure) -> EventError {
+    EventError::new(failure.error_type(), &failure.message).with_evidence(failure.evidence)
 }
 
 /// The log lines that lead a person to the cause.

@@ -58,7 +58,7 @@ pub(crate) struct RetryRun {
 pub(crate) async fn retry(options: &RetryRun, color: Color) -> Result<Exit, Failure> {
     let (foreground, id) = Foreground::of(&options.run, &options.foreground, &options.store, color).await?;
     let again = match &options.step {
-        Some(step) => Again::Step(foreground.service.find_step(&id, step).await?),
+        Some(step) => Again::Within(foreground.service.find_step(&id, step).await?),
         None => Again::Run,
     };
     let opened = foreground.service.retry(&id, &again).await?;

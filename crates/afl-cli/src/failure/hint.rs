@@ -4,6 +4,7 @@
 
 use afl_runtime::{Corruption, Error, InvalidRequest, NotFound, StateRefusal};
 
+use crate::decide::UncertainStep;
 use crate::exit::Exit;
 use crate::shell::word;
 use crate::store;
@@ -87,8 +88,9 @@ fn refused(refusal: &StateRefusal, store: &store::Options) -> Option<String> {
         StateRefusal::FailedAlready { run, path } => {
             Some(format!("{} tries it again", of(&format!("task retry {run}"), path)))
         }
-        StateRefusal::Undecided { run, .. } => {
-            Some(format!("{} has the commands to decide by", of("why", &run.0)))
+        StateRefusal::Undecided { run, path, must_return, .. } => {
+            let undecided = UncertainStep { run, path, must_return: must_return.clone() };
+            Some(undecided.advice(&store.flag()))
         }
         StateRefusal::ChannelHolds { name, .. } => {
             let [show, drop] = ["outbox show", "outbox remove --drop"].map(|verb| of(verb, name));

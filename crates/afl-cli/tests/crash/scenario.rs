@@ -191,7 +191,7 @@ fn everything() -> ClaimRequest {
 async fn settle(service: &Service, claim: &Claim, answer: Answer) {
     let settled = match answer {
         Ok(result) => service.complete(&claim.ticket, &result).await,
-        Err(message) => service.fail(&claim.ticket, &EventError { kind: "Busy".to_owned(), message }).await,
+        Err(message) => service.fail(&claim.ticket, &EventError::new("Busy", message)).await,
     };
     settled.expect("the only agent holds its task");
 }

@@ -79,7 +79,7 @@ pub(crate) fn result(claim: &Claim) -> Map<String, Value> {
 }
 
 pub(crate) fn broken() -> EventError {
-    EventError { kind: "Broken".to_owned(), message: "it broke".to_owned() }
+    EventError::new("Broken", "it broke")
 }
 
 pub(crate) async fn settle(service: &Service, claim: &Claim) -> Result<SettleResult, Refusal> {

@@ -227,7 +227,7 @@ async fn hold(store: &Path, owner: &str) {
 async fn obey(service: &Service, claim: &Claim, order: Order) -> Result<(), Refusal> {
     let ticket = &claim.ticket;
     let result = Object::from_iter([("by".to_owned(), json!("holder"))]);
-    let error = EventError { kind: "Broken".to_owned(), message: "broken".to_owned() };
+    let error = EventError::new("Broken", "broken");
     let line = LogLine { stream: LogStream::Stdout, level: LogLevel::Info, text: "late".to_owned() };
     match order {
         Order::Extend => service.extend(ticket, Millis(60_000)).await.map(drop),

@@ -193,7 +193,7 @@ impl Evaluation {
             if !event.state.is_terminal() {
                 event.state = EventState::Error;
                 let kind = FailureKind::Canceled.name().to_owned();
-                event.error = Some(EventError { kind, message: "the run was canceled".to_owned() });
+                event.error = Some(EventError::new(kind, "the run was canceled"));
             }
             event.reception = Reception::Taken;
             self.run.counts.waiting -= 1;

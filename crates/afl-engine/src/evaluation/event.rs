@@ -23,12 +23,14 @@ use super::mixin::MixinPhase;
 use super::wants::MissingRecord;
 use super::work::{WorkResult, WorkStop};
 use crate::attribute::{Attribute, Fields, ValueRef};
-use crate::event::{Event, EventError, Payload, Reception};
+use crate::event::{Event, EventError, EventState, Payload, Reception};
+use crate::history::Actor;
 use crate::id::StepId;
 use crate::plan::{Facet, Node};
+use crate::policy::Effect;
 use crate::state::Verdict;
 use crate::step::Transmission;
-use crate::task::{DEFAULT_TASK_LIST, NewTask, Task, next_turn};
+use crate::task::{DEFAULT_TASK_LIST, Move, NewTask, Task, next_turn};
 use crate::time::Millis;
 use crate::trace::Trace;
 use crate::value::{Map, Value};
@@ -77,9 +79,12 @@ impl Evaluation {
     /// Takes the outcome of the facet's own event into the step, if it is there. A failure waits in the step until
     /// its mixins have settled too.
     fn receive(&mut self, id: &StepId, facet: &Facet) -> WorkResult<()> {
+        if self.is_once(id) {
+            self.need_work(id)?;
+        }
         let outcome = match self.take_outcome(id) {
             Ok(None) => return Ok(()),
-            Ok(Some(result)) => self.returns_of(id, facet, result),
+            Ok(Some(result)) => self.returns_of(id, facet, result).map_err(|stop| self.doubt(id, stop)),
             Err(WorkStop::Missing) => return Err(WorkStop::Missing),
             Err(WorkStop::Failed(failure)) => Err(WorkStop::Failed(failure)),
         };
@@ -91,6 +96,27 @@ impl Evaluation {
             Err(WorkStop::Missing) => unreachable!("the values of a result are at hand when it is taken"),
         }
         Ok(())
+    }
+
+    /// Whether the work of the step must happen at most once. Its task must be at hand when its result is judged.
+    pub(super) fn is_once(&self, id: &StepId) -> bool {
+        self.step(id).policy.effect == Some(Effect::Once)
+    }
+
+    /// A result that does not fit is no answer. Work that must happen at most once is then uncertain, so its task and
+    /// event are those of failed work, and a person decides.
+    pub(super) fn doubt(&mut self, id: &StepId, stop: WorkStop) -> WorkStop {
+        let failure = match stop {
+            WorkStop::Failed(failure) if self.is_once(id) => failure,
+            WorkStop::Failed(_) | WorkStop::Missing => return stop,
+        };
+        let error = EventError::uncertain(&failure.message);
+        let failure = self.failure(id, &error.kind, error.message.clone());
+        self.move_task(id, Move::Amend(Err(&error)), &Actor::System);
+        let event = self.known.events.change(id);
+        // The result stays: it is evidence for the person who decides.
+        (event.state, event.error) = (EventState::Error, Some(error));
+        WorkStop::Failed(failure)
     }
 
     /// The result of a step's event, once: afterwards it counts as taken.
@@ -106,7 +132,7 @@ impl Evaluation {
         let outcome = event.error.clone();
         let waiting = &mut self.run.counts.waiting;
         *waiting = waiting.checked_sub(1).expect("an event that is taken was waiting");
-        if let Some(EventError { kind, message }) = outcome {
+        if let Some(EventError { kind, message, .. }) = outcome {
             return Err(WorkStop::Failed(self.failure(id, &kind, message)));
         }
         let field = |(name, held)| (name, Attribute { held, type_hint: "Json".into() });
@@ -193,12 +219,15 @@ impl Evaluation {
             self.send_script(id, script)?;
             return Ok(Verdict::Park);
         }
+        if self.is_once(id) {
+            self.need_work(id)?;
+        }
         let Some(result) = self.take_outcome(id)? else { return Ok(Verdict::Park) };
         for (name, attribute) in result {
             let value = self.known.value(&attribute.held).expect("taken with its values").clone();
             let returned = facet.returns.iter().find(|parameter| parameter.name == name);
             let ty = returned.map_or(&TypeRef::Json, |parameter| &parameter.ty);
-            let attribute = self.attribute(id, &name, value, ty)?;
+            let attribute = self.attribute(id, &name, value, ty).map_err(|stop| self.doubt(id, stop))?;
             let attributes = &mut self.change(id).attributes;
             let fields = if returned.is_some() { &mut attributes.returns } else { &mut attributes.params };
             fields.insert(name, attribute);

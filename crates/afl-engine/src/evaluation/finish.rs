@@ -33,6 +33,9 @@ impl Evaluation {
         let plan = self.plan.clone();
         let Some(facet) = plan.facet_of(node) else { return Ok(Verdict::Advance) };
         let is_promised = facet.is_event() && self.step(id).caught.is_none();
+        if is_promised && self.is_once(id) {
+            self.need_work(id)?;
+        }
         for parameter in &facet.returns {
             if self.step(id).attributes.returns.contains_key(&parameter.name) {
                 continue;
@@ -46,7 +49,8 @@ impl Evaluation {
                         "the result of `{}` lacks `{}`, which must be {ty}",
                         facet.id, parameter.name
                     );
-                    return Err(self.failed(id, FailureKind::Type, message));
+                    let failed = self.failed(id, FailureKind::Type, message);
+                    return Err(self.doubt(id, failed));
                 }
                 (None, _) => continue,
             };
@@ -97,7 +101,8 @@ impl Evaluation {
     }
 
     fn start_catch(&mut self, id: &StepId, node: Node, failure: &StepFailure) -> WorkResult {
-        if self.step(id).caught.is_some() || self.plan.catch(node).is_none() {
+        // Whether uncertain work happened is for a person to say. Until then its failure is not dealt with.
+        if self.step(id).caught.is_some() || self.plan.catch(node).is_none() || failure.is_uncertain() {
             return Ok(Verdict::Park);
         }
         self.check_depth(id, Segment::Catch)?;

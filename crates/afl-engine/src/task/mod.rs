@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::event::WorkEvidence;
 use crate::history::{Actor, History, TaskEvent};
 use crate::id::{RunId, StepId};
-use crate::policy::Policy;
+use crate::policy::{Effect, Policy};
 use crate::time::Millis;
 use crate::wire::{self, wire_enum};
 
@@ -99,6 +100,9 @@ pub struct TaskRecord {
     /// The kind of the failure that ended the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_kind: Option<String>,
+    /// What is known about the work that failed.
+    #[serde(default, skip_serializing_if = "wire::is_default")]
+    pub evidence: WorkEvidence,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Millis>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -208,6 +212,7 @@ impl Task {
             question: None,
             error: None,
             error_kind: None,
+            evidence: WorkEvidence::default(),
             started: None,
             ended: None,
             history: History::default(),
@@ -243,6 +248,13 @@ impl Task {
     /// Whether it failed and its work may have happened.
     pub fn is_uncertain(&self) -> bool {
         self.state == TaskState::Failed && self.error_kind.as_deref() == Some(UNCERTAIN)
+    }
+
+    /// Whether it failed and only a person may have its work done again.
+    pub fn needs_decision(&self) -> bool {
+        let is_once = self.policy.effect == Some(Effect::Once);
+        self.is_uncertain()
+            || (is_once && self.state == TaskState::Failed && self.evidence != WorkEvidence::NotDone)
     }
 
     /// When every server may claim it, if one comes first.

@@ -19,7 +19,7 @@
 use std::sync::Arc;
 
 use super::{Lease, QuestionId, Task, TaskKind, TaskRecord, TaskState};
-use crate::event::EventError;
+use crate::event::{EventError, WorkEvidence};
 use crate::history::{Actor, MoveKind};
 use crate::time::Millis;
 
@@ -370,6 +370,7 @@ impl TaskRecord {
     fn blame<'m>(&mut self, error: &'m EventError) -> &'m str {
         self.error = Some(error.message.clone());
         self.error_kind = Some(error.kind.clone());
+        self.evidence = error.evidence;
         &error.message
     }
 
@@ -384,6 +385,7 @@ impl TaskRecord {
             lease,
             error,
             error_kind,
+            evidence,
             ended,
             step_id: _,
             workflow_id: _,
@@ -403,7 +405,7 @@ impl TaskRecord {
         (*deliveries, *attempts) = (0, 0);
         (*not_before, *ended) = (None, None);
         (*desired_server, *lease) = (None, None);
-        (*error, *error_kind) = (None, None);
+        (*error, *error_kind, *evidence) = (None, None, WorkEvidence::default());
     }
 }
 

@@ -260,7 +260,7 @@ impl World {
                 event.item.result = Some(result.into_iter().map(held).collect::<Payload>());
             }
             Err(message) => {
-                let error = EventError { kind: "EventError".to_owned(), message };
+                let error = EventError::new("EventError", message);
                 if has_next {
                     let next = Requeue::NextAttempt { error: &error.message, not_before: None };
                     make(Move::Requeue(next));

@@ -166,6 +166,7 @@ impl TaskView {
             question: _,
             error,
             error_kind,
+            evidence: _,
             started,
             ended,
             history: _,

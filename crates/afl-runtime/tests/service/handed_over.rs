@@ -23,7 +23,7 @@ async fn work(world: &World) {
     match world.service.execute(claim.payload.clone()).await {
         Ok(result) => drop(world.service.complete(&claim.ticket, &result).await.unwrap()),
         Err(error) => {
-            let error = EventError { kind: "refused".to_owned(), message: error.to_string() };
+            let error = EventError::new("refused", error.to_string());
             drop(world.service.fail(&claim.ticket, &error).await.unwrap());
         }
     }

@@ -247,7 +247,7 @@ pub(crate) fn inc(claim: &Claim) -> Map<String, Value> {
 }
 
 pub(crate) fn broken() -> EventError {
-    EventError { kind: "Broken".to_owned(), message: "it broke".to_owned() }
+    EventError::new("Broken", "it broke")
 }
 
 pub(crate) async fn answer(service: &Service, claim: &Claim) {

@@ -93,7 +93,7 @@ impl Agent {
         let counts = self.people != People::Retry || !refused;
         loop {
             let settled = if refused {
-                let error = EventError { kind: "Refused".to_owned(), message: format!("{by} is refused") };
+                let error = EventError::new("Refused", format!("{by} is refused"));
                 self.service.fail(&claim.ticket, &error).await
             } else {
                 self.service.complete(&claim.ticket, &out(answer(by))).await

@@ -172,7 +172,7 @@ impl Message {
         let error = run.error.as_ref();
         Some(Self {
             workflow: Some(run.workflow.clone()),
-            error: error.map(|it| EventError { kind: it.kind.clone(), message: it.to_string() }),
+            error: error.map(|it| EventError::new(it.kind.clone(), it.to_string())),
             ..Self::new(Topic::of_run(run.status)?, run.id.clone(), run.workflow.clone(), at)
         })
     }

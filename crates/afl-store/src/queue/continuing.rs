@@ -3,10 +3,11 @@
 use afl_engine::event::{Event, EventError, Reception};
 use afl_engine::history::{Actor, MoveKind};
 use afl_engine::id::{RunId, StepId};
+use afl_engine::policy::Effect;
 use afl_engine::run::Control;
 use afl_engine::state::State;
 use afl_engine::step::{Step, Transmission};
-use afl_engine::task::{Authority, FailureSource, Move, Task};
+use afl_engine::task::{Authority, FailureSource, Move, Task, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 
@@ -67,7 +68,7 @@ impl Queue {
         self.expect_open(run, step, ignored.await?, MoveKind::Ignore).await
     }
 
-    /// Takes an open task from its holder, and lets its step fail.
+    /// Takes an open task from its holder, and lets its step fail. Begun work that must happen at most once is uncertain.
     pub async fn cancel(
         &self,
         run: &RunId,
@@ -76,6 +77,13 @@ impl Queue {
         by: &Actor,
     ) -> Result<SettleResult, Refusal> {
         let canceled = self.settle_from_outside(run, step, WorkOfStep::Any, |mut task, event, now| {
+            if task.policy.effect == Some(Effect::Once) && task.state != TaskState::Pending {
+                // It has begun, so a person must find out whether it happened.
+                let error = EventError::uncertain(&error.message);
+                let fail = Move::Fail { error: &error, source: FailureSource::Operator };
+                task.apply(fail, Authority::Actor(by), now)?;
+                return Ok(TaskOutcome::failed(task, event, error));
+            }
             let cancel = Move::Cancel { cause: &error.message, error: Some(error) };
             task.apply(cancel, Authority::Actor(by), now)?;
             Ok(TaskOutcome::failed(task, event, error.clone()))

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use afl_engine::attribute::{Blob, ValueRef, blob_of};
-use afl_engine::event::{Event, EventError, EventState, Payload, Reception};
+use afl_engine::event::{Event, EventError, EventState, Payload, Reception, WorkEvidence};
 use afl_engine::history::Actor;
 use afl_engine::policy::Effect;
 use afl_engine::task::{
@@ -73,9 +73,8 @@ pub(super) fn attempt_failed(
     by: Authority<'_>,
     now: Millis,
 ) -> Result<TaskOutcome, MoveRefusal> {
-    // A person must find out whether the work happened, before it may happen again.
-    let is_known = error.kind != UNCERTAIN;
-    let retry = task.policy.retry.filter(|_| is_known);
+    let error = judged(&task, error);
+    let retry = task.policy.retry.filter(|_| may_repeat(&task, &error));
     let Some(wait) = retry.and_then(|retry| retry.wait_after(task.attempts + 1)) else {
         task.apply(Move::Fail { error: &error, source: FailureSource::Attempt }, by, now)?;
         return Ok(TaskOutcome::failed(task, event, error));
@@ -83,6 +82,26 @@ pub(super) fn attempt_failed(
     let not_before = (wait > Millis(0)).then(|| now.plus(wait));
     task.apply(Move::Requeue(Requeue::NextAttempt { error: &error.message, not_before }), by, now)?;
     Ok(TaskOutcome::requeued(task))
+}
+
+/// Work that must happen at most once, and may have happened, asks a person.
+fn judged(task: &Task, error: EventError) -> EventError {
+    match (task.policy.effect, error.evidence) {
+        (Some(Effect::Once), WorkEvidence::Unknown) => EventError::uncertain(&error.message),
+        (Some(Effect::Once), WorkEvidence::Reported | WorkEvidence::NotDone)
+        | (Some(Effect::Idempotent | Effect::Pure) | None, _) => error,
+    }
+}
+
+/// Whether the declared retries count for this failure. Work that must happen at most once is repeated only if it is
+/// known that nothing happened.
+fn may_repeat(task: &Task, error: &EventError) -> bool {
+    let is_known = match task.policy.effect {
+        Some(Effect::Once) => error.evidence == WorkEvidence::NotDone,
+        Some(Effect::Idempotent | Effect::Pure) | None => true,
+    };
+    // A handler may say itself that it does not know.
+    is_known && error.kind != UNCERTAIN
 }
 
 /// The outcome when a holder's lease has ended, or its attempt was silent for too long; `None` while neither is so.
@@ -93,21 +112,15 @@ pub(super) fn silent(mut task: Task, event: Event, now: Millis) -> Result<Option
     let timed_out = task.policy.timeout_ms.filter(|timeout| lease.heartbeat.plus(*timeout) <= now);
     let lost = match (timed_out, task.policy.effect) {
         (None, _) if lease.expires > now => return Ok(None),
-        (_, Some(Effect::Once)) => {
-            let message = format!(
-                "{owner} fell silent during work that must happen at most once: find out whether it happened, \
-                 then retry the step or continue it with its result"
-            );
-            EventError { kind: UNCERTAIN.to_owned(), message }
-        }
+        (_, Some(Effect::Once)) => EventError::uncertain(&format!("{owner} fell silent")),
         (Some(timeout), Some(Effect::Idempotent | Effect::Pure) | None) => {
             let message = format!("{owner} was silent for more than {} ms", timeout.0);
-            let error = EventError { kind: TIMEOUT.to_owned(), message };
+            let error = EventError::new(TIMEOUT, message).with_evidence(WorkEvidence::Unknown);
             return attempt_failed(task, event, error, by, now).map(Some);
         }
         (None, Some(Effect::Idempotent | Effect::Pure) | None) if task.deliveries >= MAX_DELIVERIES => {
             let message = format!("its lease ran out {} times, the last time with {owner}", task.deliveries);
-            EventError { kind: LEASE_EXHAUSTED.to_owned(), message }
+            EventError::new(LEASE_EXHAUSTED, message).with_evidence(WorkEvidence::Unknown)
         }
         (None, Some(Effect::Idempotent | Effect::Pure) | None) => {
             let error = format!("{owner} fell silent");

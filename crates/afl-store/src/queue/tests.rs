@@ -202,7 +202,7 @@ fn result() -> Map<String, Value> {
 }
 
 fn error() -> EventError {
-    EventError { kind: "Boom".to_owned(), message: "it broke".to_owned() }
+    EventError::new("Boom", "it broke")
 }
 
 fn names(claims: &[Claim]) -> Vec<&str> {

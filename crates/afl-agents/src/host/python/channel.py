@@ -33,7 +33,7 @@ class PackageFinder:
 
 sys.meta_path.insert(0, PackageFinder(hello["package"]))
 
-from agentflow.result import InvalidResult, encode
+from agentflow.result import InvalidResult, NotDone, encode
 
 
 class Channel:
@@ -81,7 +81,15 @@ def is_ours(filename):
     return filename.startswith(("<agentflow", "<frozen importlib")) or filename == importlib.__file__
 
 
-def failure(kind, error, with_trace=True):
+def evidence(error, begun):
+    """What an exception says about the work: an exit or a bad result leaves open whether it happened."""
+    if not begun or isinstance(error, NotDone):
+        return "not-done"
+    is_report = isinstance(error, Exception) and not isinstance(error, InvalidResult)
+    return "reported" if is_report else "unknown"
+
+
+def failure(kind, error, begun, with_trace=True):
     details = {}
     if with_trace:
         import traceback  # only when needed: it takes long to load
@@ -89,7 +97,18 @@ def failure(kind, error, with_trace=True):
         details["type"] = type(error).__name__
         lines = traceback.format_exception(type(error), error, own_frames(error))
         details["traceback"] = clean("".join(lines)[-MAX_TRACEBACK:])
-    return {"kind": kind, "message": clean(named(error) if with_trace else str(error)), "details": details}
+    message = clean(named(error) if with_trace else str(error))
+    return {"kind": kind, "message": message, "details": details, "evidence": evidence(error, begun)}
+
+
+def result_of(returned):
+    """The JSON of a result; whatever goes wrong, the handler has returned."""
+    try:
+        return bounded(encode(returned), "result")
+    except InvalidResult:
+        raise
+    except Exception as error:
+        raise InvalidResult(f"the result is no JSON: {named(error)}") from error
 
 
 def named(error):

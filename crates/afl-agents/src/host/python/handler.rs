@@ -91,13 +91,14 @@ impl PythonHandler {
         let context = &call.context;
         let uri = self.registration.module_uri.as_str();
         let ReadyProcess { pool, mut worker, version, source, permit } =
-            context.while_queued(self.ready_process(context)).await?;
+            context.while_queued(self.ready_process(context)).await.map_err(HandlerFailure::not_done)?;
         let mut request = self.request(call, purpose);
         request.module.source = source;
         let mut done = worker.call(&request, context).await;
         if let CallEnd::NotTaken(_) = done {
-            worker = context.while_queued(pool.start(context)).await?;
-            request.module.source = Some(self.source(&pool, None).await?);
+            worker = context.while_queued(pool.start(context)).await.map_err(HandlerFailure::not_done)?;
+            let source = self.source(&pool, None).await.map_err(HandlerFailure::not_done)?;
+            request.module.source = Some(source);
             done = worker.call(&request, context).await;
         }
         let outcome = match done {

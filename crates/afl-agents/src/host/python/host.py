@@ -115,11 +115,11 @@ class Host:
             failed = b"F"
             kind, reply = b"R", self.run(module, call)
         except InvalidResult as error:
-            kind, reply = failed, as_json(failure("invalid_result", error, with_trace=False))
+            kind, reply = failed, as_json(failure("invalid_result", error, self.has_begun(), with_trace=False))
         except NoEntrypoint as error:
-            kind, reply = failed, as_json(failure("not_found", error, with_trace=False))
+            kind, reply = failed, as_json(failure("not_found", error, self.has_begun(), with_trace=False))
         except BaseException as error:
-            kind, reply = failed, as_json(failure("error", error))
+            kind, reply = failed, as_json(failure("error", error, self.has_begun()))
         self.current = None
         flush()
         channel.write(kind, reply)
@@ -138,7 +138,11 @@ class Host:
         context = Context(self.teller(), facts)
         self.current = (context, with_context, None)
         returned = invoke(function, call["payload"], context, self.wait, with_context)
-        return bounded(encode(returned), "result")
+        return result_of(returned)
+
+    def has_begun(self):
+        """Whether the first instruction of the handler was reached."""
+        return self.current is not None
 
     def teller(self):
         """Sends what a handler tells, as long as its call goes on."""

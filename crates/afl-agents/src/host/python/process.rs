@@ -1,7 +1,6 @@
 //! One Python process that does one call at a time.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::process::Stdio;
@@ -20,7 +19,7 @@ use super::frame::{LinkCommand, LinkError, PythonFrame, PythonLink, READY};
 use super::module::ModuleVersion;
 use super::texts::BOOT;
 use crate::handler::{CallStop, Context, HandlerFailure, LogStream, Outcome};
-use crate::process::{Ending, Group, Guardian, Output};
+use crate::process::{Ending, Group, Guardian, Output, SpawnError};
 
 #[derive(Debug)]
 pub(super) struct PythonProcess {
@@ -80,7 +79,7 @@ impl PythonProcess {
         }
     }
 
-    fn spawn(command: &mut Command, guardian: &Arc<Guardian>) -> io::Result<Self> {
+    fn spawn(command: &mut Command, guardian: &Arc<Guardian>) -> Result<Self, SpawnError> {
         let (ours, theirs) = StdUnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let (stdout, stdout_end) = Output::pipe(LogStream::Stdout)?;
@@ -119,11 +118,15 @@ impl PythonProcess {
         self.stderr.discard();
         let written = tokio::select! {
             written = self.link.write(LinkCommand::Call, request) => written,
-            stop = context.stopped() => return self.put_down(stop, context).await,
+            // A process begins a call when it has read it to its end.
+            stop = context.stopped() => {
+                self.put_down(context).await;
+                return CallEnd::Ended(Err(stop.failure().not_done()));
+            }
         };
         if written.is_err() {
             let ending = self.bury(context).await;
-            return CallEnd::NotTaken(self.crash(ending));
+            return CallEnd::NotTaken(self.crash(ending).not_done());
         }
         let mut canceled = false;
         loop {
@@ -131,7 +134,10 @@ impl PythonProcess {
                 // A process that never stops talking must not be deaf to this.
                 biased;
                 stop = context.stopped(), if !canceled => match stop {
-                    CallStop::TimedOut => return self.put_down(stop, context).await,
+                    CallStop::TimedOut => {
+                        self.put_down(context).await;
+                        return CallEnd::Ended(Err(stop.failure()));
+                    }
                     CallStop::Canceled(_) => {
                         canceled = true;
                         if let Err(error) = self.link.write(LinkCommand::Cancel, &Value::Null).await {
@@ -191,10 +197,9 @@ impl PythonProcess {
         drop(time::timeout(EXIT_TIMEOUT, leaving).await);
     }
 
-    async fn put_down(&mut self, stop: CallStop, context: &Context) -> CallEnd {
+    async fn put_down(&mut self, context: &Context) {
         self.group.signal(Signal::KILL);
         self.bury(context).await;
-        CallEnd::Ended(Err(stop.failure()))
     }
 
     async fn lost(&mut self, error: &LinkError, context: &Context) -> CallEnd {

@@ -8,7 +8,7 @@ def run(call):
     # So that a traceback shows the lines.
     linecache.cache["<script>"] = (len(call["code"]), None, call["code"].splitlines(True), "<script>")
     exec(compile(call["code"], "<script>", "exec", dont_inherit=True), space)
-    return bounded(encode(space.get("result")), "result")
+    return result_of(space.get("result"))
 
 
 enclose(hello["limits"])
@@ -18,8 +18,8 @@ call = json.loads(channel.read()[1])
 try:
     kind, reply = b"R", run(call)
 except InvalidResult as error:
-    kind, reply = b"F", as_json(failure("invalid_result", error, with_trace=False))
+    kind, reply = b"F", as_json(failure("invalid_result", error, True, with_trace=False))
 except BaseException as error:
-    kind, reply = b"F", as_json(failure("error", error))
+    kind, reply = b"F", as_json(failure("error", error, True))
 flush()
 channel.write(kind, reply)

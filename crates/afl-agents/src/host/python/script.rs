@@ -75,8 +75,9 @@ impl ScriptHandler {
 #[async_trait]
 impl Handler for ScriptHandler {
     async fn run(&self, call: Call) -> Outcome {
-        let script = read(&call.payload)?;
-        let cage = call.context.while_queued(self.cage(&call.context)).await?;
+        let script = read(&call.payload).map_err(HandlerFailure::not_done)?;
+        let cage = call.context.while_queued(self.cage(&call.context)).await;
+        let cage = cage.map_err(HandlerFailure::not_done)?;
         let Cage { mut worker, folder, permit } = cage;
         let outcome = match worker.call(&script, &call.context).await {
             CallEnd::Answered(outcome) | CallEnd::Ended(outcome) => outcome,

@@ -84,7 +84,7 @@ const MOVES: [&str; 20] = [
 
 fn make(task: &mut Task, what: &str, by: Authority<'_>) -> Result<(), MoveRefusal> {
     let now = Millis(task.updated.0 + 10);
-    let error = &EventError { kind: "E".to_owned(), message: "it broke".to_owned() };
+    let error = &EventError::new("E", "it broke");
     let question = &QuestionId("q1".to_owned());
     let fail = |source| Move::Fail { error, source };
     let lease = Lease { owner: "w".to_owned(), secret: SECRET.to_owned(), expires: now, heartbeat: now };
