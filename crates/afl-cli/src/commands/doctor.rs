@@ -95,6 +95,7 @@ fn words(promise: Promise) -> &'static str {
         Promise::AtomicStep => "each iteration is stored whole",
         Promise::Acknowledged => "acknowledged writes are there",
         Promise::OneOutcome => "each step has one outcome",
+        Promise::HonestEffects => "work that must happen once is not repeated without asking",
         Promise::CrashesCount => "attempts stay within their limits",
         Promise::Completion => "an ended run has ended whole",
         Promise::PinnedDefinition => "the program of a run is there",

@@ -1,9 +1,11 @@
 //! The promises about one run, checked step by step in the order of the program.
 
 use afl_engine::attribute::{BlobHash, ValueRef};
-use afl_engine::event::{Event, Reception};
+use afl_engine::event::{Event, Reception, WorkEvidence};
+use afl_engine::failure::StepFailure;
 use afl_engine::id::StepId;
 use afl_engine::plan::Plan;
+use afl_engine::policy::Effect;
 use afl_engine::run::{Control, Counts, Run};
 use afl_engine::state::State;
 use afl_engine::step::{Step, Transmission};
@@ -201,6 +203,8 @@ fn work_problems(step: &Step, event: &Event, task: &Task) -> Vec<(Promise, Strin
         let question = task.question.as_ref().map_or("no question", |question| &question.0);
         problem(Promise::OneOutcome, format!("it is {}, but waits for the answer to {question}", task.state));
     }
+    problems.extend(effect_problems(step, task));
+    let mut problem = |promise, text: String| problems.push((promise, text));
     match (&task.lease, task.state) {
         (None, TaskState::Running) => {
             problem(Promise::OneOutcome, "an agent works on it without a lease".to_owned());
@@ -211,6 +215,23 @@ fn work_problems(step: &Step, event: &Event, task: &Task) -> Vec<(Promise, Strin
         (Some(_) | None, _) => {}
     }
     problems
+}
+
+/// Work that must happen at most once is handed out once, and a person is asked about it when it may have happened.
+fn effect_problems(step: &Step, task: &Task) -> Vec<(Promise, String)> {
+    let mut problems = Vec::new();
+    let is_once = task.policy.effect == Some(Effect::Once);
+    if is_once && task.deliveries > 1 {
+        problems.push(format!("it must happen at most once, but was handed out {} times", task.deliveries));
+    }
+    let is_unknown = task.state == TaskState::Failed && task.evidence == WorkEvidence::Unknown;
+    if is_once && is_unknown && !task.is_uncertain() {
+        problems.push("it may have happened, but no person is asked".to_owned());
+    }
+    if step.caught.as_ref().is_some_and(StepFailure::is_uncertain) {
+        problems.push("it may have happened, but a `catch` dealt with it".to_owned());
+    }
+    problems.into_iter().map(|problem| (Promise::HonestEffects, problem)).collect()
 }
 
 /// The large values that a step refers to.

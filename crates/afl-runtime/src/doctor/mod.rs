@@ -55,6 +55,8 @@ pub enum Promise {
     Acknowledged,
     /// G3: one outcome per step.
     OneOutcome,
+    /// G4: work that must happen at most once is not repeated without a person's word.
+    HonestEffects,
     /// G5: deliveries and attempts stay within their limits.
     CrashesCount,
     /// G7: a run ends whole.

@@ -50,6 +50,25 @@ namespace t {
             yield Caught(n = a.n)
         }
 
+    workflow Timed(n: Long) => (n: Long)
+        andThen {
+            a = Send(n = $.n) with Timeout(seconds = 5) with Retry(max = 3) catch { yield Send(n = 0) }
+            yield Timed(n = a.n)
+        }
+
+    facet Two(n: Long) => (n: Long)
+        andThen {
+            a = Bad(n = $.n)
+            b = Send(n = $.n)
+            yield Two(n = a.n + b.n)
+        }
+
+    workflow Both(n: Long) => (n: Long)
+        andThen {
+            two = Two(n = $.n) catch { yield Two(n = 0) }
+            yield Both(n = two.n)
+        }
+
     workflow Scripted(n: Long) => (m: Long)
         andThen {
             a = Prepared(n = $.n)
@@ -72,14 +91,14 @@ namespace t {
 "#;
 
 /// A run and one of its steps.
-struct Scene {
-    world: World,
-    run: RunId,
-    step: StepId,
+pub(crate) struct Scene {
+    pub(crate) world: World,
+    pub(crate) run: RunId,
+    pub(crate) step: StepId,
 }
 
 impl Scene {
-    async fn new(workflow: &str, path: &str) -> Self {
+    pub(crate) async fn new(workflow: &str, path: &str) -> Self {
         Self::over(World::new(), workflow, path).await
     }
 
@@ -93,13 +112,13 @@ impl Scene {
     }
 
     /// A run whose worker is lost during work that may happen once only.
-    async fn uncertain(workflow: &str, path: &str) -> Self {
+    pub(crate) async fn uncertain(workflow: &str, path: &str) -> Self {
         let scene = Self::new(workflow, path).await;
         scene.lose_worker().await;
         scene
     }
 
-    async fn lose_worker(&self) {
+    pub(crate) async fn lose_worker(&self) {
         assert!(!self.world.claim(10).await.is_empty());
         self.world.clock.advance(Millis(61_000));
         self.world.service.turn().await.unwrap();
@@ -107,32 +126,32 @@ impl Scene {
         self.world.examine().await;
     }
 
-    async fn done(&self, result: Value) -> Result<AnswerResult, Error> {
+    pub(crate) async fn done(&self, result: Value) -> Result<AnswerResult, Error> {
         let answered =
             self.world.service.answer(&self.run, &self.step, &ReportedOutcome::Done(object(result))).await;
         self.world.examine().await;
         answered
     }
 
-    async fn give_up(&self) -> Result<AnswerResult, Error> {
+    pub(crate) async fn give_up(&self) -> Result<AnswerResult, Error> {
         let verdict = ReportedOutcome::Failed { message: "not sent".to_owned() };
         let answered = self.world.service.answer(&self.run, &self.step, &verdict).await;
         self.world.examine().await;
         answered
     }
 
-    async fn task(&self) -> Task {
+    pub(crate) async fn task(&self) -> Task {
         self.world.store().task(&self.run, &self.step).await.unwrap().unwrap().item
     }
 
-    async fn at(&self, path: &str) -> Self {
+    pub(crate) async fn at(&self, path: &str) -> Self {
         let world = self.world.restarted();
         let step = world.step(&self.run, path).await;
         Self { world, run: self.run.clone(), step }
     }
 }
 
-fn object(value: Value) -> Map<String, Value> {
+pub(crate) fn object(value: Value) -> Map<String, Value> {
     serde_json::from_value(value).unwrap()
 }
 
@@ -271,7 +290,10 @@ async fn a_mixin_is_answered_after_the_step_so_that_nothing_is_done_again() {
 
 #[tokio::test]
 async fn a_step_is_not_answered_where_that_would_be_wrong() {
-    let caught = Scene::uncertain("Caught", "Caught.a").await;
+    let caught = Scene::new("Caught", "Caught.a").await;
+    let claim = caught.world.claim(1).await.remove(0);
+    caught.world.service.fail(&claim.ticket, &broken()).await.unwrap();
+    caught.world.service.turn().await.unwrap();
     assert_eq!(caught.world.outputs(&caught.run).await, json!({"n": 0}));
     assert!(caught.done(json!({"n": 1})).await.is_err(), "its `catch` dealt with it");
 
@@ -286,13 +308,13 @@ async fn a_step_is_not_answered_where_that_would_be_wrong() {
     let root = Scene { world: scene.world.restarted(), run: scene.run.clone(), step: StepId::root() };
     let refused = refusal(root.done(json!({"n": 1})).await);
     assert!(refused.contains("it failed because of `Letter.a`"), "{refused}");
-    scene.done(json!({"n": 1})).await.unwrap();
-    let next = scene.at("Letter.b").await;
-    for claim in scene.world.claim(10).await {
-        scene.world.service.fail(&claim.ticket, &broken()).await.unwrap();
+
+    let failed = Scene::new("Beside", "Beside.b").await;
+    for claim in failed.world.claim(10).await {
+        failed.world.service.fail(&claim.ticket, &broken()).await.unwrap();
     }
-    scene.world.service.turn().await.unwrap();
-    let refused = next.give_up().await.unwrap_err();
+    failed.world.service.turn().await.unwrap();
+    let refused = failed.give_up().await.unwrap_err();
     assert!(matches!(refused, Error::Refused(StateRefusal::FailedAlready { .. })), "{refused}");
 
     let sum = Scene::new("Sum", "Sum.a").await;
@@ -376,6 +398,7 @@ async fn m12_m10_a_task_is_ignored_when_skipped_and_canceled_when_canceled() {
         matches!(&error, Error::Invalid(InvalidRequest::NeedsResult { lacks, .. }) if *lacks == ["n"]),
         "{error}"
     );
+    let scene = Scene::new("Sum", "Sum.a").await;
     let claim = scene.world.claim(1).await.remove(0);
     scene.world.service.cancel_task(&scene.run, &scene.step).await.unwrap();
     assert_eq!(scene.task().await.state, TaskState::Canceled);

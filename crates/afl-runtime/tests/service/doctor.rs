@@ -1,6 +1,7 @@
 //! The doctor finds each promise broken where it is broken: the simulation and the crash tests believe what it says.
 
 use afl_engine::id::RunId;
+use afl_engine::time::Millis;
 use afl_runtime::doctor::{Finding, Promise, Remedy};
 use afl_store::store::RecordKind;
 use serde_json::{Value, json};
@@ -19,6 +20,10 @@ enum Stage {
     Ended,
     /// `Retried.a`, which may be tried three times, waits.
     Retried,
+    /// An agent works on `Once.a`, which must happen at most once.
+    Once,
+    /// The agent fell silent.
+    Uncertain,
     /// `Fan` waits, over more items than a record holds.
     Large,
 }
@@ -39,10 +44,11 @@ enum Harm {
 /// The doctor's findings then: all of them, each line from its beginning.
 type Said = &'static [&'static str];
 
-const PROMISES: [Promise; 9] = [
+const PROMISES: [Promise; 10] = [
     Promise::AtomicStep,
     Promise::Acknowledged,
     Promise::OneOutcome,
+    Promise::HonestEffects,
     Promise::CrashesCount,
     Promise::Completion,
     Promise::PinnedDefinition,
@@ -57,6 +63,7 @@ fn harms(promise: Promise) -> Vec<(Stage, Harm, Said)> {
         Promise::AtomicStep => atomic_step(),
         Promise::Acknowledged => acknowledged(),
         Promise::OneOutcome => one_outcome(),
+        Promise::HonestEffects => honest_effects(),
         Promise::CrashesCount => crashes_count(),
         Promise::Completion => completion(),
         Promise::PinnedDefinition => vec![(
@@ -170,6 +177,26 @@ fn one_outcome() -> Vec<(Stage, Harm, Said)> {
     ]
 }
 
+fn honest_effects() -> Vec<(Stage, Harm, Said)> {
+    vec![
+        (
+            Stage::Once,
+            Harm::Rewrite("t/wb0s0", |task| task["deliveries"] = json!(2)),
+            &["HonestEffects Once.a: it must happen at most once, but was handed out 2 times"],
+        ),
+        (
+            Stage::Uncertain,
+            Harm::Rewrite("t/wb0s0", |task| task["error_kind"] = json!("EventError")),
+            &["HonestEffects Once.a: it may have happened, but no person is asked"],
+        ),
+        (
+            Stage::Uncertain,
+            Harm::Rewrite("s/wb0s0", |step| step["caught"] = step["error"].clone()),
+            &["HonestEffects Once.a: it may have happened, but a `catch` dealt with it"],
+        ),
+    ]
+}
+
 fn crashes_count() -> Vec<(Stage, Harm, Said)> {
     vec![
         (
@@ -235,6 +262,7 @@ fn no_silent_stall() -> Vec<(Stage, Harm, Said)> {
 async fn reach(world: &World, stage: Stage) -> RunId {
     let run = match stage {
         Stage::Retried => world.start("Retried", json!({"n": 1})).await,
+        Stage::Once | Stage::Uncertain => world.start("Once", json!({"n": 1})).await,
         Stage::Large => world.start("Fan", json!({"items": vec![1_000_000; 2_000]})).await,
         Stage::Waits | Stage::Held | Stage::Between | Stage::Ended => {
             world.start("Two", json!({"n": 1})).await
@@ -242,7 +270,13 @@ async fn reach(world: &World, stage: Stage) -> RunId {
     };
     match stage {
         Stage::Waits | Stage::Retried | Stage::Large => {}
-        Stage::Held => drop(world.claim(1).await),
+        Stage::Held | Stage::Once => drop(world.claim(1).await),
+        Stage::Uncertain => {
+            drop(world.claim(1).await);
+            world.clock.advance(Millis(61_000));
+            world.service.turn().await.unwrap();
+            world.service.turn().await.unwrap();
+        }
         Stage::Between => {
             answer(&world.service, &world.claim(1).await[0]).await;
             world.service.turn().await.unwrap();

@@ -10,6 +10,7 @@ mod fairness;
 mod faults;
 mod handed_over;
 mod notices;
+mod once;
 mod one_run;
 mod outbox;
 mod retrying;

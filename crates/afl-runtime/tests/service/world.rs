@@ -22,7 +22,7 @@ use afl_store::store::Store;
 use serde_json::json;
 
 /// Event facets that add, fail or are slow, and workflows of every shape over them.
-pub(crate) const PROGRAM: &str = r"
+pub(crate) const PROGRAM: &str = r#"
 namespace t {
     event facet Inc(n: Long) => (n: Long)
     event facet Bad(n: Long) => (n: Long)
@@ -69,6 +69,14 @@ namespace t {
             yield Retried(n = a.n)
         }
 
+    event facet Pay(n: Long) => (n: Long) with Effect(kind = "once")
+
+    workflow Once(n: Long) => (n: Long)
+        andThen {
+            a = Pay(n = $.n)
+            yield Once(n = a.n)
+        }
+
     workflow Told(n: Long) => (n: Long)
         andThen {
             a = Tell(n = $.n)
@@ -83,7 +91,7 @@ namespace t {
             yield Pure(n = b.v)
         }
 }
-";
+"#;
 
 pub(crate) struct World {
     pub(crate) clock: SimClock,
