@@ -132,6 +132,18 @@ impl Context {
         turn
     }
 
+    /// A part of the way to the work, which must not begin after a stop. Its failures leave the work undone.
+    pub(crate) async fn unless_stopped<T>(
+        &self,
+        way: impl Future<Output = Result<T, HandlerFailure>>,
+    ) -> Result<T, HandlerFailure> {
+        tokio::select! {
+            biased;
+            stop = self.stopped() => Err(stop.failure().not_done()),
+            arrived = way => arrived.map_err(HandlerFailure::not_done),
+        }
+    }
+
     /// Whether the work has not begun.
     pub(super) fn is_queued(&self) -> bool {
         *self.activity.borrow() == LastActivity::Queued

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use afl_agents::handler::{
     CancelReason, Handler, HandlerFailure, HandlerFailureKind, LogLevel, LogStream, Notes, Object, Progress,
-    blocking, concurrent, perform,
+    WorkEvidence, blocking, concurrent, perform,
 };
 use insta::assert_snapshot;
 use serde_json::json;
@@ -82,8 +82,9 @@ async fn a_cancel_ends_the_call_whatever_it_would_answer() {
         let (outcome, ()) = tokio::join!(perform(&handler, call, None), cancel);
         let Err(failure) = outcome else { panic!("not canceled") };
         assert_eq!(failure.kind, HandlerFailureKind::Canceled, "{reason:?}");
+        assert_eq!(failure.evidence, WorkEvidence::Unknown, "{reason:?}: it had begun");
         let never = concurrent(async |_| panic!("a canceled call began"));
-        assert_eq!(perform(&never, again, None).await, Err(failure));
+        assert_eq!(perform(&never, again, None).await, Err(failure.not_done()));
     }
 }
 

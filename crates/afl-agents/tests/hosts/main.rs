@@ -4,6 +4,7 @@
 mod builtin;
 mod closures;
 mod death;
+mod evidence;
 mod exec;
 mod files;
 mod http;

@@ -3,6 +3,7 @@
 mod ends;
 mod leases;
 mod matrix;
+mod once;
 mod one_run;
 mod outbox;
 mod poller;

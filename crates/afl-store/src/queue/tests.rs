@@ -589,3 +589,4 @@ mod limits;
 mod moves;
 mod notifying;
 mod noting;
+mod once;

@@ -91,12 +91,12 @@ impl PythonHandler {
         let context = &call.context;
         let uri = self.registration.module_uri.as_str();
         let ReadyProcess { pool, mut worker, version, source, permit } =
-            context.while_queued(self.ready_process(context)).await.map_err(HandlerFailure::not_done)?;
+            context.while_queued(context.unless_stopped(self.ready_process(context))).await?;
         let mut request = self.request(call, purpose);
         request.module.source = source;
         let mut done = worker.call(&request, context).await;
         if let CallEnd::NotTaken(_) = done {
-            worker = context.while_queued(pool.start(context)).await.map_err(HandlerFailure::not_done)?;
+            worker = context.while_queued(context.unless_stopped(pool.start(context))).await?;
             let source = self.source(&pool, None).await.map_err(HandlerFailure::not_done)?;
             request.module.source = Some(source);
             done = worker.call(&request, context).await;

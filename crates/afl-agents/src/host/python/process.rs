@@ -117,12 +117,13 @@ impl PythonProcess {
         self.stdout.discard();
         self.stderr.discard();
         let written = tokio::select! {
-            written = self.link.write(LinkCommand::Call, request) => written,
-            // A process begins a call when it has read it to its end.
+            // A process begins a call when it has read it to its end. A call that is stopped must not begin.
+            biased;
             stop = context.stopped() => {
                 self.put_down(context).await;
                 return CallEnd::Ended(Err(stop.failure().not_done()));
             }
+            written = self.link.write(LinkCommand::Call, request) => written,
         };
         if written.is_err() {
             let ending = self.bury(context).await;

@@ -76,8 +76,8 @@ impl ScriptHandler {
 impl Handler for ScriptHandler {
     async fn run(&self, call: Call) -> Outcome {
         let script = read(&call.payload).map_err(HandlerFailure::not_done)?;
-        let cage = call.context.while_queued(self.cage(&call.context)).await;
-        let cage = cage.map_err(HandlerFailure::not_done)?;
+        let context = &call.context;
+        let cage = context.while_queued(context.unless_stopped(self.cage(context))).await?;
         let Cage { mut worker, folder, permit } = cage;
         let outcome = match worker.call(&script, &call.context).await {
             CallEnd::Answered(outcome) | CallEnd::Ended(outcome) => outcome,
