@@ -223,6 +223,65 @@ fn g4_f2_a_person_decides_the_outcome_of_work_whose_agent_was_killed() {
     second.end();
 }
 
+/// Each call is counted; then it ends as this says.
+const CHARGE: &str = r#"
+from agentflow import NotDone, handler
+
+@handler("Charge")
+def charge(payload):
+    open("FOLDER/calls", "a").write("x")
+    BODY
+"#;
+
+#[test]
+fn g4_no_command_but_the_one_that_names_the_work_repeats_once_work_that_was_answered_badly() {
+    for (body, said) in [
+        ("return {'receipt': float('nan')}", "at most once"),
+        ("return {'receipt': 7}", "at most once"),
+        ("raise SystemExit(0)", "at most once"),
+        ("raise ValueError('declined')", "declined"),
+    ] {
+        let world = world();
+        let program = PROGRAM.replace(
+            "(receipt: String)\n\nworkflow",
+            "(receipt: String) with Effect(kind = \"once\") with Retry(max = 3, backoff_ms = 0)\n\nworkflow",
+        );
+        fs::write(world.path().join("pay.afl"), program).unwrap();
+        let folder = world.path().to_str().unwrap();
+        let text = CHARGE.replace("FOLDER", folder).replace("BODY", body);
+        fs::write(world.path().join("charge.py"), text).unwrap();
+        let calls = || fs::read_to_string(world.path().join("calls")).unwrap().len();
+        let ran = afl(world.path(), &["run", "pay.afl", "-i", "item=tea", "--handlers", "charge.py"]);
+        let told = |output: &Output| {
+            let told = [&output.stdout[..], &output.stderr].concat();
+            let told = String::from_utf8(told).unwrap();
+            for verb in ["done", "retry", "fail"] {
+                assert!(told.contains(&format!("afl task {verb} ")), "{body}: {verb}: {told}");
+            }
+            assert!(!told.contains("repair the cause"), "{body}: {told}");
+            told
+        };
+        let message = told(&ran);
+        assert!(message.contains(said), "{body}: {message}");
+        let run =
+            json(&afl(world.path(), &["runs", "--json"]))["runs"][0]["run"].as_str().unwrap().to_owned();
+        told(&afl(world.path(), &["why", &run]));
+        let handlers = ["--handlers", "charge.py"];
+        let again = afl(world.path(), &[&["retry", &run][..], &handlers].concat());
+        assert!(!again.status.success(), "{body}");
+        told(&again);
+        told(&afl(world.path(), &[&["retry", &run, "Pay.charge"][..], &handlers].concat()));
+        assert_eq!(calls(), 1, "{body}");
+        // A person says that it did not happen.
+        let decided = afl(world.path(), &["task", "retry", &run, "Pay.charge"]);
+        assert!(decided.status.success(), "{body}: {decided:?}");
+        afl(world.path(), &[&["resume", &run][..], &handlers].concat());
+        assert_eq!(calls(), 2, "{body}");
+        let doctor = afl(world.path(), &["doctor"]);
+        assert!(doctor.status.success(), "{body}: {doctor:?}");
+    }
+}
+
 #[test]
 fn one_command_runs_a_program_with_the_handlers_beside_it() {
     let world = world();
