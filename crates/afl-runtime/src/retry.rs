@@ -159,7 +159,9 @@ impl Service {
         let found = self.store.load(run, &Wants { steps, ..Wants::default() }).await?.steps;
         let found: Vec<Step> = found.into_iter().filter_map(|(_, found)| Some(found?.item)).collect();
         let mut above = Ancestors { caught: BTreeSet::new(), undecided: self.undecided(run, &found).await? };
-        found.iter().for_each(|step| above.note(step));
+        for step in &found {
+            above.note(step);
+        }
         Ok(above)
     }
 
