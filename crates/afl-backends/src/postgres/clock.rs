@@ -7,13 +7,13 @@
 //!
 //! Rejected: the wall clock of this machine. Machines disagree, and an operator can set a clock.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use afl_store::Millis;
 
 use super::failure::PostgresFailure;
-use super::server::Connections;
+use super::server::{Connections, apart};
 
 /// Clocks drift by less than a millisecond in this time, and a step of the server's clock is followed this soon.
 const FRESH: Duration = Duration::from_secs(5);
@@ -35,7 +35,7 @@ struct ClockAnchor {
 }
 
 impl ServerClock {
-    pub(super) async fn now(&self, connections: &Connections) -> Result<Millis, PostgresFailure> {
+    pub(super) async fn now(&self, connections: &Arc<Connections>) -> Result<Millis, PostgresFailure> {
         let anchor = *self.lock();
         if let Some(anchor) = anchor
             && anchor.here.elapsed() < FRESH
@@ -43,7 +43,8 @@ impl ServerClock {
             return Ok(anchor.time(Instant::now()));
         }
         let asked = Instant::now();
-        let rows = connections.query(ASK, &[]).await?;
+        let connections = connections.clone();
+        let rows = apart(async move { connections.query(ASK, &[]).await }).await?;
         let answered = Instant::now();
         let answer = ClockAnchor { server: Millis(rows[0].get(0)), here: answered };
         let anchor = anchor.map_or(answer, |known| known.corrected(answer, answered - asked));

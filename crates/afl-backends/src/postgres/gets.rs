@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::failure::PostgresFailure;
 use super::read;
-use super::server::Connections;
+use super::server::{Connections, apart};
 
 /// How many statements may be under way.
 const STATEMENTS: usize = 2;
@@ -49,8 +49,13 @@ impl Gets {
 
     /// From one snapshot, taken after the call.
     pub(super) async fn get(&self, keys: &[Key]) -> Result<GetReply, PostgresFailure> {
-        if let Ok(_permit) = self.free.try_acquire() {
-            return read::get(&self.connections, keys).await;
+        if let Ok(permit) = self.free.clone().try_acquire_owned() {
+            let (connections, keys) = (self.connections.clone(), keys.to_vec());
+            return apart(async move {
+                let _permit = permit;
+                read::get(&connections, &keys).await
+            })
+            .await;
         }
         let gone =
             || PostgresFailure::unavailable(&self.connections.server, "the reader of this process has ended");

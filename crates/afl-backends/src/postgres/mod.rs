@@ -38,7 +38,7 @@ use self::failure::PostgresFailure;
 use self::gets::Gets;
 use self::group::GroupWriter;
 use self::listen::{NoticeOrigin, NotifyListener};
-use self::server::{Connections, ServerAddress};
+use self::server::{Connections, ServerAddress, apart};
 use self::take::Taker;
 
 /// How many connections a process opens for reads and takes; two more write, and one listens if it watches.
@@ -160,15 +160,18 @@ impl Backend for Postgres {
     }
 
     async fn scan(&self, scan: &Scan) -> Result<Vec<Record>, StoreError> {
-        Ok(read::scan(&self.connections, scan).await?)
+        let (connections, scan) = (self.connections.clone(), scan.clone());
+        Ok(apart(async move { read::scan(&connections, &scan).await }).await?)
     }
 
     async fn heads(&self, tenant: &Tenant, prefix: &str) -> Result<Vec<Head>, StoreError> {
-        Ok(read::heads(&self.connections, tenant, prefix).await?)
+        let (connections, tenant, prefix) = (self.connections.clone(), tenant.clone(), prefix.to_owned());
+        Ok(apart(async move { read::heads(&connections, &tenant, &prefix).await }).await?)
     }
 
     async fn scopes(&self, tenant: &Tenant, after: &str, limit: usize) -> Result<Vec<String>, StoreError> {
-        Ok(read::scopes(&self.connections, tenant, after, limit).await?)
+        let (connections, tenant, after) = (self.connections.clone(), tenant.clone(), after.to_owned());
+        Ok(apart(async move { read::scopes(&connections, &tenant, &after, limit).await }).await?)
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), StoreError> {
@@ -184,7 +187,8 @@ impl Backend for Postgres {
         if take.limit == 0 {
             return Ok(TakeResult::default());
         }
-        Taker { connections: &self.connections, now: self.now().await? }.take(&take).await
+        let (connections, now) = (self.connections.clone(), self.now().await?);
+        apart(async move { Taker { connections: &connections, now }.take(&take).await }).await
     }
 
     fn watch(&self, tenant: &Tenant, prefix: &str) -> Watch {

@@ -1,5 +1,7 @@
 //! The address of a server, and connections to it that all behave the same whatever its settings.
 
+use std::future::pending;
+use std::panic::resume_unwind;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -8,6 +10,7 @@ use afl_store::{Backoff, Millis};
 use deadpool_postgres::{
     ClientWrapper, Manager, ManagerConfig, Object, Pool, QueueMode, RecyclingMethod, Runtime, Timeouts,
 };
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres::types::ToSql;
@@ -166,6 +169,19 @@ impl Tries {
         }
         sleep(PAUSES.after(self.failed).as_duration()).await;
         true
+    }
+}
+
+/// Does a call in a task of its own, which ends with the call. A caller may begin a call and then wait for another before it
+/// polls the first again: a call within its caller would keep its connection all that time, and so could all of them.
+pub(super) async fn apart<T: Send + 'static>(call: impl Future<Output = T> + Send + 'static) -> T {
+    let mut task = JoinSet::new();
+    task.spawn(call);
+    match task.join_next().await.expect("it was spawned").map_err(JoinError::try_into_panic) {
+        Ok(done) => done,
+        Err(Ok(panic)) => resume_unwind(panic),
+        // The runtime ends, and with it the caller.
+        Err(Err(_)) => pending().await,
     }
 }
 

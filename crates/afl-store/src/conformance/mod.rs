@@ -95,6 +95,7 @@ macro_rules! conformance {
                 races::each_record_is_taken_once,
                 races::a_ceiling_holds_with_many_takers,
                 races::readers_see_a_batch_whole,
+                races::calls_that_no_caller_polls_keep_no_other_waiting,
                 watches::a_watch_wakes_when_a_record_comes,
                 watches::a_watch_wakes_for_another_handle,
                 watches::a_watch_wakes_for_a_take,

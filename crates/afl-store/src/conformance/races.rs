@@ -1,7 +1,9 @@
 //! Checks of many callers at once, on one handle and on several.
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 
 use tokio::task::JoinSet;
 
@@ -144,6 +146,28 @@ pub async fn readers_see_a_batch_whole(fixture: &dyn Fixture) {
         }
     });
     assert!(race.await.into_iter().all(|(_, answer)| answer.is_ok()));
+}
+
+/// A caller may begin a call and then wait for another one before it polls the first again, as a `select!` does. A call that
+/// kept a connection meanwhile would keep all callers waiting for it.
+pub async fn calls_that_no_caller_polls_keep_no_other_waiting(fixture: &dyn Fixture) {
+    const CALLS: usize = 50;
+    let store = fixture.open().await;
+    let (a, ready) = ([key("run", "a")], bucket("ready"));
+    write(&store, [insert(a[0].clone(), placed("ready", 0))]).await;
+    let mut begun: Vec<Pin<Box<dyn Future<Output = ()> + Send + '_>>> = Vec::new();
+    for _ in 0..CALLS {
+        begun.push(Box::pin(async { drop(store.get(&a).await) }));
+        begun.push(Box::pin(async { drop(store.scan(&ready).await) }));
+        begun.push(Box::pin(async { drop(store.take(take("none", "running", 1)).await) }));
+    }
+    let mut context = Context::from_waker(Waker::noop());
+    for call in &mut begun {
+        let _is_ready = call.as_mut().poll(&mut context).is_ready();
+    }
+    assert!(read(&store, &a[0]).await.is_some());
+    assert_eq!(page(&store, &ready).await.len(), 1);
+    assert_eq!(taken(&store, take("ready", "running", 1)).await.len(), 1);
 }
 
 /// Callers share two handles, so that both kinds of neighbour meet.
