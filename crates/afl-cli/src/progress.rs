@@ -145,7 +145,10 @@ pub(crate) async fn show_work(mut events: mpsc::Receiver<WorkerEvent>, progress:
             WorkerEvent::Ended { work, ended: AttemptEnd::Failed { message, again: Some(at) }, .. } => {
                 progress.failed_attempt(&work, &message, at);
             }
-            WorkerEvent::Ready { .. } | WorkerEvent::Handlers { .. } | WorkerEvent::Ended { .. } => {}
+            WorkerEvent::Ready { .. }
+            | WorkerEvent::Handlers { .. }
+            | WorkerEvent::Unfit(_)
+            | WorkerEvent::Ended { .. } => {}
         }
     }
 }

@@ -26,7 +26,7 @@ from agentflow import handler
 async def charge(payload):
     return {"receipt": "quick"}
 "#;
-const LEASE_MS: &str = "1000";
+const LEASE_MS: &str = "4000";
 
 /// A folder with a store, a program and handlers of two kinds.
 fn world() -> TempDir {

@@ -38,6 +38,12 @@ pub trait Handler: Send + Sync {
         Duration::ZERO
     }
 
+    /// How long its work may go on after the stop. The holder stops a call so much before its lease ends, because another
+    /// agent may begin then.
+    fn kill_ladder(&self) -> Duration {
+        self.grace()
+    }
+
     /// How long a call may be silent, when its step allows `step`. Without a limit it may be silent for ever.
     fn timeout(&self, step: Option<Duration>) -> Option<Duration> {
         step

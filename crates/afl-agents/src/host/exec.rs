@@ -31,8 +31,10 @@ use crate::roots::{Roots, absolute, anchored};
 
 /// Beyond this a result is refused, and what the program still writes is not read.
 const MAX_OUTPUT_BYTES: usize = 128 << 20;
-/// Between the request to end and the end.
-const TERM_GRACE: Duration = Duration::from_secs(5);
+/// Between the request to end and the end, where the registration does not say otherwise.
+const TERM_GRACE_MS: u64 = 5_000;
+/// Leases are longer than the time to stop a program, so that cannot be any time.
+const MAX_TERM_GRACE_MS: u64 = 600_000;
 /// Between the last signal and the end of the process.
 const MARGIN: Duration = Duration::from_secs(1);
 
@@ -61,11 +63,21 @@ struct ExecHandler {
     path: PathBuf,
     checksum: Option<Checksum>,
     args: Vec<String>,
+    /// What a program has between the signal to end and the one that kills it.
+    term_grace: Duration,
     metadata: Object,
 }
 
 const SCHEME: &str = "exec";
-const OPTIONS: &[HostOption] = &[HostOption::of::<Vec<String>>("args", "a list of texts")];
+const GRACE_MS: &str = "grace_ms";
+const OPTIONS: &[HostOption] = &[
+    HostOption::of::<Vec<String>>("args", "a list of texts"),
+    HostOption {
+        name: GRACE_MS,
+        expected: "a number of milliseconds from 0 to 600000",
+        fits: |value| value.as_u64().is_some_and(|grace| grace <= MAX_TERM_GRACE_MS),
+    },
+];
 
 #[async_trait]
 impl Host for ExecHost {
@@ -86,6 +98,7 @@ impl Host for ExecHost {
             path: absolute(spec.rest_of_uri())?,
             checksum: spec.checksum,
             args: spec.option("args").unwrap_or_default(),
+            term_grace: Duration::from_millis(spec.option(GRACE_MS).unwrap_or(TERM_GRACE_MS)),
             metadata: spec.registration.metadata.clone(),
             host: self,
         }))
@@ -118,7 +131,7 @@ impl Handler for ExecHandler {
     }
 
     fn grace(&self) -> Duration {
-        TERM_GRACE + MARGIN
+        self.term_grace + MARGIN
     }
 }
 
@@ -182,7 +195,13 @@ impl ExecHandler {
         command.stdin(Stdio::piped()).stdout(Stdio::from(writer)).stderr(stderr_end);
         let stdout = pipe::Receiver::from_owned_fd(reader.into())?;
         let group = spawn(&mut command, &self.host.guardian).await?;
-        Ok(ProgramRun { group, stdout: Some(stdout), stderr, result: Vec::new() })
+        Ok(ProgramRun {
+            term_grace: self.term_grace,
+            group,
+            stdout: Some(stdout),
+            stderr,
+            result: Vec::new(),
+        })
     }
 }
 
@@ -203,6 +222,7 @@ async fn spawn(command: &mut Command, guardian: &Arc<Guardian>) -> Result<Group,
 }
 
 struct ProgramRun {
+    term_grace: Duration,
     group: Group,
     stdout: Option<pipe::Receiver>,
     stderr: Output,
@@ -229,7 +249,7 @@ impl ProgramRun {
                 () = self.stderr.follow(context) => {}
                 _ = context.stopped() => {
                     self.group.signal(Signal::TERM);
-                    break match time::timeout(TERM_GRACE, self.group.exited()).await {
+                    break match time::timeout(self.term_grace, self.group.exited()).await {
                         Ok(status) => status?,
                         Err(_) => self.group.kill().await?,
                     };

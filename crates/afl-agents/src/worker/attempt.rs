@@ -4,7 +4,7 @@
 //! store may be slow or unavailable and the clocks of processes differ.
 //!
 //! Approach: the lease counts from the moment the claim or the extension was requested, by this process's monotonic
-//! clock, and ends for the worker at 0.8 of its length. One `select!` extends the lease first, so that a handler that
+//! clock, and ends for the worker so early that its handler can be stopped within it. One `select!` extends the lease first, so that a handler that
 //! floods its log cannot cost it. Every call to the store ends with the lease. An outcome is sent again until the store
 //! accepts it or the lease is over; a repeated settlement changes nothing.
 //!
@@ -83,6 +83,7 @@ const EXTEND_LEAST: Duration = Duration::from_millis(10);
 pub(super) struct TaskAttempt<'a> {
     worker: &'a Worker,
     claim: &'a Claim,
+    handler: &'a dyn Handler,
     control: CallControl,
     /// By this process's monotonic clock, with a margin: after it another worker may have the task.
     ours_until: Instant,
@@ -106,7 +107,12 @@ enum StoreReply {
 
 impl<'a> TaskAttempt<'a> {
     /// `granted` is when the claim was asked for: the lease is never older than that.
-    pub(super) fn new(worker: &'a Worker, claim: &'a Claim, granted: Instant) -> (Self, Context) {
+    pub(super) fn new(
+        worker: &'a Worker,
+        claim: &'a Claim,
+        handler: &'a dyn Handler,
+        granted: Instant,
+    ) -> (Self, Context) {
         let (context, control) = Context::new(Facts {
             lease_token: claim.ticket.token,
             idempotency_key: claim.idempotency_key(),
@@ -117,8 +123,9 @@ impl<'a> TaskAttempt<'a> {
         let attempt = Self {
             worker,
             claim,
+            handler,
             control,
-            ours_until: granted + margin(worker.config.lease()),
+            ours_until: granted + worker.config.held_for(handler.kill_ladder()),
             lines: Vec::new(),
             since: None,
             page: 0,
@@ -131,12 +138,11 @@ impl<'a> TaskAttempt<'a> {
     /// Works until the task is settled or lost; `shutdown` turns true when the worker can wait no longer.
     pub(super) async fn run(
         mut self,
-        handler: &dyn Handler,
         context: Context,
         shutdown: watch::Receiver<bool>,
         lock: &ItemLockResult,
     ) -> AttemptEnd {
-        let outcome = self.work(handler, context, shutdown, lock).await;
+        let outcome = self.work(context, shutdown, lock).await;
         let notes = self.control.take_notes();
         self.note(notes).await;
         let ended = match outcome {
@@ -160,7 +166,6 @@ impl<'a> TaskAttempt<'a> {
     /// An end instead of an outcome when the task is no longer ours.
     async fn work(
         &mut self,
-        handler: &dyn Handler,
         context: Context,
         mut shutdown: watch::Receiver<bool>,
         lock: &ItemLockResult,
@@ -168,7 +173,7 @@ impl<'a> TaskAttempt<'a> {
         let call = Call::new(&*self.claim.task.name, self.claim.payload.clone(), context);
         let call = call.of_run(&self.worker.service, &self.claim.task.workflow_id);
         let silence = self.claim.task.policy.timeout_ms.map(Millis::as_duration);
-        let mut work = std::pin::pin!(perform(handler, call, handler.timeout(silence)));
+        let mut work = std::pin::pin!(perform(self.handler, call, self.handler.timeout(silence)));
         let mut unlocked = std::pin::pin!(lock.lost());
         let extend_every = extend_within(silence, self.worker.config.extend_every());
         let mut extensions = interval_at(Instant::now() + extend_every, extend_every);
@@ -226,7 +231,7 @@ impl<'a> TaskAttempt<'a> {
         let (asked, lease) = (Instant::now(), self.worker.config.lease());
         match reply(&self.worker.service.extend(&self.claim.ticket, lease.into()).await) {
             StoreReply::Accepted => {
-                self.ours_until = asked + margin(lease);
+                self.ours_until = asked + self.worker.config.held_for(self.handler.kill_ladder());
                 None
             }
             StoreReply::Stop(reason) => Some(reason),
@@ -384,11 +389,6 @@ async fn while_ours(
 /// The janitor counts the silence that a policy allows from the last extension.
 fn extend_within(silence: Option<Duration>, every: Duration) -> Duration {
     silence.map_or(every, |silence| every.min(silence / 3)).max(EXTEND_LEAST)
-}
-
-/// The holder stops before the store's clock says so.
-fn margin(lease: Duration) -> Duration {
-    lease.mul_f64(0.8)
 }
 
 /// The failure for the step. The queue decides by its evidence whether the work may be repeated.

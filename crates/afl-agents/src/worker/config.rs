@@ -61,6 +61,16 @@ pub struct Config {
 /// An extension reports a cancel, so extensions are never further apart.
 const CANCEL_HEARD_WITHIN: Duration = Duration::from_secs(5);
 
+/// Between the end of a handler's kill ladder and the end of its lease: for the system to end processes, and for the difference
+/// between the clocks of holder and store.
+const STOP_MARGIN: Duration = Duration::from_secs(1);
+
+/// The shortest lease for a handler that stops within `ladder`. Half of it is left for work, so the first extension, after
+/// a third, comes in time.
+pub(super) fn shortest_lease(ladder: Duration) -> Duration {
+    2 * (ladder + STOP_MARGIN)
+}
+
 impl Config {
     pub fn of(profile: Profile) -> Self {
         Self {
@@ -89,6 +99,13 @@ impl Config {
 
     pub(super) fn lease(&self) -> Duration {
         Duration::from_millis(self.lock_duration_ms)
+    }
+
+    /// How long a lease is the holder's, whose handler stops within `ladder`. The rest of the lease is for the stop, so no
+    /// other agent begins while this one still works.
+    pub(super) fn held_for(&self, ladder: Duration) -> Duration {
+        let lease = self.lease();
+        lease.saturating_sub((lease / 5).max(ladder + STOP_MARGIN))
     }
 
     /// A third of the lease at most, so that two extensions may fail.
@@ -136,6 +153,24 @@ mod tests {
         assert_eq!(Config::of(Profile::Service).http_port, Some(8_080));
         let others = [Profile::Registry, Profile::Poller].map(|profile| Config::of(profile).http_port);
         assert_eq!(others, [None, None]);
+    }
+
+    #[test]
+    fn a_holder_keeps_a_lease_for_four_fifths_of_it_or_until_its_handler_must_be_stopped() {
+        let held_ms = |lease_ms, ladder_ms| {
+            let config = Config { lock_duration_ms: lease_ms, ..Config::of(Profile::Registry) };
+            config.held_for(Duration::from_millis(ladder_ms)).as_millis()
+        };
+        assert_eq!(
+            [held_ms(60_000, 0), held_ms(60_000, 6_000), held_ms(60_000, 20_000)],
+            [48_000, 48_000, 39_000]
+        );
+        assert_eq!([held_ms(15_000, 6_000), held_ms(3_000, 1_000), held_ms(1_000, 6_000)], [8_000, 1_000, 0]);
+        for ladder_ms in [0, 1_000, 6_000] {
+            let least = shortest_lease(Duration::from_millis(ladder_ms)).as_millis();
+            let least = u64::try_from(least).unwrap();
+            assert!(held_ms(least, ladder_ms) > u128::from(least) / 3, "the first extension comes in time");
+        }
     }
 
     // covers: XR-14

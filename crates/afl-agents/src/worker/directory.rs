@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use afl_runtime::EXECUTE;
 use afl_runtime::agent::{HandlerMatch, match_handler};
 
+use super::config::shortest_lease;
 use crate::handler::Handler;
 use crate::host::Hosts;
 use crate::registration::{NoHandler, Registration, Topics};
@@ -32,11 +34,57 @@ pub(super) struct Directory {
     topics: Topics,
     /// Does the task that starts a run, in the profile that does it.
     execute: Option<Arc<dyn Handler>>,
+    /// The lease of its tasks.
+    lease: Duration,
+}
+
+/// A handler that could work on while another agent has its task.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "a lease of {lease_ms} ms is too short for the handler of `{name}`, which needs {stop_ms} ms to stop: \
+     it must be at least {least_ms} ms"
+)]
+pub struct ShortLease {
+    pub name: String,
+    pub lease_ms: u64,
+    pub stop_ms: u64,
+    pub least_ms: u64,
 }
 
 impl Directory {
-    pub(super) fn new(topics: Topics, execute: Option<Arc<dyn Handler>>) -> Self {
-        Self { topics, execute, ..Self::default() }
+    pub(super) fn new(topics: Topics, execute: Option<Arc<dyn Handler>>, lease: Duration) -> Self {
+        Self { topics, execute, lease, ..Self::default() }
+    }
+
+    /// The first of this process's own handlers that its leases are too short for.
+    pub(super) fn check_own(&self) -> Result<(), ShortLease> {
+        let given =
+            self.stand_ins.iter().chain(&self.functions).map(|(name, handler)| (name.as_str(), handler));
+        let offered = self.hosts.iter().flat_map(|hosts| hosts.offers());
+        let default = self.default.iter().map(|handler| ("any task", handler));
+        let is_own = |name: &str| self.own.iter().any(|own| own.facet_name == name);
+        let registered = self.registered().filter(|(name, _)| is_own(name));
+        let mut all = given.chain(offered).chain(default).chain(registered);
+        all.try_for_each(|(name, handler)| self.check_lease(name, handler))
+    }
+
+    /// The handlers of the store that its leases are too short for. It does not take their work.
+    pub(super) fn unfit(&self) -> Vec<ShortLease> {
+        self.registered().filter_map(|(name, handler)| self.check_lease(name, handler).err()).collect()
+    }
+
+    fn registered(&self) -> impl Iterator<Item = (&str, &Arc<dyn Handler>)> {
+        self.registrations.iter().map(|it| it.facet_name.as_str()).zip(&self.registered)
+    }
+
+    fn check_lease(&self, name: &str, handler: &Arc<dyn Handler>) -> Result<(), ShortLease> {
+        let least = shortest_lease(handler.kill_ladder());
+        if self.lease >= least {
+            return Ok(());
+        }
+        let [lease_ms, stop_ms, least_ms] = [self.lease, handler.kill_ladder(), least]
+            .map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+        Err(ShortLease { name: name.to_owned(), lease_ms, stop_ms, least_ms })
     }
 
     pub(super) fn set_hosts(&mut self, hosts: Arc<Hosts>) {
@@ -62,7 +110,9 @@ impl Directory {
 
     /// All names that it has handlers for and may do, as they were registered.
     pub(super) fn names(&self) -> Vec<String> {
-        let registered = self.registrations.iter().map(|registration| registration.facet_name.as_str());
+        let fit = self.registered().filter(|(name, handler)| self.check_lease(name, handler).is_ok());
+        let unhosted = self.registrations.iter().filter(|_| self.hosts.is_none());
+        let registered = fit.map(|(name, _)| name).chain(unhosted.map(|it| it.facet_name.as_str()));
         let all = self.functions.keys().map(String::as_str).chain(registered);
         let mut names: Vec<String> = all.filter(|name| self.topics.admit(name)).map(str::to_owned).collect();
         names.sort();
@@ -92,10 +142,12 @@ impl Directory {
             return Err(unknown());
         }
         // A function goes before a registration of the same name.
-        let registered = self.registrations.iter().map(|it| it.facet_name.as_str()).zip(&self.registered);
+        let registered = self.registered();
         let functions = self.functions.iter().map(|(name, handler)| (name.as_str(), handler));
         match match_handler(functions.chain(registered), name) {
-            HandlerMatch::Exact(handler) | HandlerMatch::Short(handler) => Ok(handler.clone()),
+            HandlerMatch::Exact(handler) | HandlerMatch::Short(handler) => {
+                self.check_lease(name, handler).map(|()| handler.clone()).map_err(|_| unknown())
+            }
             HandlerMatch::Ambiguous { short, other } => Err(NoHandler::ambiguous(name, short, other)),
             HandlerMatch::Missing => self.default.clone().ok_or_else(unknown),
         }

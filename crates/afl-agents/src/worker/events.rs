@@ -8,6 +8,7 @@ use afl_runtime::agent::Claim;
 
 use super::Worker;
 use super::attempt::AttemptEnd;
+use super::directory::ShortLease;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WorkerEvent {
@@ -21,6 +22,8 @@ pub enum WorkerEvent {
     Handlers {
         names: Vec<String>,
     },
+    /// It does not take the work of this handler.
+    Unfit(ShortLease),
     Began(AttemptInfo),
     Ended {
         work: AttemptInfo,

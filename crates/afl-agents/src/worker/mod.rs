@@ -50,6 +50,7 @@ pub use config::{Config, Profile};
 use counts::Latencies;
 pub use counts::{TaskInWork, WorkerCounts};
 use directory::Directory;
+pub use directory::ShortLease;
 pub use events::{AttemptInfo, WorkerEvent};
 pub use http::{StatusServerError, reachable};
 pub use one_run::StopReason;
@@ -96,6 +97,8 @@ pub enum WorkerError {
     #[error("a worker without a task list would never get work")]
     NoTaskList,
     #[error(transparent)]
+    Lease(#[from] ShortLease),
+    #[error(transparent)]
     Http(#[from] StatusServerError),
     #[error("this worker runs already")]
     Running,
@@ -123,8 +126,8 @@ impl Worker {
             registry: Registry::new(&service),
             server_id: service.fresh_id().into(),
             service,
+            directory: watch::Sender::new(Directory::new(topics, execute, config.lease())),
             config: Arc::new(config),
-            directory: watch::Sender::new(Directory::new(topics, execute)),
             phase: watch::Sender::new(WorkerPhase::Idle),
             live: Arc::default(),
             latencies: Latencies::new(),
@@ -239,8 +242,21 @@ impl Worker {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the registrations of the store again, in the profile that has handlers from there.
+    /// Reads the registrations of the store again, in the profile that has handlers from there. Refuses leases that are too
+    /// short for this process's own handlers.
     pub async fn refresh(&self) -> Result<(), WorkerError> {
+        self.directory.borrow().check_own()?;
+        let unfit = self.directory.borrow().unfit();
+        self.read_registrations().await?;
+        for short in self.directory.borrow().unfit() {
+            if !unfit.contains(&short) {
+                self.publish(|| WorkerEvent::Unfit(short));
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_registrations(&self) -> Result<(), WorkerError> {
         if self.config.profile != Profile::Registry || self.directory.borrow().hosts.is_none() {
             return Ok(());
         }

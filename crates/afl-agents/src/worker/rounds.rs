@@ -193,9 +193,9 @@ impl Worker {
         };
         self.publish(|| WorkerEvent::Began(AttemptInfo::of(claim)));
         self.live().counts.began(claim);
-        let (attempt, context) = TaskAttempt::new(self, claim, granted);
+        let (attempt, context) = TaskAttempt::new(self, claim, handler, granted);
         let began = Instant::now();
-        let ended = attempt.run(handler, context, aborted, &lock).await;
+        let ended = attempt.run(context, aborted, &lock).await;
         lock.release().await;
         self.live().counts.ended(claim, &ended);
         let took = began.elapsed();

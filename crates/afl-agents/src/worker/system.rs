@@ -37,6 +37,11 @@ impl Handler for ExecuteHandler {
         Duration::MAX
     }
 
+    /// It may be done by any number of agents at a time.
+    fn kill_ladder(&self) -> Duration {
+        Duration::ZERO
+    }
+
     fn timeout(&self, _step: Option<Duration>) -> Option<Duration> {
         None
     }

@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use afl_agents::handler::{Call, blocking, concurrent};
 use afl_agents::registration::Registration;
-use afl_agents::worker::{Profile, Worker, WorkerEvent};
-use afl_agents::{Hosts, HostsConfig, Roots};
+use afl_agents::worker::{Profile, Worker, WorkerError, WorkerEvent};
+use afl_agents::{Hosts, HostsConfig, Registry, Roots};
 use afl_runtime::{Millis, Service, TaskQuery};
 use afl_store::record::Tenant;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::json;
 use tempfile::TempDir;
@@ -78,29 +79,41 @@ const TREE: &str = "#!/bin/sh\nsleep 1000 &\necho $! $$ > FOLDER/pids\nwait\n";
 
 struct Tree {
     folder: TempDir,
+    name: &'static str,
 }
 
 impl Tree {
     fn new() -> Self {
+        Self::of("tree", TREE)
+    }
+
+    /// A program, or a module of Python.
+    fn of(name: &'static str, text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let real = folder.path().canonicalize().unwrap();
-        let program = folder.path().join("tree");
-        fs::write(&program, TREE.replace("FOLDER", real.to_str().unwrap())).unwrap();
+        let program = folder.path().join(name);
+        fs::write(&program, text.replace("FOLDER", real.to_str().unwrap())).unwrap();
         let pipe = Command::new("mkfifo").arg(folder.path().join("pids")).status().unwrap();
         assert!(pipe.success());
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-        Self { folder }
+        Self { folder, name }
     }
 
     /// Lets the worker do payments with it.
     fn given_to(&self, worker: Worker) -> Worker {
-        let path = self.folder.path().canonicalize().unwrap();
-        let roots = Roots::new([path.as_path()]).unwrap();
-        let hosts = Hosts::new(HostsConfig { roots, ..HostsConfig::default() }).unwrap();
-        let uri = format!("exec:{}", path.join("tree").display());
-        let registration =
-            Registration { timeout_ms: 600_000, ..Registration::new("billing.ProcessPayment", uri) };
-        worker.with_hosts(Arc::new(hosts)).with_registrations(vec![registration])
+        worker.with_hosts(self.hosts()).with_registrations(vec![self.registration()])
+    }
+
+    fn hosts(&self) -> Arc<Hosts> {
+        let roots = Roots::new([self.folder.path()]).unwrap();
+        Arc::new(Hosts::new(HostsConfig { roots, ..HostsConfig::default() }).unwrap())
+    }
+
+    fn registration(&self) -> Registration {
+        let path = self.folder.path().canonicalize().unwrap().join(self.name);
+        let scheme = if self.name.ends_with(".py") { "file://" } else { "exec:" };
+        let uri = format!("{scheme}{}", path.display());
+        Registration { timeout_ms: 600_000, ..Registration::new("billing.ProcessPayment", uri) }
     }
 
     /// Both processes, when they are there: a pipe blocks until its other end is open.
@@ -117,41 +130,92 @@ fn is_dead(pid: i32, within: Duration) -> bool {
     let Ok(fd) = pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()) else { return true };
     let mut fds = [PollFd::new(&fd, PollFlags::IN)];
     let span = Timespec { tv_sec: within.as_secs().cast_signed(), tv_nsec: 0 };
-    poll(&mut fds, Some(&span)).unwrap() == 1
+    retry_on_intr(|| poll(&mut fds, Some(&span))).unwrap() == 1
 }
 
 async fn ended(told: &mut mpsc::Receiver<WorkerEvent>) {
     while !matches!(told.recv().await.expect("it runs"), WorkerEvent::Ended { .. }) {}
 }
 
-// covers: XR-6
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_cannot_extend_its_lease_has_ended_its_processes_when_another_begins() {
-    let (world, tree) = (World::new(), Tree::new());
-    let lone = tree.given_to(world.worker_with(Profile::Poller, |config| config.lock_duration_ms = 3_000));
-    let run = world.checkout().await;
-    let working = work(&lone);
-    let pids = tree.pids().await;
-    world.spy.go_away();
+/// Handlers that do not end when they are asked to.
+const DEAF_TREE: &str = "#!/bin/sh\ntrap '' TERM\nsleep 1000 &\necho $! $$ > FOLDER/pids\nwait\n";
+const DEAF_PYTHON: &str = r#"
+import os, subprocess, time
+def handle(payload, ctx):
+    child = subprocess.Popen(["sleep", "1000"])
+    open("FOLDER/pids", "w").write(f"{child.pid} {os.getpid()}")
+    while True:
+        time.sleep(1)
+"#;
 
-    // Another process, which reaches the store.
-    let near = Service::new(world.spy.inner(), Tenant::new(Tenant::LOCAL).unwrap());
-    let mut config = lone.config().clone();
-    config.server_name = "another".to_owned();
-    let other = Worker::new(near.clone(), config).unwrap();
-    other.register(
-        "ProcessPayment",
-        blocking(move |_| {
-            let alive = pids.into_iter().filter(|pid| !is_dead(*pid, Duration::ZERO)).count();
-            Ok(object(json!({"transaction_id": format!("{alive} alive"), "status": "approved"})))
-        }),
+// covers: XR-6
+#[tokio::test(start_paused = true)]
+async fn f5_a_worker_that_cannot_extend_its_lease_has_ended_its_processes_when_another_begins() {
+    for (name, text, lease_ms) in [("tree", DEAF_TREE, 14_000), ("deaf.py", DEAF_PYTHON, 4_000)] {
+        let (world, tree) = (World::simulated(Hearing::Good), Tree::of(name, text));
+        let (tell, mut told) = mpsc::channel(100);
+        let lone = world.worker_with(Profile::Poller, |config| config.lock_duration_ms = lease_ms);
+        let lone = tree.given_to(lone).with_listener(tell);
+        let run = world.checkout().await;
+        let working = work(&lone);
+        // The clock stands still while a thread waits for the pipe; afterwards time passes when nothing else happens.
+        let pids = tree.pids().await;
+        let claimed = Instant::now();
+        world.spy.go_away();
+        ended(&mut told).await;
+        let lease = Duration::from_millis(lease_ms);
+        assert!(claimed.elapsed() < lease, "{name}: it was stopped after {:?}", claimed.elapsed());
+        // A killed process is dead as soon as the system gets to it.
+        assert_eq!(pids.map(|pid| is_dead(pid, Duration::from_mins(1))), [true, true], "{name}");
+
+        // Another process, which reaches the store, gets the task when the lease is over.
+        let near = Service::new(world.spy.inner(), Tenant::new(Tenant::LOCAL).unwrap());
+        let other = Worker::new(near.clone(), lone.config().clone()).unwrap();
+        other.register("ProcessPayment", blocking(|_| Ok(paid())));
+        assert_eq!(other.poll_once().await.unwrap(), 0, "{name}: it is not his yet");
+        world.clock.advance(lease.into());
+        near.sweep_once().await.unwrap();
+        assert_eq!(other.poll_once().await.unwrap(), 1, "{name}");
+        assert_eq!(near.outputs(&run).await.unwrap()["receipt"], "txn-12345", "{name}");
+        drop(working.stop);
+        working.done.abort();
+    }
+}
+
+#[tokio::test]
+async fn g4_a_lease_too_short_to_stop_a_handler_is_refused_by_name() {
+    let tree = Tree::of("tree", TREE);
+    for (name, least_ms) in [("tree", 14_000), ("deaf.py", 4_000)] {
+        let (world, tree) = (World::new(), Tree::of(name, TREE));
+        let short = world.worker_with(Profile::Poller, |config| config.lock_duration_ms = least_ms - 1);
+        let refused = tree.given_to(short).poll_once().await.unwrap_err();
+        let WorkerError::Lease(short) = &refused else { panic!("{name}: {refused}") };
+        assert_eq!((&*short.name, short.least_ms), ("billing.ProcessPayment", least_ms), "{refused}");
+        let enough = world.worker_with(Profile::Poller, |config| config.lock_duration_ms = least_ms);
+        assert_eq!(tree.given_to(enough).poll_once().await.unwrap(), 0, "{name}");
+    }
+    let world = World::new();
+    let brief = world.worker_with(Profile::Poller, |config| config.lock_duration_ms = 1_999);
+    brief.register("ProcessPayment", blocking(|_| Ok(paid())));
+    assert!(matches!(brief.poll_once().await, Err(WorkerError::Lease(_))));
+
+    // The store may have handlers for other agents.
+    let (tell, mut told) = mpsc::channel(100);
+    let registry = Registry::new(&world.service);
+    registry.register(tree.registration()).await.unwrap();
+    let agent = world.worker_with(Profile::Registry, |config| config.lock_duration_ms = 5_000);
+    let agent = agent.with_hosts(tree.hosts()).with_listener(tell);
+    let run = world.checkout().await;
+    assert_eq!(agent.poll_once().await.unwrap(), 0, "it leaves the work to others");
+    assert_eq!(agent.registered_names(), Vec::<String>::new());
+    let WorkerEvent::Unfit(short) = told.recv().await.unwrap() else { panic!("another event came first") };
+    assert_eq!(
+        short.to_string(),
+        "a lease of 5000 ms is too short for the handler of `billing.ProcessPayment`, which needs 6000 ms to stop: \
+         it must be at least 14000 ms"
     );
-    let taking = work(&other);
-    near.ended(&run).await.unwrap();
-    assert_eq!(near.outputs(&run).await.unwrap()["receipt"], "0 alive");
-    taking.stop().await;
-    drop(working.stop);
-    working.done.abort();
+    let query = TaskQuery { run: Some(run), limit: 1, ..TaskQuery::default() };
+    assert_eq!(world.service.tasks(&query).await.unwrap().tasks[0].token, 0);
 }
 
 // covers: XR-14

@@ -202,7 +202,10 @@ async fn a_runner_that_has_lost_its_lock_stops_and_gives_the_task_back() {
     loop {
         match told.recv().await.expect("it runs") {
             WorkerEvent::Ended { ended, .. } => break assert_eq!(ended, AttemptEnd::GivenBack),
-            WorkerEvent::Ready { .. } | WorkerEvent::Began(_) | WorkerEvent::Handlers { .. } => {}
+            WorkerEvent::Ready { .. }
+            | WorkerEvent::Began(_)
+            | WorkerEvent::Handlers { .. }
+            | WorkerEvent::Unfit(_) => {}
         }
     }
     working.stop().await;

@@ -77,7 +77,10 @@ impl Slow {
         loop {
             match self.told.recv().await.expect("it runs") {
                 WorkerEvent::Ready { http, .. } => return (working, http.expect("it has a port")),
-                WorkerEvent::Began(_) | WorkerEvent::Ended { .. } | WorkerEvent::Handlers { .. } => {}
+                WorkerEvent::Began(_)
+                | WorkerEvent::Ended { .. }
+                | WorkerEvent::Handlers { .. }
+                | WorkerEvent::Unfit(_) => {}
             }
         }
     }

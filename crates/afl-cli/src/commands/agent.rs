@@ -62,7 +62,8 @@ pub(crate) struct Options {
     /// The name of this agent in `afl servers`; without it, the name of the machine
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// After how much silence of this agent another one gets its tasks; without it, 60000
+    /// After how much silence of this agent another one gets its tasks; without it, 60000. At least twice the time to stop a
+    /// handler and a second: 4000 with Python, 14000 with programs
     #[arg(long, value_name = "MILLIS", value_parser = clap::value_parser!(u64).range(100..))]
     lease_ms: Option<u64>,
     /// How long running tasks may take after a signal to end; then they are stopped and given back. Without it, 30000
@@ -198,6 +199,10 @@ fn lines(told: &WorkerEvent, config: &Config, flag: &str, color: Color) -> Strin
             text
         }
         WorkerEvent::Handlers { names } => handlers(names),
+        WorkerEvent::Unfit(short) => {
+            let warning = paint("warning:", color::HELP, color);
+            format!("{warning} {}; other agents must do that work\n", shown::inert(&short.to_string()))
+        }
         WorkerEvent::Began(work) => format!("{} of run {}: begun\n", work.path, work.run),
         WorkerEvent::Ended { work, ended, took } => {
             let took = shown::span((*took).into());

@@ -105,6 +105,9 @@ impl Trouble {
             }
             Self::Undiscoverable { .. } => misuse("correct the file, or name the others one by one"),
             Self::Worker(WorkerError::Http(_)) => misuse("give another port with `--http-port`"),
+            Self::Worker(WorkerError::Lease(short)) => {
+                misuse(&format!("`--lease-ms {}` is long enough", short.least_ms))
+            }
             Self::Worker(_) | Self::Registry(_) => (Exit::WrongUse, None),
             Self::Unreadable { .. } => (Exit::Inaccessible, Some(format!("name {}", super::sources()))),
             Self::Discovery(_) | Self::Root(_) | Self::Hosts(_) => (Exit::Inaccessible, None),
@@ -144,6 +147,7 @@ impl From<WorkerError> for Failure {
             | WorkerError::Http(_)
             | WorkerError::Panicked(_)
             | WorkerError::NoTaskList
+            | WorkerError::Lease(_)
             | WorkerError::Running) => Trouble::Worker(other).into(),
         }
     }

@@ -76,7 +76,7 @@ fn folder() -> TempDir {
     let marks = folder.path().join("marks");
     let mut list = HANDLERS.to_owned();
     for facet in PROGRAMS {
-        let args = format!("metadata = {{ args = ['{}'] }}", marks.display());
+        let args = format!("metadata = {{ args = ['{}'], grace_ms = 0 }}", marks.display());
         let entry =
             ["\n[[handler]]", &format!("facet = \"{facet}\""), "module = \"exec:work.sh\"", &args, ""];
         list.push_str(&entry.join("\n"));

@@ -14,7 +14,7 @@ use crate::starter;
 
 const AGENTS: usize = 3;
 /// Short, so that the work of the dead is soon done by others.
-pub(crate) const LEASE: Duration = Duration::from_millis(1_500);
+pub(crate) const LEASE: Duration = Duration::from_secs(4);
 /// How often it is looked whether the time for the next deed has come.
 const LOOK: Duration = Duration::from_millis(5);
 /// A deed is done when the handlers have left so many more marks, so that there are as many on slow machines as on

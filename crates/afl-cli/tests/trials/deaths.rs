@@ -51,7 +51,9 @@ pub(crate) fn world() -> World {
     world.program("quick.sh", QUICK);
     world.program("slow.sh", SLOW);
     let entry = |facet: &str, program: &str| {
-        format!("[[handler]]\nfacet = \"{facet}\"\nmodule = \"exec:{program}.sh\"\ntimeout_ms = 600000\n")
+        format!(
+            "[[handler]]\nfacet = \"{facet}\"\nmodule = \"exec:{program}.sh\"\ntimeout_ms = 600000\nmetadata = {{ grace_ms = 0 }}\n"
+        )
     };
     world.write("quick.toml", &(entry("Mark", "quick") + &entry("Wait", "quick")));
     world.write("slow.toml", &(entry("Mark", "slow") + &entry("Wait", "slow")));

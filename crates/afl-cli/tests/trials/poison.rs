@@ -34,7 +34,7 @@ module = "builtin:echo"
 "#;
 
 /// Longer than poison can keep an agent from extending it.
-const LEASE: Duration = Duration::from_secs(10);
+const LEASE: Duration = Duration::from_secs(14);
 /// Long enough for a busy machine to start a process.
 const PATIENT: u32 = 60_000;
 const IMPATIENT: u32 = 700;

@@ -30,7 +30,7 @@ fn world() -> World {
     let world = World::new(PROGRAM);
     world.write("price.py", ONE);
     world.program("pause.sh", PAUSE);
-    world.said(&["handlers", "register", "Pause", "exec:pause.sh"]);
+    world.said(&["handlers", "register", "Pause", "exec:pause.sh", "--metadata", "{\"grace_ms\": 0}"]);
     world
 }
 

@@ -21,7 +21,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Of the agents here, unless a test says otherwise: long enough for a busy machine to extend it in time.
-pub(crate) const LEASE: Duration = Duration::from_millis(1_500);
+pub(crate) const LEASE: Duration = Duration::from_secs(4);
 const PROGRAM: &str = "program.afl";
 
 pub(crate) struct World {
