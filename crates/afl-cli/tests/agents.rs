@@ -283,6 +283,21 @@ fn g4_no_command_but_the_one_that_names_the_work_repeats_once_work_that_was_answ
 }
 
 #[test]
+fn g4_an_agent_refuses_a_lease_in_which_it_cannot_stop_its_handlers() {
+    let world = world();
+    let agent = ["agent", "--once", "--handlers", "quick.py", "--lease-ms"];
+    let refused = afl(world.path(), &[&agent[..], &["3999"]].concat());
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        said.contains("too short for the handler of `Charge`") && said.contains("`--lease-ms 4000`"),
+        "{said}"
+    );
+    let taken = afl(world.path(), &[&agent[..], &["4000"]].concat());
+    assert!(taken.status.success(), "{taken:?}");
+}
+
+#[test]
 fn one_command_runs_a_program_with_the_handlers_beside_it() {
     let world = world();
     let list = "[[handler]]\nfacet = \"Charge\"\nmodule = \"quick.py\"\nentrypoint = \"charge\"\n";
