@@ -82,9 +82,13 @@ impl Directory {
         if self.lease >= least {
             return Ok(());
         }
-        let [lease_ms, stop_ms, least_ms] = [self.lease, handler.kill_ladder(), least]
-            .map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
-        Err(ShortLease { name: name.to_owned(), lease_ms, stop_ms, least_ms })
+        let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        Err(ShortLease {
+            name: name.to_owned(),
+            lease_ms: millis(self.lease),
+            stop_ms: millis(handler.kill_ladder()),
+            least_ms: millis(least),
+        })
     }
 
     pub(super) fn set_hosts(&mut self, hosts: Arc<Hosts>) {

@@ -111,7 +111,7 @@ impl Tree {
 
     fn registration(&self) -> Registration {
         let path = self.folder.path().canonicalize().unwrap().join(self.name);
-        let scheme = if self.name.ends_with(".py") { "file://" } else { "exec:" };
+        let scheme = if path.extension().is_some() { "file://" } else { "exec:" };
         let uri = format!("{scheme}{}", path.display());
         Registration { timeout_ms: 600_000, ..Registration::new("billing.ProcessPayment", uri) }
     }
