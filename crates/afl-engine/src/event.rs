@@ -50,7 +50,7 @@ pub struct EventError {
 }
 
 wire_enum! {
-    /// What is known about the work of an attempt that failed. It decides whether work with `Effect(kind = "once")`
+    /// The knowledge about the work of an attempt that failed. It decides whether work with `Effect(kind = "once")`
     /// may be repeated.
     #[derive(Default)]
     pub enum WorkEvidence ("evidence") {

@@ -17,7 +17,7 @@ pub struct HandlerFailure {
     /// For programs: the traceback, the exit code, the status.
     #[serde(default, skip_serializing_if = "Object::is_empty")]
     pub details: Object,
-    /// What is known about the work. A host that does not say has nothing to go by.
+    /// The knowledge about the work. Without a word of the host there is none.
     #[serde(default = "nothing_known")]
     pub evidence: WorkEvidence,
 }
@@ -45,7 +45,7 @@ wire_enum! {
 }
 
 impl HandlerFailureKind {
-    /// What the kind alone says about the work. Only the place of a failure can say that nothing happened.
+    /// The evidence of the kind alone. Only the place of a failure shows that nothing happened.
     const fn evidence(self) -> WorkEvidence {
         match self {
             Self::Error | Self::InvalidInput | Self::NotFound | Self::Refused | Self::Unavailable => {

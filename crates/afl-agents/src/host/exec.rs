@@ -63,7 +63,7 @@ struct ExecHandler {
     path: PathBuf,
     checksum: Option<Checksum>,
     args: Vec<String>,
-    /// What a program has between the signal to end and the one that kills it.
+    /// Between the signal that asks a program to end and the one that kills it.
     term_grace: Duration,
     metadata: Object,
 }

@@ -1,4 +1,4 @@
-//! What a failure says about the work: nothing happened before the first instruction of the handler.
+//! The evidence of a failure: nothing has happened before the first instruction of the handler.
 
 use afl_agents::PythonConfig;
 use afl_agents::handler::WorkEvidence;

@@ -100,7 +100,7 @@ pub struct TaskRecord {
     /// The kind of the failure that ended the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_kind: Option<String>,
-    /// What is known about the work that failed.
+    /// The knowledge about the work that failed.
     #[serde(default, skip_serializing_if = "wire::is_default")]
     pub evidence: WorkEvidence,
     #[serde(default, skip_serializing_if = "Option::is_none")]
