@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use afl_lang::program::{Parameter, Program, QualifiedName, SchemaDecl};
+use afl_lang::program::{Parameter, Program, QualifiedName, SchemaDecl, shortened};
 use afl_lang::types::TypeRef;
 
 use crate::eval::{EvalError, NoScope, eval};
-use crate::value::{MAX_VALUE_DEPTH, Value, ValueKind, is_within_depth};
+use crate::value::{MAX_VALUE_DEPTH, Value, ValueKind, ValueRoom, is_within_depth};
 
 /// Checks the value that is called `name`.
 ///
@@ -20,7 +20,7 @@ pub fn fits(name: &str, value: &Value, ty: &TypeRef, schemas: &Schemas) -> Resul
 /// The value as its type has it, at every depth: with the defaults of the schema fields it leaves out, and with integers
 /// widened where a `Double` is declared.
 pub fn as_declared(value: Value, ty: &TypeRef, schemas: &Schemas) -> Result<Value, EvalError> {
-    fill(value, ty, schemas, MAX_VALUE_DEPTH)
+    fill(value, ty, schemas, MAX_VALUE_DEPTH, &mut ValueRoom::default())
 }
 
 /// The schemas of a program by their qualified names.
@@ -126,14 +126,21 @@ fn check(value: &Value, ty: &TypeRef, schemas: &Schemas, levels: usize) -> Resul
     }
 }
 
-fn fill(value: Value, ty: &TypeRef, schemas: &Schemas, levels: usize) -> Result<Value, EvalError> {
+/// `room` is for the defaults: a long list may leave out a long default in each of its elements.
+fn fill(
+    value: Value,
+    ty: &TypeRef,
+    schemas: &Schemas,
+    levels: usize,
+    room: &mut ValueRoom,
+) -> Result<Value, EvalError> {
     match (ty, value) {
-        (TypeRef::Nullable(of), value) => fill(value, of, schemas, levels),
+        (TypeRef::Nullable(of), value) => fill(value, of, schemas, levels, room),
         (TypeRef::Double, Value::Number(number)) => {
             Ok(number.as_f64().map_or(Value::Number(number), Value::from))
         }
         (TypeRef::List(of), Value::Array(elements)) if levels > 0 => {
-            elements.into_iter().map(|element| fill(element, of, schemas, levels - 1)).collect()
+            elements.into_iter().map(|element| fill(element, of, schemas, levels - 1, room)).collect()
         }
         (TypeRef::Schema(schema), Value::Object(mut entries)) => {
             for field in schemas.fields(schema) {
@@ -143,10 +150,15 @@ fn fill(value: Value, ty: &TypeRef, schemas: &Schemas, levels: usize) -> Result<
                     (None, Some(default)) if levels == 0 => {
                         return Err(EvalError::TooDeep { expr: default.to_string() });
                     }
-                    (None, Some(default)) => eval(default, &NoScope)?,
+                    (None, Some(default)) => {
+                        let value = eval(default, &NoScope)?;
+                        room.take(&value)
+                            .ok_or_else(|| EvalError::TooLarge { expr: shortened(&default.to_string()) })?;
+                        value
+                    }
                     (None, None) => continue,
                 };
-                let filled = fill(value, &field.ty, schemas, levels.saturating_sub(1))?;
+                let filled = fill(value, &field.ty, schemas, levels.saturating_sub(1), room)?;
                 entries.insert(field.name.clone(), filled);
             }
             Ok(Value::Object(entries))

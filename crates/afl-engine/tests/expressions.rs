@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use afl_engine::eval::{Root, Scope, eval, holds};
 use afl_engine::value::MAX_VALUES_BYTES;
-use afl_engine::value::Map;
 use afl_engine::{EvalError, Value};
 use afl_lang::limits::MAX_EXPRESSION_HEIGHT;
 use afl_lang::program::{
@@ -86,7 +85,15 @@ fn a_value_may_not_nest_deeper_than_the_reader_allows() {
 #[test]
 fn a_text_that_grows_beyond_all_bounds_is_refused_before_it_is_made() {
     let readable = Readable(serde_json::json!({"a": "x".repeat(MAX_VALUES_BYTES / 2)}));
-    for doubling in ["$.a ++ $.a", "$.a + $.a", "[$.a] + [$.a]"] {
+    for doubling in [
+        "$.a ++ $.a",
+        "$.a + $.a",
+        "[$.a] + [$.a]",
+        "[$.a, $.a]",
+        "#{\"b\": $.a, \"c\": [$.a]}",
+        "[$.a] ++ [$.a]",
+        "[$, 1, $.a]",
+    ] {
         let error = eval(&compiled(doubling), &readable).expect_err("twice the half and more");
         assert!(error.to_string().contains("is the limit"), "{error}");
     }
@@ -147,12 +154,12 @@ impl Scope for Readable {
         }
     }
 
-    fn record(&self, root: Root<'_>) -> Map<String, Value> {
+    fn record(&self, root: Root<'_>) -> Vec<(&str, &Value)> {
         let record = match root {
             Root::Input(_) => self.0.as_object(),
             Root::Step { name, .. } => self.0.get(name).and_then(Value::as_object),
         };
-        record.cloned().unwrap_or_default()
+        record.into_iter().flatten().map(|(name, value)| (name.as_str(), value)).collect()
     }
 }
 

@@ -146,8 +146,8 @@ impl Scope for Readable {
         }
     }
 
-    fn record(&self, _: Root<'_>) -> Map<String, Value> {
-        self.0.clone()
+    fn record(&self, _: Root<'_>) -> Vec<(&str, &Value)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value)).collect()
     }
 }
 

@@ -66,7 +66,7 @@ async fn offer_a_gigabyte() {
     let before = peak_bytes();
     let refusal = service.complete(&held.ticket, &large).await.unwrap_err();
     assert!(matches!(&refusal, Refusal::TooLarge { path, .. } if path == "Long.a"), "{refusal}");
-    assert!(refusal.to_string().contains("536870912 is the limit: store it elsewhere"), "{refusal}");
+    assert!(refusal.to_string().contains("268435456 is the limit: store it elsewhere"), "{refusal}");
     let refusal = service.continue_step(&run, &held.ticket.step, &large).await.unwrap_err();
     assert!(matches!(&refusal, Refusal::TooLarge { .. }), "{refusal}");
     let asked = crate::work::request(&service, "Long", json!({})).await;

@@ -5,6 +5,7 @@
 
 mod actor;
 mod deaths;
+mod growth;
 mod holding;
 mod names;
 mod poison;

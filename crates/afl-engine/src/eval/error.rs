@@ -28,8 +28,11 @@ pub enum EvalError {
     NotIndexed { base: String, found: ValueKind },
     #[error("the index of `{base}` must be {wanted}, but `{index}` is {found}")]
     WrongIndex { base: String, wanted: ValueKind, index: String, found: ValueKind },
-    #[error("`{expr}` comes to {bytes} bytes, and {MAX_VALUES_BYTES} is the limit")]
-    TooLarge { bytes: usize, expr: String },
+    #[error(
+        "`{expr}` takes too much memory: {MAX_VALUES_BYTES} bytes is the limit for all values of a step, so store \
+         it elsewhere and pass a reference"
+    )]
+    TooLarge { expr: String },
     #[error("`{expr}` nests lists and maps deeper than {MAX_VALUE_DEPTH} levels")]
     TooDeep { expr: String },
 }

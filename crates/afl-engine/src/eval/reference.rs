@@ -5,40 +5,49 @@ use std::borrow::Cow;
 use afl_lang::program::{Expr, InputRef, InputSource, StepRef, shortened};
 
 use super::error::{EvalError, named};
-use super::{Root, Scope, value_of};
-use crate::value::{Number, Value, ValueKind};
+use super::{BuildSite, Root, value_of};
+use crate::value::{Map, Number, Value, ValueKind};
 
 type ReferenceResult<'v> = Result<Cow<'v, Value>, EvalError>;
 
-pub(super) fn input<'v>(input: &InputRef, scope: &'v dyn Scope) -> ReferenceResult<'v> {
+pub(super) fn input<'v>(expr: &Expr, input: &InputRef, site: BuildSite<'v>) -> ReferenceResult<'v> {
     let written = |count: usize| {
         let path = input.path[..count].to_vec();
         // A variable that is not there is missed in `$`, where it can also be written.
         let source = if path.is_empty() { InputSource::Owner } else { input.source };
         InputRef { path, source }.to_string()
     };
-    read(Root::Input(input.source), &input.path, scope, written)
+    let root = Root::Input(input.source);
+    if input.path.is_empty() { record(expr, root, site) } else { read(root, &input.path, site, written) }
 }
 
-pub(super) fn step<'v>(step: &StepRef, scope: &'v dyn Scope) -> ReferenceResult<'v> {
+pub(super) fn step<'v>(expr: &Expr, step: &StepRef, site: BuildSite<'v>) -> ReferenceResult<'v> {
     let (name, path) = step.path.split_first().expect("a loaded program's references name a step");
     let written = |count: usize| step.path[..=count].join(".");
-    read(Root::Step { name, clause: step.clause }, path, scope, written)
+    let root = Root::Step { name, clause: step.clause };
+    if path.is_empty() { record(expr, root, site) } else { read(root, path, site, written) }
+}
+
+/// All attributes at once.
+fn record<'v>(expr: &Expr, root: Root<'_>, site: BuildSite<'v>) -> ReferenceResult<'v> {
+    let mut record = Map::new();
+    for (name, value) in site.scope.record(root) {
+        record.insert(name.to_owned(), site.own(Cow::Borrowed(value), expr)?);
+    }
+    Ok(Cow::Owned(Value::Object(record)))
 }
 
 /// `written` gives the text of the reference up to the n-th name of the path.
 fn read<'v>(
     root: Root<'_>,
     path: &[String],
-    scope: &'v dyn Scope,
+    site: BuildSite<'v>,
     written: impl Fn(usize) -> String,
 ) -> ReferenceResult<'v> {
-    let Some((first, fields)) = path.split_first() else {
-        return Ok(Cow::Owned(Value::Object(scope.record(root))));
-    };
+    let (first, fields) = path.split_first().expect("a reference without a path is a record");
     let missing =
         |count: usize, name: &String| EvalError::Missing { base: written(count), name: name.clone() };
-    let mut value = scope.attribute(root, first).ok_or_else(|| missing(0, first))?;
+    let mut value = site.scope.attribute(root, first).ok_or_else(|| missing(0, first))?;
     for (at, name) in (1..).zip(fields) {
         let Value::Object(entries) = value else {
             let found = ValueKind::of(value);
@@ -49,9 +58,9 @@ fn read<'v>(
     Ok(Cow::Borrowed(value))
 }
 
-pub(super) fn index<'v>(parts: &'v [Expr; 2], scope: &'v dyn Scope) -> ReferenceResult<'v> {
-    let base = value_of(&parts[0], scope)?;
-    let key = value_of(&parts[1], scope)?;
+pub(super) fn index<'v>(parts: &'v [Expr; 2], site: BuildSite<'v>) -> ReferenceResult<'v> {
+    let base = value_of(&parts[0], site)?;
+    let key = value_of(&parts[1], site)?;
     match base {
         Cow::Borrowed(base) => element(base, &key, parts),
         Cow::Owned(base) => Ok(Cow::Owned(element(&base, &key, parts)?.into_owned())),

@@ -7,13 +7,13 @@ use afl_lang::types::TypeRef;
 
 use super::Evaluation;
 use super::wants::all;
-use super::work::WorkResult;
+use super::work::{WorkResult, WorkStop};
 use crate::attribute::{Attribute, ValueRef};
 use crate::id::{Segment, StepId};
 use crate::plan::{Act, Block, Node, Plan, PlanContent};
 use crate::state::Verdict;
 use crate::types::fits;
-use crate::value::{Map, Value};
+use crate::value::{Map, Value, ValueRoom};
 
 /// How many elements are looked at together, so that a long `foreach` needs little memory.
 const ELEMENTS_AT_ONCE: u32 = 1_000;
@@ -26,6 +26,8 @@ pub(super) struct Fold {
     element: u32,
     /// By the alias of a mixin, if the yield went to one, and by name.
     returns: BTreeMap<(Option<String>, String), CapturedReturn>,
+    /// For the lists of a `foreach`.
+    room: ValueRoom,
 }
 
 #[derive(Debug)]
@@ -55,10 +57,13 @@ impl Evaluation {
             .collect();
         self.need_values(&aliased)?;
         let mut fold = self.folds.remove(id).unwrap_or_default();
-        let done = self.fold(&blocks, &mut fold);
-        if let Err(stop) = done {
-            self.folds.insert(id.clone(), fold);
-            return Err(stop);
+        match self.fold(id, &blocks, &mut fold) {
+            Ok(()) => {}
+            Err(WorkStop::Missing) => {
+                self.folds.insert(id.clone(), fold);
+                return Err(WorkStop::Missing);
+            }
+            Err(WorkStop::Failed(failure)) => return Err(WorkStop::Failed(failure)),
         }
         let mut mixins: BTreeMap<String, Map<String, Value>> = BTreeMap::new();
         for ((alias, name), captured) in fold.returns {
@@ -66,7 +71,11 @@ impl Evaluation {
                 (Some(alias), captured) => {
                     let value = match captured {
                         CapturedReturn::Many(values, _) => Some(Value::Array(values)),
-                        CapturedReturn::One(attribute) => self.known.value(&attribute.held).cloned(),
+                        CapturedReturn::One(attribute) => {
+                            let value = self.known.value(&attribute.held);
+                            self.take_room(id, &name, value, &mut fold.room)?;
+                            value.cloned()
+                        }
                     };
                     mixins.entry(alias).or_default().extend(value.map(|value| (name, value)));
                 }
@@ -79,6 +88,9 @@ impl Evaluation {
             }
         }
         for (alias, yielded) in mixins {
+            let before = self.step(id).attributes.params.get(&alias);
+            let before = before.and_then(|attribute| self.known.value(&attribute.held));
+            self.take_room(id, &alias, before, &mut fold.room)?;
             let whole = Value::Object(self.changed_mixin(id, &alias, yielded));
             self.keep_return(id, alias, whole, "Json");
         }
@@ -90,7 +102,7 @@ impl Evaluation {
         self.change(id).attributes.returns.insert(name, attribute);
     }
 
-    fn fold(&mut self, blocks: &[(StepId, &Block)], fold: &mut Fold) -> WorkResult<()> {
+    fn fold(&mut self, id: &StepId, blocks: &[(StepId, &Block)], fold: &mut Fold) -> WorkResult<()> {
         let plan = self.plan.clone();
         while let Some((block_id, block)) = blocks.get(fold.block) {
             self.need_step(block_id)?;
@@ -104,14 +116,14 @@ impl Evaluation {
                     let yields = self.yields_of(block_id, block, &plan);
                     self.need_yields(&yields)?;
                     for yielded in &yields {
-                        self.capture_yield(yielded, fold, YieldOrigin::Block);
+                        self.capture_yield(id, yielded, fold, YieldOrigin::Block)?;
                     }
                 }
                 PlanContent::Foreach { .. } => {
                     if fold.element == 0 {
                         begin_collecting(&plan, block, fold);
                     }
-                    self.fold_elements(block_id, block, fold)?;
+                    self.fold_elements(id, block_id, block, fold)?;
                 }
             }
             fold.block += 1;
@@ -120,7 +132,7 @@ impl Evaluation {
         Ok(())
     }
 
-    fn fold_elements(&mut self, map: &StepId, block: &Block, fold: &mut Fold) -> WorkResult<()> {
+    fn fold_elements(&mut self, id: &StepId, map: &StepId, block: &Block, fold: &mut Fold) -> WorkResult<()> {
         let plan = self.plan.clone();
         let total = self.step(map).children.as_ref().map_or(0, |children| children.total);
         let places: Vec<u32> = yield_places(&plan, block).collect();
@@ -130,9 +142,11 @@ impl Evaluation {
                 .map(|at| map.child(Segment::Element(at)))
                 .flat_map(|element| places.iter().map(move |place| element.child(Segment::Statement(*place))))
                 .collect();
+            all(yields.iter().map(|yielded| self.need_step(yielded)))?;
+            self.check_unread(id, &yields, fold.room)?;
             self.need_yields(&yields)?;
             for yielded in &yields {
-                self.capture_yield(yielded, fold, YieldOrigin::Element);
+                self.capture_yield(id, yielded, fold, YieldOrigin::Element)?;
                 self.known.steps.forget(yielded);
             }
             fold.element = end;
@@ -154,7 +168,29 @@ impl Evaluation {
         Ok(self.need_values(&held)?)
     }
 
-    fn capture_yield(&self, yielded: &StepId, fold: &mut Fold, origin: YieldOrigin) {
+    /// Whether the large values of elements can fit together, before they are read.
+    fn check_unread(&self, id: &StepId, yields: &[StepId], room: ValueRoom) -> WorkResult<()> {
+        let fields = yields.iter().flat_map(|yielded| &self.step(yielded).attributes.params);
+        let mut bytes = 0;
+        for (name, attribute) in fields {
+            bytes += match &attribute.held {
+                ValueRef::Blob(blob) => blob.bytes,
+                ValueRef::Inline(_) => 0,
+            };
+            if bytes > room.left() {
+                return Err(self.no_room(id, name));
+            }
+        }
+        Ok(())
+    }
+
+    fn capture_yield(
+        &self,
+        id: &StepId,
+        yielded: &StepId,
+        fold: &mut Fold,
+        origin: YieldOrigin,
+    ) -> WorkResult<()> {
         let step = self.step(yielded);
         let node = self.known.steps.get(yielded).expect("a yield that is captured has been read").node;
         let Some(Act::Yield { target, alias, .. }) = self.plan.statement_of(node).map(|it| &it.act) else {
@@ -171,6 +207,7 @@ impl Evaluation {
                     Some(CapturedReturn::Many(values, _)),
                     Some(value),
                 ) => {
+                    self.take_room(id, name, Some(value), &mut fold.room)?;
                     self.collect(values, value, &parameter.ty);
                 }
                 _ => {
@@ -178,6 +215,7 @@ impl Evaluation {
                 }
             }
         }
+        Ok(())
     }
 
     /// The attributes of a mixin with those that were yielded in their places.

@@ -33,7 +33,7 @@ use crate::step::Transmission;
 use crate::task::{DEFAULT_TASK_LIST, Move, NewTask, Task, next_turn};
 use crate::time::Millis;
 use crate::trace::Trace;
-use crate::value::{Map, Value};
+use crate::value::{Map, Value, ValueRoom};
 use afl_lang::types::TypeRef;
 
 /// The task that a language host does for a script.
@@ -246,6 +246,8 @@ impl Evaluation {
         let (names, held): (Vec<String>, Vec<ValueRef>) =
             fields.map(|(name, attribute)| (name.clone(), attribute.held.clone())).unzip();
         self.need_values(&held)?;
+        let copied = held.iter().filter_map(|held| self.known.value(held));
+        self.take_room(id, "params", copied, &mut ValueRoom::default())?;
         let values =
             held.iter().map(|held| self.known.value(held).expect("it has just been asked for").clone());
         let params: Map<String, Value> = names.into_iter().zip(values).collect();

@@ -10,14 +10,14 @@ use super::capture::{declared, element_of};
 use super::reader::EvalSite;
 use super::work::WorkResult;
 use crate::attribute::{Attribute, Fields};
-use crate::eval::{NoScope, eval, holds};
+use crate::eval::{NoScope, eval, eval_within, holds};
 use crate::failure::FailureKind;
 use crate::id::StepId;
 use crate::plan::{Act, Callee, ExprRead, Node, PlanCall};
 use crate::state::Verdict;
 use crate::trace::Trace;
 use crate::types::{as_declared, fits};
-use crate::value::{Map, Value};
+use crate::value::{Map, Value, ValueRoom};
 
 impl Evaluation {
     pub(super) fn initialize(&mut self, id: &StepId, node: Node) -> WorkResult {
@@ -92,8 +92,9 @@ impl Evaluation {
         reads: &[ExprRead],
         place: &EvalSite,
     ) -> WorkResult<Map<String, Value>> {
+        let mut room = ValueRoom::default();
         let value = |arg: &NamedArg| {
-            let value = eval(&arg.value, &self.reader(reads, place));
+            let value = eval_within(&arg.value, &self.reader(reads, place), &mut room);
             let value = value.map_err(|error| {
                 self.failed(id, FailureKind::Evaluation, format!("`{}`: {error}", arg.name))
             })?;

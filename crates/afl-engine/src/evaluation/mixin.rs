@@ -12,7 +12,7 @@ use crate::id::{Segment, StepId};
 use crate::plan::{Facet, Mixin, MixinKind, MixinScope, Node, Plan};
 use crate::policy::PolicyKind;
 use crate::state::Verdict;
-use crate::value::{Map, Value};
+use crate::value::{Map, Value, ValueRoom};
 
 /// When a mixin that has work of its own does it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,6 +89,8 @@ impl Evaluation {
         let values: Vec<ValueRef> =
             fields.values().map(|field| &field.held).chain(&earlier).cloned().collect();
         self.need_values(&values)?;
+        let joined = values.iter().filter_map(|held| self.known.value(held));
+        self.take_room(id, alias, joined, &mut ValueRoom::default())?;
         let mut record = self.known.object(earlier.as_ref());
         for (name, attribute) in &fields {
             let value = self.known.value(&attribute.held).expect("it has just been asked for");

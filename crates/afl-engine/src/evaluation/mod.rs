@@ -252,7 +252,7 @@ impl Evaluation {
                 self.begin_iteration();
             }
             while let Some(id) = self.queue.pop_front() {
-                if self.known.writes() >= self.room() {
+                if !self.has_room() {
                     self.postpone(id);
                 } else if let Err(MissingRecord) = self.work(&id) {
                     self.deferred.push(id);
@@ -268,6 +268,12 @@ impl Evaluation {
                 return Advance::Commit;
             }
         }
+    }
+
+    /// Whether one more step may be worked on in this iteration. Large values wait in memory for the commit, so they
+    /// count too.
+    fn has_room(&self) -> bool {
+        self.known.writes() < self.room() && self.known.new_blob_bytes < self.options.budget.bytes.max(1)
     }
 
     /// How many writes an iteration may have. Steps that are active beyond them come first in the next iteration.

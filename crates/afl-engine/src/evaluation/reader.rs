@@ -11,7 +11,7 @@ use crate::failure::StepFailure;
 use crate::id::{Segment, StepId};
 use crate::plan::{ExprRead, Node, PlanContent};
 use crate::step::Step;
-use crate::value::{Map, Value};
+use crate::value::Value;
 
 #[derive(Clone, Debug)]
 pub(super) struct EvalSite {
@@ -150,13 +150,14 @@ impl Scope for Reader<'_> {
         }
     }
 
-    fn record(&self, root: Root<'_>) -> Map<String, Value> {
-        let Some(step) = self.step(root) else { return Map::new() };
+    fn record(&self, root: Root<'_>) -> Vec<(&str, &Value)> {
+        let Some(step) = self.step(root) else { return Vec::new() };
         let [first, second] = Self::layers(root, step);
-        let value = |(name, attribute): (&String, &crate::attribute::Attribute)| {
-            Some((name.clone(), self.known().value(&attribute.held)?.clone()))
-        };
-        second.iter().chain(first).filter_map(value).collect()
+        let hidden = |name: &String| first.contains_key(name);
+        let attributes = second.iter().filter(|(name, _)| !hidden(name)).chain(first);
+        attributes
+            .filter_map(|(name, attribute)| Some((name.as_str(), self.known().value(&attribute.held)?)))
+            .collect()
     }
 }
 

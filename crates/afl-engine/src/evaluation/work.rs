@@ -13,6 +13,7 @@ use crate::plan::{Act, Callee, Node, PlanContent};
 use crate::state::{State, Verdict};
 use crate::step::{Step, StepRest};
 use crate::trace::Trace;
+use crate::value::{MAX_VALUES_BYTES, Value, ValueRoom};
 
 /// How the work of a state can end early.
 #[derive(Debug)]
@@ -173,6 +174,26 @@ impl Evaluation {
             "the run nests deeper than {MAX_DEPTH} levels: end the recursion earlier, or go on in another run"
         );
         Err(self.failed(parent, FailureKind::Limit, message))
+    }
+
+    /// Takes the room of a copy that becomes a part of the attribute `name`.
+    pub(super) fn take_room<'v>(
+        &self,
+        id: &StepId,
+        name: &str,
+        values: impl IntoIterator<Item = &'v Value>,
+        room: &mut ValueRoom,
+    ) -> WorkResult<()> {
+        let taken = values.into_iter().try_for_each(|value| room.take(value));
+        taken.ok_or_else(|| self.no_room(id, name))
+    }
+
+    pub(super) fn no_room(&self, id: &StepId, name: &str) -> WorkStop {
+        let message = format!(
+            "`{name}` takes too much memory: {MAX_VALUES_BYTES} bytes is the limit for all values of a step, so store \
+             it elsewhere and pass a reference"
+        );
+        self.failed(id, FailureKind::Limit, message)
     }
 
     fn identity(&self, node: Node) -> (ObjectType, Arc<str>, Arc<str>) {

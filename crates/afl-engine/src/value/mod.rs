@@ -2,12 +2,14 @@
 
 mod number;
 mod read;
+mod room;
 
 use std::cmp::Ordering;
 
 pub use number::ArithmeticError;
 pub(crate) use number::Number;
 pub use read::{JsonError, read_json};
+pub use room::ValueRoom;
 pub use serde_json::{Map, Value};
 
 use crate::wire::wire_enum;
@@ -16,8 +18,9 @@ use crate::wire::wire_enum;
 /// stored in takes a few of them.
 pub const MAX_VALUE_DEPTH: usize = 100;
 
-/// All the inputs of a run, all that one result holds, or what an expression comes to.
-pub const MAX_VALUES_BYTES: usize = 512 << 20;
+/// How much memory values may take that belong together: the inputs of a run, one result, the arguments of a step, a list
+/// that a `foreach` yields. A run holds a few such sets at once, and one run must not take the memory of all others.
+pub const MAX_VALUES_BYTES: usize = 256 << 20;
 
 wire_enum! {
     /// The kinds of values that operators and messages distinguish, named after the types of the language.
@@ -99,7 +102,9 @@ pub fn order(left: &Value, right: &Value) -> Option<Ordering> {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Oversize {
-    #[error("{bytes} bytes, and {MAX_VALUES_BYTES} is the limit: store it elsewhere and pass a reference")]
+    #[error(
+        "{bytes} bytes in memory, and {MAX_VALUES_BYTES} is the limit: store it elsewhere and pass a reference"
+    )]
     TooLarge { bytes: usize },
     /// A reader of JSON gives up at such a depth, so it could be stored and never be read.
     #[error("lists and maps that nest deeper than {MAX_VALUE_DEPTH} levels")]
@@ -110,18 +115,6 @@ pub fn check_size(values: &Map<String, Value>) -> Result<(), Oversize> {
     if !values.values().all(|value| is_within_depth(value, MAX_VALUE_DEPTH)) {
         return Err(Oversize::TooDeep);
     }
-    let bytes = values.values().map(bytes).sum();
+    let bytes = values.values().map(room::bytes).sum();
     if bytes > MAX_VALUES_BYTES { Err(Oversize::TooLarge { bytes }) } else { Ok(()) }
-}
-
-/// About as many as its JSON has.
-pub(crate) fn bytes(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 4,
-        Value::String(text) => text.len() + 2,
-        Value::Array(elements) => elements.iter().map(|element| bytes(element) + 1).sum::<usize>() + 2,
-        Value::Object(entries) => {
-            entries.iter().map(|(name, value)| name.len() + bytes(value) + 4).sum::<usize>() + 2
-        }
-    }
 }
