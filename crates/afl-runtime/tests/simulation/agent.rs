@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use afl_engine::event::EventError;
+use afl_engine::event::{EventError, WorkEvidence};
+use afl_engine::policy::Effect;
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 use afl_runtime::Service;
@@ -27,6 +28,33 @@ pub(crate) struct Log {
     pub(crate) accepted: BTreeMap<String, usize>,
     /// Outcomes without an answer to the agent.
     pub(crate) unknown: usize,
+    /// How often work that must happen at most once was begun, by the key of its task.
+    begun: BTreeMap<String, usize>,
+    /// How often it may be begun again: a person named it, or its agent said that nothing happened.
+    permits: BTreeMap<String, usize>,
+}
+
+impl Log {
+    pub(crate) fn permit(&mut self, task: String) {
+        *self.permits.entry(task).or_default() += 1;
+    }
+
+    /// G4: work that must happen at most once begins again by permission only.
+    fn begin(&mut self, task: String) {
+        let permits = self.permits.get(&task).copied().unwrap_or_default();
+        let begun = self.begun.entry(task).or_default();
+        *begun += 1;
+        assert!(*begun <= 1 + permits, "once-work was begun {begun} times with {permits} permissions");
+    }
+}
+
+/// The answer of an agent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reply {
+    Result,
+    Refusal(WorkEvidence),
+    /// A result that does not fit the facet.
+    Misfit,
 }
 
 #[derive(Clone)]
@@ -64,6 +92,9 @@ impl Agent {
     async fn work(&self, claim: Claim) {
         let key = claim.payload["key"].as_str().expect("work has a key").to_owned();
         *self.log.borrow_mut().done.entry(key.clone()).or_default() += 1;
+        if claim.task.policy.effect == Some(Effect::Once) {
+            self.log.borrow_mut().begin(claim.idempotency_key());
+        }
         let is_bad = *self.mood.borrow() == Mood::Bad;
         // Some deliveries must be left for those who behave.
         if is_bad && claim.task.deliveries < 3 && self.below(8) == 0 {
@@ -78,25 +109,43 @@ impl Agent {
             drop(self.service.extend(&claim.ticket, LEASE).await);
         }
         let by = claim.payload["by"].as_i64().expect("work has a number");
-        let refused = match self.people {
-            People::Watch | People::Cancel => &*claim.task.name == "Risk" && is_refused(by),
-            People::Retry => is_bad && self.below(4) == 0,
+        let reply = match self.people {
+            People::Watch | People::Cancel if &*claim.task.name == "Risk" && is_refused(by) => {
+                Reply::Refusal(WorkEvidence::Reported)
+            }
+            People::Retry if is_bad => self.bad_reply(),
+            People::Watch | People::Cancel | People::Retry => Reply::Result,
         };
+        if reply == Reply::Refusal(WorkEvidence::NotDone) {
+            self.log.borrow_mut().permit(claim.idempotency_key());
+        }
         let times = if is_bad && self.below(5) == 0 { 2 } else { 1 };
         for _ in 0..times {
-            self.settle(&claim, &key, by, refused).await;
+            self.settle(&claim, &key, by, reply).await;
         }
     }
 
-    async fn settle(&self, claim: &Claim, key: &str, by: i64, refused: bool) {
+    fn bad_reply(&self) -> Reply {
+        match self.below(16) {
+            0 => Reply::Misfit,
+            1 => Reply::Refusal(WorkEvidence::Unknown),
+            2 => Reply::Refusal(WorkEvidence::NotDone),
+            3 | 4 => Reply::Refusal(WorkEvidence::Reported),
+            _ => Reply::Result,
+        }
+    }
+
+    async fn settle(&self, claim: &Claim, key: &str, by: i64, reply: Reply) {
         // Where failures are tried again, it is unknown how often work is refused, only that it succeeds once.
-        let counts = self.people != People::Retry || !refused;
+        let counts = self.people != People::Retry || reply == Reply::Result;
         loop {
-            let settled = if refused {
-                let error = EventError::new("Refused", format!("{by} is refused"));
-                self.service.fail(&claim.ticket, &error).await
-            } else {
-                self.service.complete(&claim.ticket, &out(answer(by))).await
+            let settled = match reply {
+                Reply::Refusal(evidence) => {
+                    let error = EventError::new("Refused", format!("{by} is refused"));
+                    self.service.fail(&claim.ticket, &error.with_evidence(evidence)).await
+                }
+                Reply::Result => self.service.complete(&claim.ticket, &out(json!(answer(by)))).await,
+                Reply::Misfit => self.service.complete(&claim.ticket, &out(json!("none"))).await,
             };
             match settled {
                 Ok(SettleResult::Arrived(_) | SettleResult::Again { .. }) if !counts => return,
@@ -119,6 +168,6 @@ impl Agent {
     }
 }
 
-fn out(value: i64) -> Map<String, Value> {
+fn out(value: Value) -> Map<String, Value> {
     json!({"out": value}).as_object().expect("a map").clone()
 }

@@ -1,4 +1,4 @@
-//! The virtual world: random programs, drivers that die, agents that crash, stall, answer twice or late, operators who
+//! The virtual world: random programs, drivers that die, agents that crash, stall, answer twice, late or badly, operators who
 //! hold a run, cancel it, try failed steps again or report their outcome, a store that fails, a database that crashes
 //! under its users, a clock that jumps, all on one thread and from one seed.
 //!
@@ -25,7 +25,7 @@ const FIXED: Range<u64> = 0..2_000;
 /// decided, on reads from before a crash of the database. In the last a cancel trusted a scan from before it.
 const REGRESSIONS: [u64; 6] = [3_360, 6_472, 7_505, 8_880, 11_604, 94_847];
 
-// G1-G3, G5-G10, G13, asserted by the doctor after every write. In four parts, so that cores share them.
+// G1-G10, G13, asserted by the doctor after every write. In four parts, so that cores share them.
 #[test]
 fn worlds_of_the_first_quarter_end_as_the_oracle_says() {
     quarter(0);

@@ -60,7 +60,13 @@ impl Operator {
         if failed.is_empty() {
             return Again::Run;
         }
-        Again::Step(failed.swap_remove(self.rng.below(failed.len())))
+        let step = failed.swap_remove(self.rng.below(failed.len()));
+        if self.rng.below(3) == 0 {
+            return Again::Within(step);
+        }
+        // A person who names a step says that its work did not happen.
+        self.log.borrow_mut().permit(format!("{}/{step}", self.run));
+        Again::Step(step)
     }
 
     /// Says what an agent would, of a step whose work failed or is open; in bad times also that it failed.
