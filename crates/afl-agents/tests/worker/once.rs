@@ -15,6 +15,7 @@ use afl_agents::{Hosts, HostsConfig, PythonConfig, Roots};
 use afl_runtime::RunId;
 use afl_runtime::agent::{Task, TaskState};
 use afl_runtime::{Again, Error, StateRefusal, TaskQuery};
+use futures_util::future::join_all;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -32,6 +33,9 @@ namespace post {
     }
 }
 "#;
+
+/// Long enough for a busy machine to start a handler.
+const TIMEOUT_MS: i64 = 5_000;
 
 /// The end of the step after all attempts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,7 +101,7 @@ impl Site {
 }
 
 fn worker(world: &World, hosts: &Arc<Hosts>, uri: &str) -> Worker {
-    let registration = Registration::new("post.Send", uri);
+    let registration = Registration { timeout_ms: TIMEOUT_MS, ..Registration::new("post.Send", uri) };
     world.worker(Profile::Poller).with_hosts(hosts.clone()).with_registrations(vec![registration])
 }
 
@@ -220,6 +224,7 @@ async fn g4_once_work_of_a_program_is_never_repeated_unless_it_exits_with_75() {
 enum Hangup {
     Close,
     Reset,
+    Never,
 }
 
 /// Takes whole requests, which are the effects, and answers each with the same bytes.
@@ -235,6 +240,7 @@ impl Server {
         let requests = Arc::new(AtomicUsize::new(0));
         let (answer, count) = (answer.to_vec(), requests.clone());
         tokio::spawn(async move {
+            let mut open = Vec::new();
             loop {
                 let (mut stream, _) = listener.accept().await.unwrap();
                 read_request(&mut stream).await;
@@ -247,6 +253,7 @@ impl Server {
                         reason = "without a linger there is no reset, and zero does not block"
                     )]
                     Hangup::Reset => stream.set_linger(Some(std::time::Duration::ZERO)).unwrap(),
+                    Hangup::Never => open.push(stream),
                 }
             }
         });
@@ -295,6 +302,26 @@ async fn g4_once_work_over_http_happens_once_wherever_the_answer_breaks() {
     }
     let server = Server::answering(&whole, Hangup::Close).await;
     assert_eq!(end_of(&hosts, &server.uri(), "ada").await.0, End::Completed);
+}
+
+#[tokio::test]
+async fn g4_once_work_that_timed_out_after_its_start_is_uncertain() {
+    let site = Site::new();
+    let effects = site.path("effects");
+    let python = format!(
+        "import time\ndef handle(payload):\n    open({:?}, 'a').write('paid\\n')\n    time.sleep(600)\n",
+        effects.to_str().unwrap()
+    );
+    fs::write(site.path("handlers.py"), python).unwrap();
+    let hosts = site.hosts(PythonConfig::default());
+    let program = site.program("exec sleep 600");
+    let silent = Server::answering(b"HTTP/1.1 200 OK\r\n", Hangup::Never).await;
+    let uri = silent.uri();
+    let ends = ["handlers", &program, &uri].map(|uri| end_of(&hosts, uri, "ada"));
+    for (end, task) in join_all(ends).await {
+        assert_eq!((end, task.token), (End::Uncertain, 1), "{task:?}");
+    }
+    assert_eq!((site.effects(), silent.requests()), (2, 1));
 }
 
 #[tokio::test]
