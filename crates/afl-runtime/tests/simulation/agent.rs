@@ -144,8 +144,8 @@ impl Agent {
                     let error = EventError::new("Refused", format!("{by} is refused"));
                     self.service.fail(&claim.ticket, &error.with_evidence(evidence)).await
                 }
-                Reply::Result => self.service.complete(&claim.ticket, &out(json!(answer(by)))).await,
-                Reply::Misfit => self.service.complete(&claim.ticket, &out(json!("none"))).await,
+                Reply::Result => self.service.complete(&claim.ticket, &out(&json!(answer(by)))).await,
+                Reply::Misfit => self.service.complete(&claim.ticket, &out(&json!("none"))).await,
             };
             match settled {
                 Ok(SettleResult::Arrived(_) | SettleResult::Again { .. }) if !counts => return,
@@ -168,6 +168,6 @@ impl Agent {
     }
 }
 
-fn out(value: Value) -> Map<String, Value> {
+fn out(value: &Value) -> Map<String, Value> {
     json!({"out": value}).as_object().expect("a map").clone()
 }

@@ -89,7 +89,7 @@ impl World {
         let memory = Arc::new(Memory::new(Clock::Simulated(clock.clone())).with_power_cuts());
         let store = Faulty::new(memory.clone(), |_| Fault::None).pausing(Arc::new(|| Box::pin(turn())));
         let mut text = program.text();
-        if people == People::Retry && seed / 32 % 2 == 0 {
+        if people == People::Retry && (seed / 32).is_multiple_of(2) {
             let risk = "event facet Risk(key: String, by: Long) => (out: Long)";
             text = text.replace(risk, &format!("{risk} with Effect(kind = \"once\")"));
         }
