@@ -142,9 +142,9 @@ fn take(bucket: &str) -> Take {
         limit: 1,
         max_in_bucket: None,
         durability: Durability::Relaxed,
-        decide: Arc::new(|record, now| {
+        decide: Arc::new(|record, moment| {
             Decision::Move(Content {
-                place: Some(QueuePosition { bucket: "running".to_owned(), rank: now.0 }),
+                place: Some(QueuePosition { bucket: "running".to_owned(), rank: moment.now.0 }),
                 ..record.content.clone()
             })
         }),

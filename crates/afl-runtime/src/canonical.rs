@@ -34,6 +34,7 @@ const OF_TASK: &[&str] = &[
     "started",
     "ended",
     "token",
+    "claims",
     "deliveries",
     "attempts",
     "lease",

@@ -25,6 +25,9 @@ pub trait Backend: Any + Send + Sync + fmt::Debug {
     /// The store's clock, by which leases and timers are judged.
     async fn now(&self) -> Result<Millis, StoreError>;
 
+    /// The same clock beside the wall clock.
+    async fn clock(&self) -> Result<ClockStatus, StoreError>;
+
     /// The records of these keys, in their order, from one snapshot.
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError>;
 
@@ -52,6 +55,24 @@ pub trait Backend: Any + Send + Sync + fmt::Debug {
     async fn check_integrity(&self) -> Result<Vec<String>, StoreError> {
         Ok(Vec::new())
     }
+}
+
+/// The store's clock at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClockStatus {
+    pub now: Millis,
+    /// The wall clock, which an operator may set at any time.
+    pub wall: Millis,
+    /// The last step ahead that this process has seen the store's clock make.
+    pub jump: Option<ClockJump>,
+}
+
+/// A step of the store's clock ahead of the time that passed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClockJump {
+    /// When this process saw it, by the clock after the step.
+    pub at: Millis,
+    pub by: Millis,
 }
 
 /// How much a batch may hold. A caller keeps to it; a backend refuses more.
@@ -272,13 +293,22 @@ pub struct Take {
     pub limit: usize,
     pub max_in_bucket: Option<MaxInBucket>,
     pub durability: Durability,
-    /// Decides about each record, by the store's clock.
+    /// Decides about each record.
     pub decide: Decide,
     /// The records to read in the same call.
     pub also_read: Option<KeysToRead>,
 }
 
-pub type Decide = Arc<dyn Fn(&Record, Millis) -> Decision + Send + Sync>;
+pub type Decide = Arc<dyn Fn(&Record, TakeMoment) -> Decision + Send + Sync>;
+
+/// When a take decides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TakeMoment {
+    /// By the store's clock.
+    pub now: Millis,
+    /// How often the store may have lost relaxed commits. The count is durable, and all processes see the same.
+    pub crashes: u64,
+}
 
 /// The decision about one record.
 #[derive(Clone, PartialEq, Eq, Debug)]

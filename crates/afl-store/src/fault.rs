@@ -9,7 +9,9 @@ use afl_engine::time::Millis;
 use afl_engine::version::Epoch;
 use async_trait::async_trait;
 
-use crate::backend::{Backend, Batch, Decide, Durability, Head, Limits, Scan, StoreError, Take, TakeResult};
+use crate::backend::{
+    Backend, Batch, ClockStatus, Decide, Durability, Head, Limits, Scan, StoreError, Take, TakeResult,
+};
 use crate::record::{Key, Record, Tenant};
 use crate::watch::Watch;
 
@@ -230,6 +232,10 @@ impl Backend for Faulty {
         self.call(self.begin_read(BackendVerb::Now)?, self.inner.now()).await
     }
 
+    async fn clock(&self) -> Result<ClockStatus, StoreError> {
+        self.call(self.begin_read(BackendVerb::Now)?, self.inner.clock()).await
+    }
+
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
         self.count_records(keys.len());
         self.call(self.begin_read(BackendVerb::Get)?, self.inner.get(keys)).await
@@ -282,9 +288,9 @@ impl Backend for Faulty {
         let fault = self.begin(BackendVerb::Take, |counts| counts.takes += 1)?;
         let (looks, decide) = (Arc::new(AtomicUsize::new(0)), take.decide);
         let counted = looks.clone();
-        let decide: Decide = Arc::new(move |record, now| {
+        let decide: Decide = Arc::new(move |record, moment| {
             counted.fetch_add(1, Ordering::Relaxed);
-            decide(record, now)
+            decide(record, moment)
         });
         let taken = self.call(fault, self.inner.take(Take { decide, ..take })).await?;
         self.count_records(looks.load(Ordering::Relaxed) + taken.moved.len() + taken.also_read.len());

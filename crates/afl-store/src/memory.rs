@@ -9,8 +9,8 @@ use afl_engine::version::{Epoch, Version};
 use async_trait::async_trait;
 
 use crate::backend::{
-    Backend, Batch, BucketCursor, Change, Decision, Durability, Expect, Head, Limits, Ranks, Scan, ScanOrder,
-    StoreError, TAKE_LOOKS, Take, TakeResult,
+    Backend, Batch, BucketCursor, Change, ClockStatus, Decision, Durability, Expect, Head, Limits, Ranks,
+    Scan, ScanOrder, StoreError, TAKE_LOOKS, Take, TakeMoment, TakeResult,
 };
 use crate::clock::Clock;
 use crate::record::{Content, Key, QueuePosition, Record, Tenant};
@@ -110,6 +110,11 @@ impl Backend for Memory {
         Ok(self.clock.now())
     }
 
+    async fn clock(&self) -> Result<ClockStatus, StoreError> {
+        let now = self.clock.now();
+        Ok(ClockStatus { now, wall: now, jump: self.clock.jump() })
+    }
+
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
         let state = self.lock();
         Ok(keys.iter().map(|key| state.record(key)).collect())
@@ -159,7 +164,8 @@ impl Backend for Memory {
 
     async fn take(&self, take: Take) -> Result<TakeResult, StoreError> {
         let mut state = self.lock();
-        let (moved, gave_up_at) = state.choose(&take, self.clock.now());
+        let moment = TakeMoment { now: self.clock.now(), crashes: state.epoch.0 };
+        let (moved, gave_up_at) = state.choose(&take, moment);
         for record in &moved {
             self.limits.check_body(&record.content)?;
         }
@@ -293,7 +299,7 @@ impl MemoryState {
     }
 
     /// The records that a take moves, in their new form, and where it gave up.
-    fn choose(&self, take: &Take, now: Millis) -> (Vec<Record>, Option<BucketCursor>) {
+    fn choose(&self, take: &Take, moment: TakeMoment) -> (Vec<Record>, Option<BucketCursor>) {
         let room = take.max_in_bucket.as_ref().map_or(usize::MAX, |ceiling| {
             ceiling.max.saturating_sub(self.marks(&take.tenant, &ceiling.bucket).len())
         });
@@ -306,7 +312,7 @@ impl MemoryState {
                 break;
             }
             let record = self.marked(&take.tenant, mark);
-            match (take.decide)(&record, now) {
+            match (take.decide)(&record, moment) {
                 Decision::Move(content) => {
                     moved.push(Record { version: record.version.next(), content, ..record });
                 }

@@ -17,7 +17,7 @@ use super::{HandlerFailure, HandlerFailureKind, LogLevel, LogLine, LogStream, Ob
 /// The task holder's data about this attempt.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Facts {
-    /// One more with each claim of the task: systems outside may fence by it.
+    /// Greater with each claim of the task: systems outside may fence by it.
     pub lease_token: u64,
     /// The same for every attempt.
     pub idempotency_key: String,

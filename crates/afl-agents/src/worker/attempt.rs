@@ -117,7 +117,7 @@ impl<'a> TaskAttempt<'a> {
             lease_token: claim.ticket.token,
             idempotency_key: claim.idempotency_key(),
             attempt: claim.task.attempts + 1,
-            answered: claim.task.token.saturating_sub(claim.task.deliveries.into()),
+            answered: claim.task.claims.saturating_sub(claim.task.deliveries.into()),
             path: claim.task.path.clone(),
         });
         let attempt = Self {

@@ -8,7 +8,9 @@ use std::sync::{Arc, MutexGuard};
 use afl_runtime::Millis;
 use afl_runtime::server::ServerState;
 use afl_store::Epoch;
-use afl_store::backend::{Backend, Batch, Change, Head, Limits, Scan, StoreError, Take, TakeResult};
+use afl_store::backend::{
+    Backend, Batch, Change, ClockStatus, Head, Limits, Scan, StoreError, Take, TakeResult,
+};
 use afl_store::record::{Key, Record, Tenant};
 use afl_store::watch::Watch;
 use async_trait::async_trait;
@@ -98,6 +100,11 @@ impl Backend for Spy {
     async fn now(&self) -> Result<Millis, StoreError> {
         self.reach()?;
         self.inner.now().await
+    }
+
+    async fn clock(&self) -> Result<ClockStatus, StoreError> {
+        self.reach()?;
+        self.inner.clock().await
     }
 
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {

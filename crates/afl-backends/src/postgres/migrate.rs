@@ -22,6 +22,8 @@ struct Migration {
 const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, sql: include_str!("migrations/0001_records.sql"), usable_from: 1 },
     Migration { number: 2, sql: include_str!("migrations/0002_views.sql"), usable_from: 1 },
+    // An older program would give the tokens of claims that a crash took back again.
+    Migration { number: 3, sql: include_str!("migrations/0003_crashes.sql"), usable_from: 3 },
 ];
 
 /// Held while migrating, so that of many processes that start at once one does it. The number is ours alone.

@@ -20,7 +20,9 @@ use std::sync::{Arc, OnceLock};
 
 use afl_store::Epoch;
 use afl_store::Millis;
-use afl_store::backend::{Backend, Batch, Durability, Head, Limits, Scan, StoreError, Take, TakeResult};
+use afl_store::backend::{
+    Backend, Batch, ClockStatus, Durability, Head, Limits, Scan, StoreError, Take, TakeResult,
+};
 use afl_store::record::{Key, Record, Tenant};
 use afl_store::watch::{Watch, Watchers};
 use async_trait::async_trait;
@@ -153,6 +155,11 @@ impl Backend for Postgres {
 
     async fn now(&self) -> Result<Millis, StoreError> {
         Ok(self.clock.now(&self.connections).await?)
+    }
+
+    async fn clock(&self) -> Result<ClockStatus, StoreError> {
+        let now = self.now().await?;
+        Ok(ClockStatus { now, wall: now, jump: None })
     }
 
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {

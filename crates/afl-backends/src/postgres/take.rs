@@ -7,16 +7,21 @@
 //! COMMIT go out together, so a take costs two round trips. A bucket with a limit needs a count that no other take changes:
 //! an advisory lock lets one take at a time count and move.
 //!
+//! The decision also needs the number of the server's crashes. It comes with the locked rows, so it is that of the server
+//! that commits the take, even behind a connection pooler. The first take after a crash counts it (`afl.count_crash`).
+//!
 //! A connection leaves the pool for good when its transaction did not end: a cancelled caller must not leave locks behind.
 
 use afl_store::Epoch;
 use afl_store::Millis;
-use afl_store::backend::{BucketCursor, Decision, Durability, StoreError, TAKE_LOOKS, Take, TakeResult};
+use afl_store::backend::{
+    BucketCursor, Decision, Durability, StoreError, TAKE_LOOKS, Take, TakeMoment, TakeResult,
+};
 use afl_store::record::{Key, Record};
 use deadpool_postgres::{ClientWrapper, Object};
 use futures_util::future::{join, join3};
 use tokio::time::timeout;
-use tokio_postgres::{Error, Statement};
+use tokio_postgres::{Error, Row, Statement};
 
 use super::LIMITS;
 use super::failure::{Outlook, PostgresFailure, outlook};
@@ -147,7 +152,7 @@ impl Taker<'_> {
             let epoch = self.connections.epochs.now();
             let records = lock(client, take, after.as_ref(), page, epoch).await?;
             looked += page;
-            after = records.last().map(BucketCursor::of);
+            after = records.last().map(|(record, _)| BucketCursor::of(record));
             let is_last = records.len() < page;
             if !self.choose_from(take, records, room, &mut moves) || is_last {
                 break;
@@ -157,12 +162,18 @@ impl Taker<'_> {
     }
 
     /// Chooses among the records of a page. Returns whether the take may read another page.
-    fn choose_from(self, take: &Take, page: Vec<Record>, room: usize, moves: &mut Vec<Record>) -> bool {
-        for record in page {
+    fn choose_from(
+        self,
+        take: &Take,
+        page: Vec<(Record, u64)>,
+        room: usize,
+        moves: &mut Vec<Record>,
+    ) -> bool {
+        for (record, crashes) in page {
             if moves.len() == room {
                 return false;
             }
-            match (take.decide)(&record, self.now) {
+            match (take.decide)(&record, TakeMoment { now: self.now, crashes }) {
                 Decision::Move(content) => {
                     moves.push(Record { version: record.version.next(), content, ..record });
                 }
@@ -204,19 +215,20 @@ async fn room(client: &ClientWrapper, take: &Take) -> Result<usize, Error> {
     Ok(take.limit.min(usize::try_from(max - held).unwrap_or(0)))
 }
 
+/// Locks records, and returns with each how often the server crashed.
 async fn lock(
     client: &ClientWrapper,
     take: &Take,
     after: Option<&BucketCursor>,
     page: usize,
     epoch: Epoch,
-) -> Result<Vec<Record>, Error> {
+) -> Result<Vec<(Record, u64)>, Error> {
     let beyond = if after.is_some() { "AND (r.rank, r.scope, r.id) > ($5, $6, $7)" } else { "" };
     let sql = format!(
-        "SELECT {COLUMNS} FROM afl.records r
+        "SELECT coalesce((SELECT crashes FROM afl.incarnation), afl.count_crash()), {COLUMNS} FROM afl.records r
          WHERE r.tenant = $1 AND r.bucket = $2 AND r.rank <= $3 {beyond}
          ORDER BY r.tenant, r.bucket, r.rank, r.scope, r.id LIMIT $4
-         FOR UPDATE SKIP LOCKED"
+         FOR UPDATE OF r SKIP LOCKED"
     );
     let statement = client.prepare_cached(&sql).await?;
     let (tenant, highest) = (take.tenant.as_str(), take.ranks.highest());
@@ -229,7 +241,8 @@ async fn lock(
             client.query(&statement, &params).await?
         }
     };
-    rows.iter().map(|row| record(row, 0, epoch)).collect()
+    let locked = |row: &Row| Ok((record(row, 1, epoch)?, row.try_get::<_, i64>(0)?.cast_unsigned()));
+    rows.iter().map(locked).collect()
 }
 
 /// Reads the further records that a take wants; without keys it sends no statement.

@@ -3,9 +3,8 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use afl_store::Millis;
 use afl_store::backend::{
-    Batch, BucketCursor, Change, Decision, Expect, StoreError, TAKE_LOOKS, Take, TakeResult,
+    Batch, BucketCursor, Change, Decision, Expect, StoreError, TAKE_LOOKS, Take, TakeMoment, TakeResult,
 };
 use afl_store::record::{Content, Key, Record};
 use rusqlite::{Connection, params};
@@ -65,7 +64,11 @@ pub(super) fn commit(connection: &Connection, batch: &Batch) -> Result<(), Apply
 }
 
 /// First all that may panic or refuse, then all changes.
-pub(super) fn take(connection: &Connection, take: &Take, now: Millis) -> Result<TakeResult, ApplyError> {
+pub(super) fn take(
+    connection: &Connection,
+    take: &Take,
+    moment: TakeMoment,
+) -> Result<TakeResult, ApplyError> {
     let room = match &take.max_in_bucket {
         None => take.limit,
         Some(ceiling) => {
@@ -75,7 +78,7 @@ pub(super) fn take(connection: &Connection, take: &Take, now: Millis) -> Result<
             take.limit.min(ceiling.max - there)
         }
     };
-    let (moved, gave_up_at) = choose(connection, take, room, now)?;
+    let (moved, gave_up_at) = choose(connection, take, room, moment)?;
     for record in &moved {
         LIMITS.check_body(&record.content).map_err(ApplyError::Refused)?;
     }
@@ -92,7 +95,7 @@ fn choose(
     connection: &Connection,
     take: &Take,
     room: usize,
-    now: Millis,
+    moment: TakeMoment,
 ) -> Result<(Vec<Record>, Option<BucketCursor>), ApplyError> {
     let (tenant, highest, looks) = (take.tenant.as_str(), take.ranks.highest(), clamp(TAKE_LOOKS));
     let mut statement = connection.prepare_cached(take.after.as_ref().map_or(FIRST_PAGE, |_| NEXT_PAGE))?;
@@ -109,7 +112,7 @@ fn choose(
         }
         let Some(row) = rows.next()? else { break };
         let record = record(row, &take.tenant)?;
-        let choice = catch_unwind(AssertUnwindSafe(|| (take.decide)(&record, now)));
+        let choice = catch_unwind(AssertUnwindSafe(|| (take.decide)(&record, moment)));
         match choice.map_err(ApplyError::Panicked)? {
             Decision::Move(content) => {
                 moved.push(Record { version: record.version.next(), content, ..record });

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use afl_store::backend::{Durability, StoreError};
-use afl_store::clock::Clock;
 use afl_store::watch::Watchers;
 use rusqlite::{Connection, ErrorCode};
 
 use super::SqliteCounters;
 use super::busy::{BusyWait, is_busy};
+use super::clock::{LatestTime, SqliteClock};
 use super::failure::explain;
 use super::group::{self, Job, JobOutcome};
 use super::wake_files::{WakeFolder, WakeSignals, family};
@@ -23,7 +23,8 @@ pub(super) struct Core {
     connection: Connection,
     pub(super) path: PathBuf,
     wait: Arc<BusyWait>,
-    clock: Clock,
+    clock: SqliteClock,
+    latest: LatestTime,
     watchers: Arc<Watchers>,
     pub(super) counters: Arc<SqliteCounters>,
     signals: WakeSignals,
@@ -54,7 +55,7 @@ impl Core {
         mut connection: Connection,
         path: &Path,
         wait: Arc<BusyWait>,
-        clock: Clock,
+        clock: SqliteClock,
         watchers: Arc<Watchers>,
         wake_folder: WakeFolder,
     ) -> Result<Self, StoreError> {
@@ -66,6 +67,7 @@ impl Core {
             path: path.to_owned(),
             wait,
             clock,
+            latest: LatestTime::default(),
             watchers,
             counters: Arc::default(),
             signals: WakeSignals::new(wake_folder),
@@ -123,7 +125,7 @@ impl Core {
             self.connection.pragma_update(None, "synchronous", level)?;
             self.durability = Some(durability);
         }
-        let written = group::transact(&self.connection, jobs, self.clock.now());
+        let written = group::transact(&self.connection, jobs, self.clock.moment(), &mut self.latest);
         let (outcomes, has_written) = match written {
             Ok(written) => written,
             Err(error) => {

@@ -11,13 +11,13 @@
 
 use std::thread;
 
-use afl_store::Millis;
-use afl_store::backend::{Batch, Change, Durability, StoreError, Take, TakeResult};
+use afl_store::backend::{Batch, Change, Durability, StoreError, Take, TakeMoment, TakeResult};
 use afl_store::record::{Content, Key, QueuePosition, Tenant};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::apply::{self, ApplyError};
+use super::clock::LatestTime;
 
 /// A commit or take, and where its outcome goes.
 pub(super) struct Job {
@@ -40,11 +40,13 @@ pub(super) type JobOutcome = thread::Result<Result<TakeResult, StoreError>>;
 pub(super) fn transact(
     connection: &Connection,
     jobs: &[Job],
-    now: Millis,
+    moment: TakeMoment,
+    latest: &mut LatestTime,
 ) -> rusqlite::Result<(Vec<JobOutcome>, bool)> {
     let before = connection.total_changes();
     run(connection, "BEGIN IMMEDIATE")?;
-    let outcomes = jobs.iter().map(|job| job.apply(connection, now)).collect::<rusqlite::Result<Vec<_>>>()?;
+    let outcomes =
+        jobs.iter().map(|job| job.apply(connection, moment)).collect::<rusqlite::Result<Vec<_>>>()?;
     let promises = jobs
         .iter()
         .zip(&outcomes)
@@ -52,6 +54,9 @@ pub(super) fn transact(
     if connection.total_changes() == before && promises {
         // A transaction without a write syncs nothing, but a durable commit must make earlier commits durable too.
         run(connection, "UPDATE meta SET value = value + 1 WHERE name = 'syncs'")?;
+    }
+    if connection.total_changes() != before {
+        latest.note(connection, moment.now)?;
     }
     run(connection, "COMMIT")?;
     Ok((outcomes, connection.total_changes() != before))
@@ -67,10 +72,10 @@ fn run(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
 }
 
 impl Job {
-    fn apply(&self, connection: &Connection, now: Millis) -> rusqlite::Result<JobOutcome> {
+    fn apply(&self, connection: &Connection, moment: TakeMoment) -> rusqlite::Result<JobOutcome> {
         let applied = match &self.work {
             JobWork::Commit(batch) => apply::commit(connection, batch).map(|()| TakeResult::default()),
-            JobWork::Take(take) => apply::take(connection, take, now),
+            JobWork::Take(take) => apply::take(connection, take, moment),
         };
         match applied {
             Ok(taken) => Ok(Ok(Ok(taken))),

@@ -5,6 +5,7 @@
 
 mod apply;
 mod busy;
+mod clock;
 mod core;
 mod failure;
 mod file;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 
 use afl_store::Epoch;
 use afl_store::Millis;
-use afl_store::backend::{Backend, Batch, Head, Limits, Scan, StoreError, Take, TakeResult};
+use afl_store::backend::{Backend, Batch, ClockStatus, Head, Limits, Scan, StoreError, Take, TakeResult};
 use afl_store::clock::Clock;
 use afl_store::record::{Key, Record, Tenant};
 use afl_store::watch::{Watch, Watchers};
@@ -33,6 +34,7 @@ use self::core::Core;
 use crate::kind::{StoreKind, WaitObserver};
 use crate::stats::stats;
 use busy::BusyWait;
+use clock::SqliteClock;
 use group::JobWork;
 use read::Readers;
 use wake_files::WakeFolder;
@@ -96,7 +98,7 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Sqlite {
     path: PathBuf,
-    clock: Clock,
+    clock: SqliteClock,
     wait: Arc<BusyWait>,
     watchers: Arc<Watchers>,
     readers: Readers,
@@ -108,11 +110,11 @@ impl Sqlite {
     /// Opens the file, or makes it in a folder that is there.
     pub fn open(path: &Path, options: Options) -> Result<Self, StoreError> {
         let wait = BusyWait::new(path, options.on_wait.clone());
-        let connection = file::open_writer(path, &options, &wait)?;
+        let mut connection = file::open_writer(path, &options, &wait)?;
+        let clock = SqliteClock::open(&mut connection, path, options.clock)?;
         let readers = Readers::open(path, &wait)?;
         let watchers = Arc::new(Watchers::default());
         let wake_folder = WakeFolder::new(path);
-        let clock = options.clock;
         let core =
             Core::new(connection, path, wait.clone(), clock.clone(), watchers.clone(), wake_folder.clone())?;
         let writer = SqliteWriter::start(core)?;
@@ -139,6 +141,10 @@ impl Backend for Sqlite {
 
     async fn now(&self) -> Result<Millis, StoreError> {
         Ok(self.clock.now())
+    }
+
+    async fn clock(&self) -> Result<ClockStatus, StoreError> {
+        Ok(self.clock.status())
     }
 
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {

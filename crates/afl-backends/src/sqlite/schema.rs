@@ -35,6 +35,7 @@ const MIGRATIONS: &[&str] = &[
     CREATE INDEX placed ON records (tenant, bucket, rank, scope, id) WHERE bucket IS NOT NULL;
     ",
     include_str!("migrations/0002_views.sql"),
+    include_str!("migrations/0003_clock.sql"),
 ];
 
 /// Makes the file ours and new, or says why not.

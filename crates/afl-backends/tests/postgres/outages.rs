@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use afl_backends::postgres::Postgres;
-use afl_store::backend::{Backend, Batch, Expect, StoreError};
+use afl_store::backend::{Backend, Batch, Decision, Durability, Expect, Ranks, StoreError, Take};
 use afl_store::conformance::{differential, races};
+use afl_store::record::Content;
 use afl_testbed::postgres::PostgresServer;
 use tokio::time::timeout;
 
@@ -102,6 +103,66 @@ async fn f9_a_commit_that_relies_on_reads_before_a_crash_is_refused_after_it() {
         store.commit(Batch { since: Some(store.epoch()), ..write("c") }).await.unwrap();
         store.commit(write("d")).await.unwrap();
     }
+}
+
+/// How often the server crashed, as a take sees it.
+async fn crashes(store: &Postgres) -> u64 {
+    let seen = Arc::new(AtomicU64::new(u64::MAX));
+    let noted = seen.clone();
+    let take = Take {
+        tenant: tenant(),
+        bucket: "queue".to_owned(),
+        ranks: Ranks::All,
+        after: None,
+        limit: 1,
+        max_in_bucket: None,
+        durability: Durability::Relaxed,
+        decide: Arc::new(move |record, moment| {
+            noted.store(moment.crashes, Ordering::SeqCst);
+            Decision::Move(Content {
+                body: moment.crashes.to_string().into_bytes(),
+                ..record.content.clone()
+            })
+        }),
+        also_read: None,
+    };
+    while let Err(error) = store.take(take.clone()).await {
+        assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
+    }
+    seen.load(Ordering::SeqCst)
+}
+
+// A claim that a crash takes back must not leave its token to another, so tokens begin with this count.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn g3_each_crash_of_the_server_is_counted_once_and_for_good() {
+    let mut server = PostgresServer::start().unwrap();
+    let store = Postgres::connect(&server.url(), 2).await.unwrap();
+    let other = Postgres::connect(&server.url(), 2).await.unwrap();
+    store.commit(durable([put("a", Expect::Absent, placed("queue"))])).await.unwrap();
+    assert_eq!(crashes(&store).await, 0);
+    server.stop().unwrap();
+    server.resume().unwrap();
+    assert_eq!((crashes(&store).await, crashes(&other).await), (0, 0), "a stop in order loses nothing");
+    for count in 1..4 {
+        server.crash().unwrap();
+        server.resume().unwrap();
+        assert_eq!((crashes(&store).await, crashes(&other).await), (count, count));
+    }
+    // One process of the server dies: it recovers without a new start.
+    let client = crate::database::client(&server.url()).await;
+    let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+    let killed = std::process::Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap();
+    assert!(killed.success());
+    timeout(PATIENCE, async {
+        while !client.is_closed() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .unwrap();
+    let counted = async { while crashes(&store).await < 4 {} };
+    timeout(PATIENCE, counted).await.expect("the crash is counted");
+    assert_eq!(crashes(&other).await, 4);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

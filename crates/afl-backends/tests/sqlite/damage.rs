@@ -35,7 +35,7 @@ fn a_file_of_a_newer_version_is_refused() {
     Connection::open(folder.path()).unwrap().execute_batch(newer).unwrap();
     assert_eq!(
         folder.refusal(),
-        "the store store.db was made by a newer AgentFlow (format 99, this one knows 2): use that version, or name \
+        "the store store.db was made by a newer AgentFlow (format 99, this one knows 3): use that version, or name \
          another file"
     );
 }

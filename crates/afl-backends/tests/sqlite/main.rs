@@ -2,6 +2,7 @@
 
 #![cfg(feature = "sqlite")]
 
+mod clock;
 mod damage;
 mod file;
 mod processes;

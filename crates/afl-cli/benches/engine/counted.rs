@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use afl_store::Epoch;
 use afl_store::Millis;
 use afl_store::backend::{
-    Backend, Batch, Change, Durability, Head, Limits, Scan, StoreError, Take, TakeResult,
+    Backend, Batch, Change, ClockStatus, Durability, Head, Limits, Scan, StoreError, Take, TakeResult,
 };
 use afl_store::record::{Key, Record, Tenant};
 use afl_store::store::RunState;
@@ -112,6 +112,10 @@ impl Backend for Counted {
 
     async fn now(&self) -> Result<Millis, StoreError> {
         self.inner.now().await
+    }
+
+    async fn clock(&self) -> Result<ClockStatus, StoreError> {
+        self.inner.clock().await
     }
 
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {

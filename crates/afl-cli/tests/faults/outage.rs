@@ -60,6 +60,28 @@ async fn f9_runs_end_as_they_should_though_the_server_crashes_twice() {
     assert!(!server.log().unwrap().contains("could not serialize"));
 }
 
+/// Handlers give the token to systems outside, which refuse a token that they have seen.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn g3_a_claim_that_a_crash_takes_back_leaves_its_token_to_no_other() {
+    // The server writes nothing to the disk by itself before the crash.
+    let mut server = PostgresServer::start_with("wal_writer_delay = 10s").unwrap();
+    let service = service(&server.url(), 2).await;
+    let run = start(&service, "Two", json!({"n": 1})).await;
+    let lost = claim(&service, 1).await.remove(0).ticket;
+    server.crash().unwrap();
+    server.resume().unwrap();
+    let again = async {
+        loop {
+            if let Some(claimed) = claim(&service, 1).await.pop() {
+                break claimed.ticket;
+            }
+        }
+    };
+    let given = timeout(PATIENCE, again).await.expect("the crash took the claim back");
+    assert_eq!((&given.run, &given.step), (&run, &lost.step));
+    assert!(given.token > lost.token, "{} after {}", given.token, lost.token);
+}
+
 /// An uncommitted write is not there, and repeating it is safe.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn f9_a_crash_in_the_middle_of_a_transaction_takes_nothing_half() {

@@ -170,15 +170,18 @@ impl Evaluation {
         let turn = self.queue_up();
         let policy = self.step(id).policy.clone();
         let list = policy.task_list.as_deref().unwrap_or(DEFAULT_TASK_LIST);
+        let path = self.path_of(id);
+        let before = self.known.tasks.get(id);
         let task = NewTask {
             step_id: id.clone(),
             workflow_id: self.run.id.clone(),
             name: name.into(),
-            path: self.path_of(id),
+            path,
             task_list_name: list.into(),
             policy,
             turn,
-            token: self.known.tasks.get(id).map_or(0, |task| task.token),
+            token: before.map_or(0, |task| task.token),
+            claims: before.map_or(0, |task| task.claims),
         };
         self.known.events.put(id, event);
         self.known.tasks.put(id, Task::pending(task, self.now));

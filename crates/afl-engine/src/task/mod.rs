@@ -41,6 +41,15 @@ pub fn next_turn(last_open: Option<Millis>, now: Millis) -> Millis {
     last_open.map_or(now, |last| last.plus(APART).min(now.plus(FURTHEST)).max(last).max(now))
 }
 
+/// The token of the next claim: one more than the last, and more than all from before the store's last crash.
+///
+/// A crash can take claims back, with their tokens, after their holders have shown the tokens to systems outside. So the
+/// number of crashes stands in the high bits: each crash leaves 32 bits for claims. Up to two million crashes a token
+/// is exact in a double, which is how JSON readers hold it.
+pub fn next_token(last: u64, crashes: u64) -> u64 {
+    last.max(crashes << 32) + 1
+}
+
 /// A task as it is stored. Its fields can be read everywhere (`task.state`) and change by a [`Move`] alone: there is
 /// no `DerefMut`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -74,9 +83,12 @@ pub struct TaskRecord {
     pub updated: Millis,
     #[serde(default, skip_serializing_if = "wire::is_default")]
     pub policy: Policy,
-    /// Claims so far: each one's number is its token.
+    /// Of the last claim ([`next_token`]).
     #[serde(default)]
     pub token: u64,
+    /// Claims so far, without those that a crash of the store took back.
+    #[serde(default)]
+    pub claims: u64,
     /// Claims since its creation or its last retry. A finished attempt sets it back.
     #[serde(default)]
     pub deliveries: u32,
@@ -124,6 +136,8 @@ pub struct NewTask {
     pub turn: Millis,
     /// That of the task before it under the same step, so that tokens never repeat.
     pub token: u64,
+    /// Those of the task before it under the same step.
+    pub claims: u64,
 }
 
 /// The name of a question, which the engine does not look into.
@@ -204,6 +218,7 @@ impl Task {
             updated: now,
             policy: new.policy,
             token: new.token,
+            claims: new.claims,
             deliveries: 0,
             attempts: 0,
             not_before: None,

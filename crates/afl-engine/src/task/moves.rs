@@ -18,7 +18,7 @@
 
 use std::sync::Arc;
 
-use super::{Lease, QuestionId, Task, TaskKind, TaskRecord, TaskState};
+use super::{Lease, QuestionId, Task, TaskKind, TaskRecord, TaskState, next_token};
 use crate::event::{EventError, WorkEvidence};
 use crate::history::{Actor, MoveKind};
 use crate::time::Millis;
@@ -26,8 +26,8 @@ use crate::time::Millis;
 /// A move of a task, with the data that it needs.
 #[derive(Debug)]
 pub enum Move<'a> {
-    /// M2: an agent claims the task for a handler.
-    Claim { lease: Lease, handler: &'a str },
+    /// M2: an agent claims the task for a handler, in a store that has crashed so often.
+    Claim { lease: Lease, handler: &'a str, crashes: u64 },
     /// M3: the holder is alive and keeps its lease until then.
     Extend { expires: Millis },
     /// M4: the holder asks a question.
@@ -265,10 +265,10 @@ impl TaskRecord {
     /// Makes all changes of a move but state and history; returns the cause for the history.
     fn change<'m>(&mut self, what: Move<'m>, by: Authority<'_>, now: Millis) -> &'m str {
         match what {
-            Move::Claim { lease, handler } => {
-                self.token += 1;
+            Move::Claim { lease, handler, crashes } => {
+                self.token = next_token(self.token, crashes);
                 // Counted now and not at the end: a worker that dies reports nothing.
-                self.deliveries += 1;
+                (self.claims, self.deliveries) = (self.claims + 1, self.deliveries + 1);
                 self.started = self.started.or(Some(now));
                 self.desired_server = None;
                 self.lease = Some(lease);
@@ -374,7 +374,7 @@ impl TaskRecord {
         &error.message
     }
 
-    /// As after its creation; only the token continues. It names every field, so a new field does not compile until
+    /// As after its creation; only token and claims continue. It names every field, so a new field does not compile until
     /// a retry resets or keeps it.
     fn reset(&mut self) {
         let Self {
@@ -398,6 +398,7 @@ impl TaskRecord {
             updated: _,
             policy: _,
             token: _,
+            claims: _,
             question: _,
             started: _,
             history: _,

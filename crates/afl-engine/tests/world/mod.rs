@@ -251,7 +251,7 @@ impl World {
             task.item.apply(what, Authority::Actor(&Actor::System), now).expect("the move is legal");
         };
         let lease = Lease { owner: "w1".to_owned(), secret: String::new(), expires: now, heartbeat: now };
-        make(Move::Claim { lease, handler: "" });
+        make(Move::Claim { lease, handler: "", crashes: 0 });
         match outcome {
             Ok(result) => {
                 make(Move::Complete);
@@ -290,9 +290,17 @@ impl World {
         let mut text = String::new();
         for (key, (record, _)) in &self.records {
             let mut value: Value = serde_json::from_str(record).expect("records are JSON");
-            for name in
-                ["created", "turn", "updated", "ended", "rests", "iterations", "iterations_per_run", "token"]
-            {
+            for name in [
+                "created",
+                "turn",
+                "updated",
+                "ended",
+                "rests",
+                "iterations",
+                "iterations_per_run",
+                "token",
+                "claims",
+            ] {
                 value.as_object_mut().expect("records are maps").remove(name);
             }
             writeln!(text, "{key} {value}").expect("writing to a string does not fail");

@@ -196,6 +196,11 @@ fn work_problems(step: &Step, event: &Event, task: &Task) -> Vec<(Promise, Strin
             format!("it was handed out {} times without an answer", task.deliveries),
         );
     }
+    if u64::from(task.deliveries) > task.claims || task.claims > task.token {
+        let counts = format!("{} deliveries in {} claims", task.deliveries, task.claims);
+        let text = format!("it counts {counts} up to token {}", task.token);
+        problem(Promise::OneOutcome, text);
+    }
     if task.policy.retry.is_some_and(|retry| task.attempts > retry.max) {
         problem(Promise::CrashesCount, format!("it was tried {} times", task.attempts));
     }

@@ -44,7 +44,7 @@ pub struct TaskView {
     pub path: String,
     pub error_kind: Option<String>,
     pub attempts: u32,
-    /// How often it was claimed, which is the token of the last claim.
+    /// How often it was claimed.
     pub claims: u64,
     pub priority: i64,
     pub not_before: Option<Millis>,
@@ -157,7 +157,8 @@ impl TaskView {
             turn: _,
             updated,
             policy: _,
-            token,
+            token: _,
+            claims,
             deliveries: _,
             attempts,
             not_before,
@@ -191,7 +192,7 @@ impl TaskView {
             path: path.clone(),
             error_kind: error_kind.clone(),
             attempts: *attempts,
-            claims: *token,
+            claims: *claims,
             priority: task.priority(),
             not_before: *not_before,
             desired_server: desired_server.as_deref().map(str::to_owned),

@@ -174,6 +174,11 @@ fn one_outcome() -> Vec<(Stage, Harm, Said)> {
                 "OneOutcome Two.a: an agent works on it without a lease",
             ],
         ),
+        (
+            Stage::Held,
+            Harm::Rewrite("t/wb0s0", |task| task["token"] = json!(0)),
+            &["OneOutcome Two.a: it counts 1 deliveries in 1 claims up to token 0"],
+        ),
     ]
 }
 
@@ -181,7 +186,7 @@ fn honest_effects() -> Vec<(Stage, Harm, Said)> {
     vec![
         (
             Stage::Once,
-            Harm::Rewrite("t/wb0s0", |task| task["deliveries"] = json!(2)),
+            Harm::Rewrite("t/wb0s0", |task| hand_out(task, 2)),
             &["HonestEffects Once.a: it must happen at most once, but was handed out 2 times"],
         ),
         (
@@ -197,11 +202,17 @@ fn honest_effects() -> Vec<(Stage, Harm, Said)> {
     ]
 }
 
+fn hand_out(task: &mut Value, times: u32) {
+    for count in ["deliveries", "claims", "token"] {
+        task[count] = json!(times);
+    }
+}
+
 fn crashes_count() -> Vec<(Stage, Harm, Said)> {
     vec![
         (
             Stage::Waits,
-            Harm::Rewrite("t/wb0s0", |task| task["deliveries"] = json!(6)),
+            Harm::Rewrite("t/wb0s0", |task| hand_out(task, 6)),
             &["CrashesCount Two.a: it was handed out 6 times without an answer"],
         ),
         (

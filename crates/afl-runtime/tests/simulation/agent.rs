@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use afl_engine::event::{EventError, WorkEvidence};
+use afl_engine::id::StepId;
 use afl_engine::policy::Effect;
 use afl_engine::time::Millis;
 use afl_engine::value::{Map, Value};
 use afl_runtime::Service;
-use afl_store::queue::{Claim, ClaimRequest, FacetFilter, Refusal, SettleResult};
+use afl_store::queue::{Claim, ClaimRequest, FacetFilter, Refusal, SettleResult, Ticket};
 use afl_store::seed::SeededRng;
 use serde_json::json;
 
@@ -32,9 +33,18 @@ pub(crate) struct Log {
     begun: BTreeMap<String, usize>,
     /// How often it may be begun again: a person named it, or its agent said that nothing happened.
     permits: BTreeMap<String, usize>,
+    /// The secret of the claim that each token of a step was given to.
+    tokens: BTreeMap<(StepId, u64), String>,
 }
 
 impl Log {
+    /// G3: systems outside fence by the token, so no two claims of a task have the same.
+    fn note_token(&mut self, ticket: &Ticket) {
+        let given = self.tokens.entry((ticket.step.clone(), ticket.token));
+        let secret = given.or_insert_with(|| ticket.secret.clone());
+        assert_eq!(*secret, ticket.secret, "token {} of {} was given twice", ticket.token, ticket.step);
+    }
+
     pub(crate) fn permit(&mut self, task: String) {
         *self.permits.entry(task).or_default() += 1;
     }
@@ -82,6 +92,7 @@ impl Agent {
                 ClaimRequest { max, lease: LEASE, ..ClaimRequest::new(FacetFilter::All, &self.name) };
             if let Ok(claims) = self.service.claim(&request).await {
                 for claim in claims {
+                    self.log.borrow_mut().note_token(&claim.ticket);
                     self.work(claim).await;
                 }
             }

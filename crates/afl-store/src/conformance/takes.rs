@@ -8,7 +8,8 @@ use super::given::{
     take, taken, too_large, update, write,
 };
 use crate::backend::{
-    Backend, BucketCursor, Decision, Durability, KeysToRead, MaxInBucket, Ranks, TAKE_LOOKS, Take, TakeResult,
+    Backend, BucketCursor, Decision, Durability, KeysToRead, MaxInBucket, Ranks, TAKE_LOOKS, Take,
+    TakeMoment, TakeResult,
 };
 use crate::record::Content;
 
@@ -198,8 +199,8 @@ pub async fn the_mover_sees_the_clock_of_the_store(fixture: &dyn Fixture) {
     const SKEW_MS: i64 = 1_000;
     let store = fixture.open().await;
     fill(&store, 1).await;
-    let decide = Arc::new(|record: &crate::record::Record, now: crate::Millis| {
-        Decision::Move(Content { body: now.0.to_string().into_bytes(), ..moved(record, "running") })
+    let decide = Arc::new(|record: &crate::record::Record, moment: TakeMoment| {
+        Decision::Move(Content { body: moment.now.0.to_string().into_bytes(), ..moved(record, "running") })
     });
     let before = store.now().await.expect("the store answers");
     let found = taken(&store, Take { decide, ..take("ready", "running", 1) }).await;

@@ -34,7 +34,7 @@ use super::claim_order::{OpenBucket, PriorityBand};
 use super::head_cache::CachedHeads;
 use super::request::claim_durability;
 use super::{ClaimRequest, Queue, Ticket};
-use crate::backend::{BucketCursor, Decide, Decision, Durability, Head, Ranks, Take, TakeResult};
+use crate::backend::{BucketCursor, Decide, Decision, Durability, Head, Ranks, Take, TakeMoment, TakeResult};
 use crate::conflict::unless_overtaken;
 use crate::record::{Key, Record};
 use crate::store::{
@@ -251,7 +251,7 @@ impl Queue {
         let (owner, server, lease) = (request.owner.clone(), request.server.clone(), request.lease);
         let (entropy, names) = (self.entropy.clone(), request.names.clone());
         let policies = (open.max_in_bucket.as_ref().map(|in_bucket| in_bucket.max), open.durability);
-        Arc::new(move |record, now| {
+        Arc::new(move |record, TakeMoment { now, crashes }| {
             // An unreadable task is left where it is, for the doctor to find; so is one in a bucket of other policies.
             let Ok(StoredRecord { item: mut task, .. }) = decode::<Task>(record) else {
                 return Decision::Leave;
@@ -266,7 +266,7 @@ impl Queue {
                 expires: now.plus(lease),
                 heartbeat: now,
             };
-            let claim = Move::Claim { lease, handler: &names.handler(&task.name) };
+            let claim = Move::Claim { lease, handler: &names.handler(&task.name), crashes };
             let by = Actor::Agent(owner.clone());
             // A task that may not be claimed is left where it is, for the doctor to find.
             let is_claimed = task.apply(claim, Authority::Actor(&by), now).is_ok();
@@ -339,7 +339,7 @@ fn last_before(id: &str) -> String {
 
 /// Decides about the record of this key alone.
 fn only(key: Key, decide: Decide) -> Decide {
-    Arc::new(move |record, now| if record.key == key { decide(record, now) } else { Decision::Stop })
+    Arc::new(move |record, moment| if record.key == key { decide(record, moment) } else { Decision::Stop })
 }
 
 /// The policies by which tasks are kept apart in buckets: the limit and the durability of a take.

@@ -51,8 +51,8 @@ pub struct Queue {
 pub struct Ticket {
     pub run: RunId,
     pub step: StepId,
-    /// One more with each claim of the task, for systems outside that fence by number. A claim that a crash of the
-    /// database takes back leaves its number to the next one, unless the work may be done once only.
+    /// Greater with each claim of the task, for systems outside that fence by number. No two claims have the same, even
+    /// when a crash of the database takes a claim back.
     pub token: u64,
     pub secret: String,
 }

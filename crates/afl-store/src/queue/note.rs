@@ -108,7 +108,7 @@ impl Queue {
 
 /// So that texts sort as numbers.
 fn place(token: u64, number: u64) -> String {
-    format!("{token:010}/{number:010}")
+    format!("{token:020}/{number:010}")
 }
 
 fn placed(text: &str) -> Option<(u64, u64)> {

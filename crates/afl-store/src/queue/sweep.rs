@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::outcome;
 use super::settle::Basis;
 use super::{Queue, SettleResult};
-use crate::backend::{BucketCursor, Decision, Durability, Head, Ranks, Take};
+use crate::backend::{BucketCursor, Decision, Durability, Head, Ranks, Take, TakeMoment};
 use crate::notification::NotifyOn;
 use crate::paging::{Pages, last_if_full};
 use crate::record::Record;
@@ -202,7 +202,7 @@ impl Queue {
                 limit: PAGE,
                 max_in_bucket: None,
                 durability: Durability::Relaxed,
-                decide: Arc::new(move |record, now| {
+                decide: Arc::new(move |record, TakeMoment { now, .. }| {
                     let task = decode::<Task>(record).ok().and_then(|task| change(task.item, now));
                     Decision::from(task.map(|task| encode(&record.key, &task, now)))
                 }),

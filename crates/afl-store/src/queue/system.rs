@@ -49,6 +49,7 @@ impl Queue {
             policy: Policy::default(),
             turn: now,
             token: 0,
+            claims: 0,
         };
         let task = Task::pending(task, now);
         let event = Event::open(StepId::root(), order.name, payload);

@@ -137,6 +137,7 @@ impl World {
             policy,
             turn: now,
             token: 0,
+            claims: 0,
         };
         let task = Task::pending(task, now);
         let writes = vec![

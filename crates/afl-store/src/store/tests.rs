@@ -158,6 +158,7 @@ fn tasks_are_ranked_by_priority_then_age() {
             policy: Policy { priority, ..Policy::default() },
             turn: Millis(created),
             token: 0,
+            claims: 0,
         };
         let task = Task::pending(task, Millis(created));
         super::place::of_task(&task).unwrap().rank

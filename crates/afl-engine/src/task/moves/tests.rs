@@ -51,6 +51,7 @@ fn new_task() -> Task {
         policy: Policy::default(),
         turn: Millis(0),
         token: 0,
+        claims: 0,
     };
     Task::pending(new, Millis(0))
 }
@@ -89,7 +90,7 @@ fn make(task: &mut Task, what: &str, by: Authority<'_>) -> Result<(), MoveRefusa
     let fail = |source| Move::Fail { error, source };
     let lease = Lease { owner: "w".to_owned(), secret: SECRET.to_owned(), expires: now, heartbeat: now };
     let what = match what {
-        "claim" => Move::Claim { lease, handler: "" },
+        "claim" => Move::Claim { lease, handler: "", crashes: 0 },
         "extend" => Move::Extend { expires: now.plus(Millis(5)) },
         "ask, hold" => Move::Ask { question, wait: QuestionWait::Hold },
         "ask, park" => Move::Ask { question, wait: QuestionWait::Park { server: Some("host".into()) } },
@@ -293,6 +294,15 @@ fn m4_m6_a_parked_task_counts_no_delivery_and_wants_the_server_that_parked_it() 
     assert_eq!((task.state, task.desired_server.as_deref()), (TaskState::Pending, Some("host")));
     make(&mut task, "claim", SYSTEM).unwrap();
     assert_eq!((task.token, task.deliveries, task.desired_server.as_deref()), (2, 1, None));
+}
+
+#[test]
+fn g3_a_token_is_greater_than_all_from_before_a_crash_of_the_store() {
+    assert_eq!((next_token(0, 0), next_token(7, 0)), (1, 8));
+    let before = (1..=5).fold(0, |last, _| next_token(last, 2));
+    // The crash took all five claims back.
+    assert!(next_token(0, 3) > before);
+    assert!(next_token(next_token(0, 3), 3) > next_token(0, 3));
 }
 
 proptest! {
