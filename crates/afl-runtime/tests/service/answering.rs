@@ -75,6 +75,12 @@ namespace t {
             yield Scripted(m = a.m)
         }
 
+    workflow ScriptedOnce(n: Long) => (m: Long)
+        andThen {
+            a = Prepared(n = $.n) with Effect(kind = "once")
+            yield ScriptedOnce(m = a.m)
+        }
+
     workflow Sum(n: Long) => (n: Long)
         andThen {
             a = Ask(n = $.n)

@@ -109,6 +109,21 @@ async fn g4_a_result_that_does_not_fit_leaves_the_once_work_of_a_mixin_uncertain
 }
 
 #[tokio::test]
+async fn g4_a_result_that_does_not_fit_leaves_a_script_uncertain_that_must_run_once() {
+    let scene = returned("ScriptedOnce", json!({"m": "seven"})).await;
+    assert!(scene.task().await.is_uncertain(), "{:?}", scene.task().await);
+    let error = scene.world.service.retry(&scene.run, &Again::Run).await.unwrap_err();
+    assert!(matches!(error, Error::Refused(StateRefusal::Undecided { .. })), "{error}");
+    scene.done(json!({"k": 1})).await.unwrap();
+    let next = scene.world.claim(10).await.remove(0);
+    assert_eq!((&*next.task.name, next.ticket.token), ("t.Prepared", 2));
+    scene.world.service.complete(&next.ticket, &object(json!({"m": 7}))).await.unwrap();
+    scene.world.service.turn().await.unwrap();
+    assert_eq!(scene.world.outputs(&scene.run).await, json!({"m": 7}));
+    scene.world.examine().await;
+}
+
+#[tokio::test]
 async fn g4_no_catch_decides_about_uncertain_work() {
     let unanswered = Scene::uncertain("Caught", "Caught.a").await;
     let unusable = returned("Caught", json!({"n": "seven"})).await;
