@@ -304,6 +304,31 @@ async fn g4_once_work_over_http_happens_once_wherever_the_answer_breaks() {
     assert_eq!(end_of(&hosts, &server.uri(), "ada").await.0, End::Completed);
 }
 
+/// A connection that is used again may be closed by the server at any time.
+#[tokio::test]
+async fn g4_once_work_over_http_happens_once_on_a_connection_that_is_used_again() {
+    let hosts = Site::new().hosts(PythonConfig::default());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let uri = format!("http://{}/pay", listener.local_addr().unwrap());
+    let requests = Arc::new(AtomicUsize::new(0));
+    let count = requests.clone();
+    tokio::spawn(async move {
+        let whole = answer("200 OK", "application/json", "{\"sent\": true}");
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            // The first request of a connection is answered, the second is read and lost.
+            read_request(&mut stream).await;
+            count.fetch_add(1, Ordering::SeqCst);
+            stream.write_all(&whole).await.unwrap();
+            read_request(&mut stream).await;
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    assert_eq!(end_of(&hosts, &uri, "ada").await.0, End::Completed);
+    let (end, task) = end_of(&hosts, &uri, "grace").await;
+    assert_eq!((end, requests.load(Ordering::SeqCst)), (End::Uncertain, 2), "{task:?}");
+}
+
 #[tokio::test]
 async fn g4_once_work_that_timed_out_after_its_start_is_uncertain() {
     let site = Site::new();
