@@ -40,6 +40,9 @@ pub(crate) struct Options {
     /// Something that these handlers have, such as `gpu`, for facets `with Needs`; can be repeated
     #[arg(long = "capability", value_name = "NAME", value_parser = capability)]
     pub(crate) capabilities: Vec<String>,
+    /// Wait for timers that fire within this time, such as 30s or 5m, when nothing else is left to do
+    #[arg(long, value_name = "SPAN", default_value = "1m", value_parser = crate::when::wait)]
+    wait: Duration,
     /// Print one JSON object with the run, its status, its outputs or its error
     #[arg(long)]
     pub(crate) json: bool,
@@ -179,7 +182,7 @@ impl Foreground {
     }
 
     pub(crate) async fn follow(self, run: &RunId) -> Result<FollowResult, Failure> {
-        let Self { service, quiet, progress, logs, handlers, stop, .. } = self;
+        let Self { service, quiet, progress, logs, handlers, stop, options, .. } = self;
         let watching = progress.watch_counts(&quiet, run);
         let (tell, events) = mpsc::channel(WORK_SHOWN);
         let showing = [
@@ -188,7 +191,7 @@ impl Foreground {
         ];
         let stopped: Result<_, Failure> = async {
             let worker = handlers.worker(service)?.with_listener(tell);
-            Ok(worker.finish(run, stop.asked()).await?)
+            Ok(worker.finish(run, options.wait, stop.asked()).await?)
         }
         .await;
         // The worker is gone: the logs of the program come before the outcome.

@@ -6,7 +6,7 @@ use afl_engine::time::Millis;
 use afl_engine::value::Map;
 use afl_lang::render::Color;
 use afl_runtime::view::{OutcomeError, OutcomeStatus, RunOutcome};
-use afl_runtime::{LeftTo, On, Service};
+use afl_runtime::{LeftTo, On, Service, Wait};
 
 use crate::color::{self, paint};
 use crate::decide::UncertainStep;
@@ -88,15 +88,25 @@ impl OutcomePrinter<'_> {
         const SHOWN: usize = 5;
         let why = self.service.why(&run.id).await?;
         let waiting = usize::try_from(why.waiting).unwrap_or(usize::MAX);
-        let answers = count(waiting, "answer");
-        output::say(&format!("run {} waits for {answers} that no handler here gives:\n", run.id));
+        let is_timed = why.waits.iter().all(|wait| matches!(wait.on, On::Timer { .. }));
+        let what = if is_timed {
+            count(waiting, "timer")
+        } else {
+            format!("{} that no handler here gives", count(waiting, "answer"))
+        };
+        output::say(&format!("run {} waits for {what}:\n", run.id));
         for wait in why.waits.iter().take(SHOWN) {
-            output::say(&format!("  {}: {}\n", wait.path, sentence(&wait.on)));
+            output::say(&format!("  {}: {}\n", wait.path, sentence(wait)));
         }
         if waiting > SHOWN {
             output::say(&format!("  … {} more\n", waiting - SHOWN));
         }
-        self.help(&if self.store.is_kept() {
+        self.help(&if self.store.is_kept() && is_timed {
+            let (resume, agent) = (self.command("resume", run), self.store.command("agent"));
+            format!("{resume} continues it then, and {agent} does so by itself")
+        } else if is_timed {
+            "wait for it with `--wait SPAN`; this store is in memory, so the run is gone".into()
+        } else if self.store.is_kept() {
             format!(
                 "{} continues it when agents have answered, with `--handlers DIR` or `--mock FILE` it answers itself",
                 self.command("resume", run),
@@ -119,10 +129,11 @@ impl OutcomePrinter<'_> {
 /// A shorter wait is not shown.
 const A_WHILE: Millis = Millis(1_000);
 
-/// The reason why a step waits.
-pub(crate) fn sentence(on: &On) -> String {
+/// The reason why a step waits, and when its timeout ends the wait.
+pub(crate) fn sentence(wait: &Wait) -> String {
     let now = Moment::now();
-    let sentence = match on {
+    let timeout = wait.times_out.map(|at| format!("; it times out {}", Moment(at).from(now)));
+    let sentence = match &wait.on {
         On::Agent { name, list, needs, since, left_to } => {
             let waited = now.0.since(*since);
             let waited =
@@ -149,10 +160,13 @@ pub(crate) fn sentence(on: &On) -> String {
             let attempts = count(*attempts as usize, "attempt");
             format!("`{name}` is tried again {} ({attempts} failed{error})", Moment(*at).from(now))
         }
+        On::Timer { name, at } => {
+            format!("`{name}` goes on {}, at {}", Moment(*at).from(now), Moment(*at).local())
+        }
         On::Driver => "its answer is there and has not been taken in yet".into(),
         On::Failure(failure) | On::Decision { failure, .. } => format!("failed: {}", failure.message),
     };
-    shown::inert(&sentence)
+    shown::inert(&(sentence + &timeout.unwrap_or_default()))
 }
 
 pub(crate) fn exit(reason: StopReason<Signal>, status: RunStatus) -> Exit {

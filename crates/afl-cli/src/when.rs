@@ -1,9 +1,11 @@
-//! Points in time as people type them.
+//! Points and spans of time as people type them.
+
+use std::time::Duration;
 
 use afl_engine::time::Millis;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use jiff::{Span, Timestamp, Zoned};
+use jiff::{SignedDuration, Span, Timestamp, Zoned};
 
 use crate::failure::Failure;
 
@@ -22,6 +24,13 @@ pub(crate) fn past(text: &str) -> Result<Millis, Failure> {
     Ok(Millis(at.timestamp().as_millisecond()))
 }
 
+/// A span such as `30s`, `5m` or `0s`.
+pub(crate) fn wait(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is no span of time: write it as 30s, 5m or 2h");
+    let span = text.parse::<SignedDuration>().map_err(|_| wrong())?;
+    Duration::try_from(span).map_err(|_| wrong())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -35,5 +44,11 @@ mod tests {
         assert_eq!(past("2026-01-31T12:00:00Z").unwrap(), Millis(1_769_860_800_000));
         assert!(past("2026-01-31").unwrap() < past("2026-02-01 08:30").unwrap());
         assert!(past("yesterday").is_err());
+    }
+
+    #[test]
+    fn a_wait_is_a_span_that_is_not_negative() {
+        assert_eq!(["0s", "90s", "1m 30s"].map(|text| wait(text).unwrap().as_secs()), [0, 90, 90]);
+        assert!(["", "soon", "-1s", "5"].iter().all(|text| wait(text).is_err()));
     }
 }

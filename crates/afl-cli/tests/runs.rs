@@ -329,3 +329,46 @@ fn a_task_shows_the_fields_of_its_result_that_the_facet_does_not_declare() {
     let task = json(&afl(folder.path(), &["task", "show", &run, "Pay.charge", "--json"]));
     assert_eq!(task["undeclared"], serde_json::json!(["extra"]), "{task}");
 }
+
+const TIMED: &str = r#"
+event facet Manager(q: String) => (a: String)
+
+facet Ask(q: String) => (a: String) andThen {
+    m = Manager(q = $.q) with Timeout(ms = 200)
+    yield Ask(a = m.a)
+} catch {
+    yield Ask(a = "escalated: " ++ $.error_type)
+}
+
+workflow Near() => (a: String, at: String) andThen {
+    pause = afl.time.Wait(ms = 300)
+    ask = Ask(q = "ok?")
+    yield Near(a = ask.a, at = pause.at)
+}
+
+workflow Far() => (at: String) andThen {
+    pause = afl.time.Wait(hours = 2)
+    yield Far(at = pause.at)
+}
+"#;
+
+#[test]
+fn g9_a_run_waits_for_near_timers_and_says_when_a_far_one_fires() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("timed.afl"), TIMED).expect("it is written");
+    let near = afl(folder.path(), &["run", "timed.afl", "-w", "Near", "--json"]);
+    assert_eq!(near.status.code(), Some(0), "{near:?}");
+    assert_eq!(json(&near)["outputs"]["a"], "escalated: timeout");
+    let far = afl(folder.path(), &["run", "timed.afl", "-w", "Far"]);
+    let said = String::from_utf8_lossy(&far.stderr);
+    assert_eq!(far.status.code(), Some(4), "{said}");
+    assert!(said.contains("waits for 1 timer:"), "{said}");
+    assert!(said.contains("Far.pause: `afl.time.Wait` goes on in "), "{said}");
+    let run = said.split_whitespace().nth(1).expect("it names the run");
+    let why = afl(folder.path(), &["why", run, "--json"]);
+    let waits = &json(&why)["waits"][0];
+    assert_eq!((&waits["path"], &waits["on"]["on"]), (&"Far.pause".into(), &"timer".into()), "{why:?}");
+    assert!(waits["on"]["at"].is_i64(), "{why:?}");
+    let short = afl(folder.path(), &["run", "timed.afl", "-w", "Near", "--wait", "0s"]);
+    assert_eq!(short.status.code(), Some(4), "{short:?}");
+}

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::attribute::ValueRef;
 use crate::id::StepId;
 use crate::task::{Task, TaskState, UNCERTAIN};
+use crate::time::Millis;
 use crate::wire::{self, wire_enum};
 
 /// `EventDefinition`. A step waits for one event at a time, so the step's id is the event's.
@@ -28,6 +29,9 @@ pub struct Event {
     pub error: Option<EventError>,
     #[serde(default)]
     pub reception: Reception,
+    /// When its task [times out](crate::task::TaskRecord::times_out). While it is open, it stands among the timers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times_out: Option<Millis>,
 }
 
 pub type Payload = BTreeMap<String, ValueRef>;
@@ -128,7 +132,7 @@ impl Event {
     pub fn open(step_id: StepId, event_type: Arc<str>, payload: Payload) -> Self {
         let (partial, result, error) = (None, None, None);
         let (state, reception) = (EventState::Created, Reception::Open);
-        Self { step_id, state, event_type, payload, partial, result, error, reception }
+        Self { step_id, state, event_type, payload, partial, result, error, reception, times_out: None }
     }
 
     /// The parts of the result that the attempt of this claim has reported.

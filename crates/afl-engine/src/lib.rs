@@ -20,6 +20,7 @@ pub mod state;
 pub mod step;
 pub mod task;
 pub mod time;
+pub mod timer;
 pub mod trace;
 pub mod types;
 pub mod value;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::time::{Backoff, Millis};
+use crate::value::{Map, Value};
 use crate::wire::wire_enum;
 
 /// The combined policies of a call; the defaults where none is given.
@@ -10,9 +11,15 @@ use crate::wire::wire_enum;
 pub struct Policy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetryPolicy>,
-    /// The longest silence of an attempt.
+    /// From the publication of the work to its outcome, all attempts included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<Millis>,
+    /// The longest attempt, from its claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt_timeout_ms: Option<Millis>,
+    /// The longest silence of an attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heartbeat_ms: Option<Millis>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i64>,
     /// How many of the facet's tasks may run at a time.
@@ -67,10 +74,39 @@ wire_enum! {
     pub enum PolicyKind ("policy") {
         Retry = "afl.policy.Retry",
         Timeout = "afl.policy.Timeout",
+        AttemptTimeout = "afl.policy.AttemptTimeout",
+        Heartbeat = "afl.policy.Heartbeat",
         Priority = "afl.policy.Priority",
         Limit = "afl.policy.Limit",
         Effect = "afl.policy.Effect",
         TaskList = "afl.policy.TaskList",
         Needs = "afl.policy.Needs",
+    }
+}
+
+/// The units of a length of time in milliseconds.
+pub(crate) const UNITS: [(&str, i64); 5] =
+    [("ms", 1), ("seconds", 1_000), ("minutes", 60_000), ("hours", 3_600_000), ("days", 86_400_000)];
+
+/// One length of time above zero, in one of its units.
+pub(crate) fn duration(args: &Map<String, Value>, facet: &str) -> Result<Millis, String> {
+    let mut given = Vec::new();
+    for (unit, ms) in UNITS {
+        given.extend(integer(args, unit, facet)?.map(|count| Millis(count.saturating_mul(ms))));
+    }
+    match given[..] {
+        [span] if span > Millis(0) => Ok(span),
+        _ => Err(format!("`{facet}` takes one length of time above zero")),
+    }
+}
+
+/// A setting that counts.
+pub(crate) fn integer(args: &Map<String, Value>, name: &str, facet: &str) -> Result<Option<i64>, String> {
+    match args.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => match value.as_i64() {
+            Some(number) if number >= 0 => Ok(Some(number)),
+            Some(_) | None => Err(format!("`{name}` of `{facet}` must be an integer from zero up")),
+        },
     }
 }

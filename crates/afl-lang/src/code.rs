@@ -106,7 +106,7 @@ codes! {
     SchemaWithMixin = "AFL0601" Error "a schema with a mixin or block";
     DuplicateAlias = "AFL0602" Error "an alias that is taken";
     DuplicateImplicit = "AFL0603" Error "two implicits for one facet";
-    PolicyMisuse = "AFL0604" Error "a policy with impossible settings";
+    PolicyMisuse = "AFL0604" Error "a policy or timer with impossible settings";
     PolicyWithoutEffect = "AFL0605" Warning "a policy that changes nothing";
 
     PromptWithoutTemplate = "AFL0700" Error "a prompt without a template";

@@ -19,6 +19,7 @@ mod ring;
 pub mod source;
 pub mod suggest;
 pub mod syntax;
+pub mod timestamp;
 pub mod types;
 
 pub use check::check;

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use afl_engine::id::RunId;
+use afl_engine::timer::TimerFacet;
 use afl_store::paging::Pages;
 use serde::Serialize;
 use serde_json::Value;
@@ -26,6 +27,10 @@ const OF_RUN: &[&str] = &[
     "turn",
 ];
 const OF_STEP: &[&str] = &["created", "ended", "rests"];
+const OF_EVENT: &[&str] = &["times_out"];
+/// The result of a wait is a time.
+const OF_WAITING_STEP: &[&str] = &["created", "ended", "rests", "attributes"];
+const OF_WAIT: &[&str] = &["times_out", "result"];
 const OF_TASK: &[&str] = &[
     "workflow_id",
     "created",
@@ -39,6 +44,7 @@ const OF_TASK: &[&str] = &[
     "attempts",
     "lease",
     "not_before",
+    "times_out",
     "error",
     "error_kind",
     "history",
@@ -53,7 +59,8 @@ impl Service {
         while !pages.is_over() {
             let page = self.store.steps_page(run, pages.after(), PAGE).await?;
             for step in &page.items {
-                line(&mut text, step.item.id.as_str(), &step.item, OF_STEP);
+                let left_out = if is_wait(&step.item.facet_name) { OF_WAITING_STEP } else { OF_STEP };
+                line(&mut text, step.item.id.as_str(), &step.item, left_out);
             }
             pages.follow(page.next);
         }
@@ -61,7 +68,8 @@ impl Service {
         while !pages.is_over() {
             let page = self.store.events_page(run, pages.after(), PAGE).await?;
             for event in &page.items {
-                line(&mut text, &format!("event {}", event.item.step_id), &event.item, &[]);
+                let left_out = if is_wait(&event.item.event_type) { OF_WAIT } else { OF_EVENT };
+                line(&mut text, &format!("event {}", event.item.step_id), &event.item, left_out);
             }
             pages.follow(page.next);
         }
@@ -75,6 +83,10 @@ impl Service {
         }
         Ok(text)
     }
+}
+
+fn is_wait(facet: &str) -> bool {
+    facet == TimerFacet::Wait.name()
 }
 
 fn line(text: &mut String, name: &str, item: &impl Serialize, left_out: &[&str]) {

@@ -124,7 +124,8 @@ impl RunDriver {
         Ok(self.hot.is_none() || self.is_search_due())
     }
 
-    /// The tasks of some steps as they are now. A holder that fell silent has lost its task by then.
+    /// The tasks of some steps as they are now. A holder that fell silent has lost its task by then, and timers that are
+    /// due have fired.
     pub async fn tasks(&self, steps: impl IntoIterator<Item = StepId>) -> Result<Vec<Task>, Error> {
         let mut tasks = Vec::new();
         let mut steps = steps.into_iter().peekable();
@@ -138,8 +139,7 @@ impl RunDriver {
     async fn page_of_tasks(&self, wants: &Wants) -> Result<Vec<Task>, Error> {
         let mut found = self.load_tasks(wants).await?;
         let now = self.now().await?;
-        let is_overdue =
-            |task: &&StoredRecord<Task>| task.item.deadline().is_some_and(|deadline| deadline <= now);
+        let is_overdue = |task: &&StoredRecord<Task>| task.item.next_look().is_some_and(|look| look <= now);
         let overdue: Vec<StoredRecord<Task>> = found.iter().filter(is_overdue).cloned().collect();
         if !overdue.is_empty() {
             for task in overdue {

@@ -64,7 +64,7 @@ impl Service {
     pub async fn stats(&self) -> Result<Stats, Error> {
         let mut stats =
             Stats { arrived: self.store.count(bucket::ARRIVED, COUNTED).await?, ..Stats::default() };
-        stats.retries = self.store.count(bucket::TIMERS, COUNTED).await?;
+        stats.retries = self.store.count(bucket::RETRIES, COUNTED).await?;
         for shelf in RunState::ALL {
             stats.runs.insert(shelf.name(), self.store.count(&shelf.bucket(), COUNTED).await?);
         }

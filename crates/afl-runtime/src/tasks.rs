@@ -104,7 +104,7 @@ impl Service {
 
     /// And system tasks, when those are wanted that have ended: these belong to no run.
     async fn open_tasks(&self, query: &TaskQuery) -> Result<TaskList, Error> {
-        let mut buckets = vec![bucket::TIMERS.to_owned()];
+        let mut buckets: Vec<String> = bucket::TIMED_TASKS.map(str::to_owned).into();
         if query.state.is_some_and(TaskState::is_terminal) {
             buckets.push(bucket::ENDED.to_owned());
         }

@@ -61,6 +61,9 @@ pub struct Wait {
     /// From the workflow down to the step, with where each stands.
     pub chain: Vec<ChainLink>,
     pub on: On,
+    /// When its `Timeout` ends the wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub times_out: Option<Millis>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -100,6 +103,8 @@ pub enum On {
         #[serde(skip_serializing_if = "Option::is_none")]
         effect: Option<Effect>,
     },
+    /// A timer of the store, which fires without an agent.
+    Timer { name: String, at: Millis },
     /// The next of its declared attempts.
     Retry { name: String, attempts: u32, at: Millis, error: Option<String> },
     /// Its outcome is there; a driver takes it in.
@@ -130,7 +135,7 @@ impl Service {
 
     async fn why_of(&self, run: &Run, within: &StepId) -> Result<Why, Error> {
         let (waits, waiting) = self.waits(run, within).await?;
-        let next = waits.iter().filter_map(|wait| wait.on.next()).min();
+        let next = waits.iter().flat_map(|wait| wait.on.next().into_iter().chain(wait.times_out)).min();
         Ok(Why {
             run: run.id.clone(),
             workflow: run.workflow.to_string(),
@@ -159,7 +164,9 @@ impl Service {
                 waiting += 1;
                 if waits.len() < TOLD {
                     let chain = above.iter().map(|(_, link)| link.clone()).collect();
-                    waits.push(Wait { step: view.id, path: view.path, chain, on });
+                    let open = view.event.filter(|event| event.reception == Reception::Open);
+                    let times_out = open.and_then(|event| event.times_out);
+                    waits.push(Wait { step: view.id, path: view.path, chain, on, times_out });
                 }
                 // The run itself knows how many there are.
                 if waits.len() == TOLD && *within == StepId::root() {
@@ -210,6 +217,7 @@ fn on_work(event: &Event, task: &Task) -> Option<On> {
     match (event.reception, task.state) {
         (Reception::Arrived, _) => Some(On::Driver),
         (Reception::Open, TaskState::Pending) => Some(match task.not_before {
+            Some(at) if task.timer().is_some() => On::Timer { name, at },
             Some(at) => On::Retry { name, attempts: task.attempts, at, error: task.error.clone() },
             None => On::Agent {
                 name,
@@ -241,7 +249,7 @@ impl On {
     fn next(&self) -> Option<Millis> {
         match self {
             Self::Holder { expires, .. } => Some(*expires),
-            Self::Retry { at, .. } => Some(*at),
+            Self::Retry { at, .. } | Self::Timer { at, .. } => Some(*at),
             Self::Agent { .. } | Self::Driver | Self::Failure(_) | Self::Decision { .. } => None,
         }
     }
@@ -263,6 +271,7 @@ impl On {
                 format!("wait for {owner}; if it is gone, another agent gets the task")
             }
             Self::Retry { .. } => "wait for the next attempt".to_owned(),
+            Self::Timer { .. } => "wait: a process that serves this store continues it".to_owned(),
             Self::Driver => "make sure that a process drives the runs of this store".to_owned(),
             Self::Failure(_) => "repair the cause, then retry the step".to_owned(),
             Self::Decision { .. } => {

@@ -169,6 +169,11 @@ impl Context {
 }
 
 impl CallControl {
+    /// The time of the whole call is over.
+    pub fn time_out(&self) {
+        self.0.stop(CallStop::TimedOut);
+    }
+
     pub fn cancel(&self, reason: CancelReason) {
         self.0.stop(CallStop::Canceled(reason));
     }

@@ -84,7 +84,7 @@ fn default_timeout_ms() -> i64 {
 
 impl Registration {
     /// How long an attempt may be silent, when its step may say so too. The default is for steps that say nothing: a
-    /// step's own `Timeout` goes before it, be it longer or shorter. Any other time was chosen for this handler, and no
+    /// step's own `Heartbeat` goes before it, be it longer or shorter. Any other time was chosen for this handler, and no
     /// step goes beyond it.
     pub fn timeout_of(&self, step: Option<Duration>) -> Duration {
         let ms = match step.map(|step| Millis::from(step).0.clamp(1, MAX_TIMEOUT_MS)) {

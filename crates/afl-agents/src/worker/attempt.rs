@@ -61,14 +61,35 @@ enum HaltReason {
     Canceled(CancelReason),
     /// The lease is ours, but the lock of the item is not.
     Unlocked,
+    /// The time of the attempt or of its step is over.
+    TimedOut,
 }
 
-impl HaltReason {
-    fn reason(self) -> CancelReason {
-        match self {
-            Self::Canceled(reason) => reason,
-            Self::Unlocked => CancelReason::LeaseLost,
-        }
+/// The end of an attempt's time, however many heartbeats it sends.
+struct AttemptLimit {
+    at: Instant,
+    exceeded: String,
+}
+
+impl AttemptLimit {
+    /// The attempt counts from `granted`. The step's time is over when the store says so, which is before now plus the rest
+    /// of it.
+    fn of(claim: &Claim, granted: Instant) -> Option<Self> {
+        let policy = &claim.task.policy;
+        let attempt = policy.attempt_timeout_ms.map(|timeout| Self {
+            at: granted + timeout.min(FURTHEST).as_duration(),
+            exceeded: format!("the attempt took more than its AttemptTimeout of {} ms", timeout.0),
+        });
+        let left =
+            claim.task.times_out.zip(claim.task.lease.as_ref()).map(|(at, lease)| at.since(lease.since));
+        let step = left.map(|left| Self {
+            at: Instant::now() + left.min(FURTHEST).as_duration(),
+            exceeded: format!(
+                "the Timeout of {} ms of the step is over",
+                policy.timeout_ms.unwrap_or_default().0
+            ),
+        });
+        attempt.into_iter().chain(step).min_by_key(|limit| limit.at)
     }
 }
 
@@ -79,6 +100,8 @@ const LOG_AGE: Duration = Duration::from_secs(1);
 const LOG_MOST_BYTES: usize = 8 << 20;
 /// More often than this no lease is extended, however little silence a policy allows.
 const EXTEND_LEAST: Duration = Duration::from_millis(10);
+/// A longer limit of an attempt is as good as none: its lease has ended long before.
+const FURTHEST: Millis = Millis(10 * 365 * 24 * 3_600_000);
 
 pub(super) struct TaskAttempt<'a> {
     worker: &'a Worker,
@@ -87,6 +110,7 @@ pub(super) struct TaskAttempt<'a> {
     control: CallControl,
     /// By this process's monotonic clock, with a margin: after it another worker may have the task.
     ours_until: Instant,
+    limit: Option<AttemptLimit>,
     lines: Vec<LogLine>,
     /// When the oldest line came.
     since: Option<Instant>,
@@ -126,6 +150,7 @@ impl<'a> TaskAttempt<'a> {
             handler,
             control,
             ours_until: granted + worker.config.held_for(handler.kill_ladder()),
+            limit: AttemptLimit::of(claim, granted),
             lines: Vec::new(),
             since: None,
             page: 0,
@@ -172,12 +197,13 @@ impl<'a> TaskAttempt<'a> {
     ) -> Result<Outcome, AttemptEnd> {
         let call = Call::new(&*self.claim.task.name, self.claim.payload.clone(), context);
         let call = call.of_run(&self.worker.service, &self.claim.task.workflow_id);
-        let silence = self.claim.task.policy.timeout_ms.map(Millis::as_duration);
+        let silence = self.claim.task.policy.heartbeat_ms.map(Millis::as_duration);
         let mut work = std::pin::pin!(perform(self.handler, call, self.handler.timeout(silence)));
         let mut unlocked = std::pin::pin!(lock.lost());
         let extend_every = extend_within(silence, self.worker.config.extend_every());
         let mut extensions = interval_at(Instant::now() + extend_every, extend_every);
         let control = self.control.clone();
+        let ends_at = self.limit.as_ref().map(|limit| limit.at);
         let mut halt = None;
         loop {
             let flush_at = self.since.map(|since| since + LOG_AGE);
@@ -186,6 +212,7 @@ impl<'a> TaskAttempt<'a> {
                 biased;
                 _ = extensions.tick() => while_ours(self.ours_until, self.extend()).await.map(HaltReason::Canceled),
                 () = sleep_until(self.ours_until), if halt.is_none() => Some(HaltReason::Canceled(CancelReason::LeaseLost)),
+                () = sleep_until(ends_at.unwrap_or(self.ours_until)), if halt.is_none() && ends_at.is_some() => Some(HaltReason::TimedOut),
                 () = &mut unlocked, if halt.is_none() => Some(HaltReason::Unlocked),
                 Ok(()) = shutdown.changed(), if halt.is_none() => Some(HaltReason::Canceled(CancelReason::Shutdown)),
                 outcome = &mut work => {
@@ -193,6 +220,7 @@ impl<'a> TaskAttempt<'a> {
                         Some(HaltReason::Canceled(CancelReason::LeaseLost)) => Err(AttemptEnd::Lost),
                         Some(HaltReason::Canceled(CancelReason::Requested)) => Err(AttemptEnd::Canceled),
                         Some(HaltReason::Canceled(CancelReason::Shutdown) | HaltReason::Unlocked) => self.give_back(outcome).await,
+                        Some(HaltReason::TimedOut) => Ok(outcome.map_err(|failure| self.too_long(failure))),
                         None => Ok(outcome),
                     };
                 }
@@ -207,7 +235,11 @@ impl<'a> TaskAttempt<'a> {
             };
             if let Some(reason) = halted {
                 // The first reason stands.
-                control.cancel(halt.get_or_insert(reason).reason());
+                match halt.get_or_insert(reason) {
+                    HaltReason::TimedOut => control.time_out(),
+                    HaltReason::Canceled(reason) => control.cancel(*reason),
+                    HaltReason::Unlocked => control.cancel(CancelReason::LeaseLost),
+                }
             }
         }
     }
@@ -224,6 +256,14 @@ impl<'a> TaskAttempt<'a> {
                 Err(AttemptEnd::GivenBack)
             }
         }
+    }
+
+    fn too_long(&self, failure: HandlerFailure) -> HandlerFailure {
+        let path = &self.claim.task.path;
+        let message = self.limit.as_ref().map(|limit| {
+            format!("{}: make the handler of {path} faster, or allow it more time", limit.exceeded)
+        });
+        HandlerFailure { message: message.unwrap_or(failure.message), ..failure }
     }
 
     /// Why to stop, if the task is no longer to be done.

@@ -5,7 +5,8 @@
 //!
 //! Approach: one loop owns all state. [`RunDriver`] evaluates outcomes and says which tasks the run has open, so each task
 //! is claimed by its key. A task that cannot be begun now has a time at which it is read again: a retry waits, another
-//! process holds it, its `Limit` leaves no room. The run waits for others when nothing is in work and nothing is due.
+//! process holds it, its `Limit` leaves no room. Reading a task fires its timers. The run waits for others when nothing
+//! is in work and no timer fires soon.
 //! Every half second the loop looks at the run's record, since other processes may pause, cancel or drive the run.
 //!
 //! Stand-ins answer at once, so a run with them is to be the same each time, whatever the speed of this process. Their
@@ -53,15 +54,17 @@ pub enum StopReason<S> {
 }
 
 impl Worker {
-    /// Drives one run and does its tasks, as far as there are handlers for them. Returns when the run needs others, or with
-    /// `until`; the worker gives back the tasks in work then. Tasks of other runs are left alone.
+    /// Drives one run and does its tasks, as far as there are handlers for them. Returns when the run needs others and
+    /// none of its timers fires within `patience`, or with `until`; the worker gives back the tasks in work then. Tasks of
+    /// other runs are left alone.
     pub async fn finish<S>(
         &self,
         run: &RunId,
+        patience: Duration,
         until: impl Future<Output = S>,
     ) -> Result<StopReason<S>, WorkerError> {
         self.refresh().await?;
-        let mut one = OneRun::new(self, run);
+        let mut one = OneRun::new(self, run, patience);
         let stopped = tokio::select! {
             stopped = one.work() => stopped,
             asked = until => Ok(StopReason::Asked(asked)),
@@ -87,6 +90,10 @@ struct OneRun<'a> {
     in_work: BTreeSet<StepId>,
     /// When to read tasks again that cannot be begun now. Each is here, ready or in work, and in one place only.
     later: BTreeSet<(Instant, StepId)>,
+    /// When timers fire of tasks that this worker cannot do.
+    timers: BTreeSet<(Instant, StepId)>,
+    /// How far off a timer may be that the worker waits for when there is nothing else to do.
+    patience: Duration,
     /// Steps whose outcome waits for the evaluator.
     arrived: Vec<StepId>,
     /// Whether the last evaluation knew all that is stored of the run.
@@ -115,7 +122,7 @@ enum Doer {
 type AttemptResult = (Arc<Task>, Result<Option<AttemptEnd>, WorkerError>);
 
 impl<'a> OneRun<'a> {
-    fn new(worker: &'a Worker, run: &RunId) -> Self {
+    fn new(worker: &'a Worker, run: &RunId, patience: Duration) -> Self {
         Self {
             worker,
             directory: Arc::new(worker.directory.borrow().clone()),
@@ -126,6 +133,8 @@ impl<'a> OneRun<'a> {
             retries: BTreeMap::new(),
             in_work: BTreeSet::new(),
             later: BTreeSet::new(),
+            timers: BTreeSet::new(),
+            patience,
             arrived: Vec::new(),
             is_complete: false,
             glance: Instant::now() + GLANCE,
@@ -144,14 +153,14 @@ impl<'a> OneRun<'a> {
             if is_due {
                 continue;
             }
-            if self.is_idle() {
-                if self.is_complete {
-                    return Ok(StopReason::Waiting);
-                }
+            if self.is_idle() && !self.is_complete {
                 // Another process may have given an outcome and died before it drove the run.
                 self.driver.distrust();
                 is_due = true;
                 continue;
+            }
+            if self.is_idle() && !self.has_timer_soon() {
+                return Ok(StopReason::Waiting);
             }
             is_due = self.wait().await?;
         }
@@ -168,6 +177,7 @@ impl<'a> OneRun<'a> {
         }
         if turn.is_complete {
             self.later.clear();
+            self.timers.clear();
             self.facets.values_mut().for_each(|facet| facet.ready.clear());
         }
         let now = self.driver.now().await?;
@@ -226,10 +236,16 @@ impl<'a> OneRun<'a> {
         self.attempts.is_empty() && self.stand_ins.is_empty() && self.later.is_empty() && !has_ready
     }
 
-    /// Until an attempt ends, a task is due, or it is time to look at the run. Says whether the run is to be driven.
+    fn has_timer_soon(&self) -> bool {
+        self.timers
+            .first()
+            .is_some_and(|(at, _)| at.saturating_duration_since(Instant::now()) <= self.patience)
+    }
+
+    /// Until an attempt ends, a task or a timer is due, or it is time to look at the run. Says whether the run is to be driven.
     async fn wait(&mut self) -> Result<bool, WorkerError> {
         let full = self.facets.values().filter_map(FacetQueue::tried_again);
-        let later = self.later.first().map(|(at, _)| *at);
+        let later = [&self.later, &self.timers].into_iter().filter_map(|set| set.first()).map(|(at, _)| *at);
         let due = full.chain(later).fold(self.glance, Instant::min);
         tokio::select! {
             Some(attempted) = self.stand_ins.next() => {
@@ -262,8 +278,10 @@ impl<'a> OneRun<'a> {
     async fn read_due(&mut self) -> Result<(), WorkerError> {
         let now = Instant::now();
         let mut due = Vec::new();
-        while self.later.first().is_some_and(|(at, _)| *at <= now) {
-            due.extend(self.later.pop_first().map(|(_, step)| step));
+        for set in [&mut self.later, &mut self.timers] {
+            while set.first().is_some_and(|(at, _)| *at <= now) {
+                due.extend(set.pop_first().map(|(_, step)| step));
+            }
         }
         if due.is_empty() {
             return Ok(());
@@ -332,17 +350,18 @@ impl<'a> OneRun<'a> {
         Ok(())
     }
 
-    /// Remembers a task that this worker can do, for now or for later.
+    /// Remembers a task that this worker can do, for now or for later, and the timer of any other.
     fn note(&mut self, task: Arc<Task>, now: Millis) {
-        let Some(by) = self.doer(&task) else { return };
         let step = task.step_id.clone();
         if self.in_work.contains(&step) {
             return;
         }
+        let Some(by) = self.doer(&task) else { return self.note_timer(&task, now) };
         let server = Some(self.worker.config.server_name.as_str());
         let is_left = by == Doer::Handler && task.is_left_to_another(server, now);
         match (task.state, task.not_before) {
             (TaskState::Pending, Some(at)) if at > now => {
+                let at = task.times_out.map_or(at, |times_out| times_out.min(at));
                 self.later.insert((instant(at, now), step));
             }
             (TaskState::Pending, _) if is_left => {
@@ -361,8 +380,20 @@ impl<'a> OneRun<'a> {
         }
     }
 
+    fn note_timer(&mut self, task: &Task, now: Millis) {
+        let step = task.step_id.clone();
+        if task.state.is_terminal() {
+            self.arrived.push(step);
+        } else if let Some(at) = task.fires() {
+            self.timers.insert((instant(at, now), step));
+        }
+    }
+
     /// The way to do a task in this process, if there is one.
     fn doer(&self, task: &Task) -> Option<Doer> {
+        if task.timer().is_some() {
+            return None;
+        }
         let has = |need: &String| self.worker.config.capabilities.contains(need);
         if self.directory.stand_ins.contains_key(&*task.name) {
             return Some(Doer::StandIn);
@@ -422,7 +453,10 @@ fn retry_wait(task: &Task) -> Option<Millis> {
     task.policy.retry.as_ref().and_then(|retry| retry.wait_after(task.attempts + 1))
 }
 
+/// A task is read again by then, however far off its time is.
+const FURTHEST: Millis = Millis(24 * 3_600_000);
+
 /// By the clock of this process.
 fn instant(at: Millis, now: Millis) -> Instant {
-    Instant::now() + at.since(now).as_duration()
+    Instant::now() + at.since(now).min(FURTHEST).as_duration()
 }

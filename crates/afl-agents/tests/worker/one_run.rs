@@ -9,7 +9,7 @@ use afl_agents::handler::{Call, concurrent};
 use afl_agents::worker::{Profile, StopReason, Worker, WorkerError};
 use afl_runtime::agent::{ClaimRequest, FacetFilter};
 use afl_runtime::{Millis, RunId};
-use afl_store::clock::Clock;
+use afl_store::clock::{Clock, SimClock};
 use afl_store::fault::{Fault, Faulty};
 use afl_store::memory::Memory;
 use serde_json::json;
@@ -34,7 +34,7 @@ namespace two {
 
 fn finish(worker: &Worker, run: &RunId) -> JoinHandle<Result<StopReason<()>, WorkerError>> {
     let (worker, run) = (worker.clone(), run.clone());
-    tokio::spawn(async move { worker.finish(&run, pending()).await })
+    tokio::spawn(async move { worker.finish(&run, Duration::ZERO, pending()).await })
 }
 
 #[tokio::test(start_paused = true)]
@@ -95,7 +95,7 @@ async fn a_worker_of_one_run_leaves_the_tasks_of_other_runs() {
     let [run, other] = [world.checkout().await, world.checkout().await];
     let worker = world.worker(Profile::Poller);
     worker.register("billing.ProcessPayment", concurrent(|_| async { Ok(paid()) }));
-    assert_eq!(worker.finish(&run, pending::<()>()).await.unwrap(), StopReason::Ended);
+    assert_eq!(worker.finish(&run, Duration::ZERO, pending::<()>()).await.unwrap(), StopReason::Ended);
     assert_eq!(world.receipt(&run).await, "txn-12345");
     assert!(!world.service.run(&other).await.unwrap().status.is_terminal());
     assert_eq!(world.service.stats().await.unwrap().pending.values().sum::<usize>(), 1);
@@ -155,7 +155,7 @@ async fn records(steps: usize, held_runs: usize) -> u64 {
     };
     worker.register("chain.Next", concurrent(next));
     let before = store.counts().records;
-    assert_eq!(worker.finish(&run, pending::<()>()).await.unwrap(), StopReason::Ended);
+    assert_eq!(worker.finish(&run, Duration::ZERO, pending::<()>()).await.unwrap(), StopReason::Ended);
     store.counts().records - before
 }
 
@@ -170,4 +170,47 @@ async fn a_step_of_a_long_slow_run_costs_what_one_of_a_short_run_does() {
     let of_short = records(short, 0).await / short as u64;
     let of_long = records(long, 0).await / long as u64;
     assert!(of_long * 10 < of_short * 13, "{of_short} records a step of {short}, {of_long} of {long}");
+}
+
+const WAITS: &str = r#"
+namespace wait {
+    event facet Manager(q: String) => (a: String)
+    facet Ask() => (a: String) andThen {
+        m = Manager(q = "ok?") with Timeout(minutes = 5)
+        yield Ask(a = m.a)
+    } catch {
+        yield Ask(a = $.error_type)
+    }
+    workflow Both() => (a: String) andThen {
+        pause = afl.time.Wait(seconds = 30)
+        ask = Ask()
+        yield Both(a = ask.a ++ pause.at)
+    }
+}
+"#;
+
+/// The clock of the store follows that of the runtime.
+#[tokio::test(start_paused = true)]
+async fn a_worker_of_one_run_fires_timers_that_are_near_and_stops_before_one_that_is_far() {
+    let clock = SimClock::new(Millis(1_800_000_000_000));
+    let world = World::over(Arc::new(Memory::new(Clock::Simulated(clock.clone()))));
+    let run = world.start(WAITS, json!({})).await;
+    let worker = world.worker(Profile::Poller);
+    let ticking = tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            clock.advance(Millis(100));
+        }
+    });
+    let begun = tokio::time::Instant::now();
+    let minute = Duration::from_mins(1);
+    let waits = worker.finish(&run, minute, pending::<()>()).await.unwrap();
+    assert_eq!(waits, StopReason::Waiting);
+    assert!((30..35).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+    let ended = worker.finish(&run, 5 * minute, pending::<()>()).await.unwrap();
+    assert_eq!(ended, StopReason::Ended);
+    let outputs = world.service.outputs(&run).await.unwrap();
+    assert_eq!(outputs["a"], json!("timeout2027-01-15T08:00:30.000Z"));
+    assert!((300..305).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+    ticking.abort();
 }

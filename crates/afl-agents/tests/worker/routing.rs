@@ -111,7 +111,7 @@ async fn a_worker_of_one_run_does_its_task_only_if_it_has_what_the_task_needs() 
             config.capabilities = capabilities.iter().map(|name| (*name).to_owned()).collect();
         });
         worker.register("needs.Do", concurrent(|_| async { Ok(paid()) }));
-        ends.push(worker.finish(&run, std::future::pending::<()>()).await.unwrap());
+        ends.push(worker.finish(&run, Duration::ZERO, std::future::pending::<()>()).await.unwrap());
     }
     assert_eq!(ends, [StopReason::Waiting, StopReason::Waiting, StopReason::Ended]);
 }

@@ -47,7 +47,7 @@ const IMPATIENT: &str = r"
 namespace llm {
     event facet Write(topic: String) => (text: String)
     workflow Essay(topic: String) => (receipt: String) andThen {
-        text = Write(topic = $.topic) with Timeout(ms = 900)
+        text = Write(topic = $.topic) with Heartbeat(ms = 900)
         yield Essay(receipt = text.text)
     }
 }
@@ -153,4 +153,61 @@ fn t13_no_parameter_can_have_a_name_that_the_agent_adds_to_a_payload() {
     let program = "event facet F(_facet_name: String)";
     let mistakes = afl_runtime::compile("t.afl", program).unwrap_err().to_string();
     assert!(mistakes.contains("kept for the runtime"), "{mistakes}");
+}
+
+const LIMITED: &str = "
+namespace llm {
+    event facet Write(topic: String) => (text: String)
+    facet Try(topic: String) => (text: String) andThen {
+        text = Write(topic = $.topic) with LIMIT
+        yield Try(text = text.text)
+    } catch {
+        yield Try(text = $.error_type ++ \": \" ++ $.error)
+    }
+    workflow Essay(topic: String) => (receipt: String) andThen {
+        text = Try(topic = $.topic)
+        yield Essay(receipt = text.text)
+    }
+}
+";
+
+/// A handler that sends heartbeats for ever is stopped by the time of its attempt, and by the time of its step.
+#[tokio::test(start_paused = true)]
+async fn f15_heartbeats_prolong_neither_an_attempt_nor_a_step() {
+    let limits = [
+        ("AttemptTimeout(seconds = 5)", "timeout: the attempt took more than its AttemptTimeout of 5000 ms"),
+        ("Timeout(seconds = 5)", "timeout: the Timeout of 5000 ms of the step is over"),
+    ];
+    for (limit, expected) in limits {
+        let clock = SimClock::new(Clock::System.now());
+        let world = World::over(Arc::new(Memory::new(Clock::Simulated(clock.clone()))));
+        let worker = world.worker(Profile::Poller);
+        let stopped = Arc::new(tokio::sync::Notify::new());
+        let heard = stopped.clone();
+        worker.register(
+            "Write",
+            concurrent(move |call: Call| {
+                let heard = heard.clone();
+                async move {
+                    loop {
+                        tokio::select! {
+                            _ = call.context.stopped() => break,
+                            () = sleep(Duration::from_millis(100)) => call.context.heartbeat(),
+                        }
+                    }
+                    heard.notify_one();
+                    Ok(Object::from_iter([("text".to_owned(), json!("late"))]))
+                }
+            }),
+        );
+        let run = world.start(&LIMITED.replace("LIMIT", limit), json!({"topic": "patience"})).await;
+        let begun = Instant::now();
+        let working = work(&worker);
+        let receipt = world.receipt(&run).await;
+        assert!(receipt.as_str().unwrap().starts_with(expected), "{limit}: {receipt}");
+        timeout(MINUTE, stopped.notified()).await.expect("the handler is told to stop");
+        let took = begun.elapsed();
+        assert!((Duration::from_secs(5)..Duration::from_secs(7)).contains(&took), "{limit}: {took:?}");
+        working.stop().await;
+    }
 }

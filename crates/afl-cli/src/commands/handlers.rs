@@ -76,7 +76,7 @@ struct RegisterHandler {
     /// The function of a Python module
     #[arg(long, value_name = "NAME", default_value = DEFAULT_ENTRYPOINT)]
     entrypoint: String,
-    /// How long the handler may be silent; a step's own `Timeout` replaces the default, and can only shorten a time given here
+    /// How long the handler may be silent; a step's own `Heartbeat` replaces the default, and can only shorten a time given here
     #[arg(long, value_name = "MILLIS", default_value_t = DEFAULT_TIMEOUT_MS)]
     timeout_ms: i64,
     /// The SHA-256 that the file must have

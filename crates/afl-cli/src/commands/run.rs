@@ -23,7 +23,8 @@ Examples:
 ///
 /// Outputs go to standard output as JSON. Event facets are done by the handlers of `--handlers`, or of a handlers.toml
 /// beside the program; `--mock` goes before them. Those that have none wait for agents: the run is kept, and the command
-/// ends with code 4 and says how to go on. Ctrl-C and SIGTERM keep the run too.
+/// ends with code 4 and says how to go on. So does a run whose next timer is further off than `--wait`. Ctrl-C and
+/// SIGTERM keep the run too.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Options {
@@ -37,7 +38,7 @@ pub(crate) struct Options {
 
 pub(crate) async fn run(options: &Options, color: Color) -> Result<Exit, Failure> {
     let (launch, mock) = prepare(options, color)?;
-    start(options, launch, mock.as_ref(), color).await
+    Box::pin(start(options, launch, mock.as_ref(), color)).await
 }
 
 /// All that can be wrong before a store is touched.

@@ -133,8 +133,8 @@ fn open_ends<'w>(waits: impl IntoIterator<Item = &'w Wait>) -> Vec<String> {
                 let failure = shown::inert(&failure.to_string()).replace('\n', &format!("\n{indent}  "));
                 format!("{indent}{failure}")
             }
-            on @ (On::Agent { .. } | On::Holder { .. } | On::Retry { .. } | On::Driver) => {
-                format!("{indent}{}", sentence(on))
+            On::Agent { .. } | On::Holder { .. } | On::Retry { .. } | On::Timer { .. } | On::Driver => {
+                format!("{indent}{}", sentence(wait))
             }
         });
     }
@@ -185,7 +185,12 @@ fn advice(report: &WhyReport, store: &store::Options) -> Vec<String> {
 fn capabilities(why: &Why) -> String {
     let needs = why.waits.iter().filter_map(|wait| match &wait.on {
         On::Agent { needs, .. } => Some(needs),
-        On::Holder { .. } | On::Retry { .. } | On::Driver | On::Failure(_) | On::Decision { .. } => None,
+        On::Holder { .. }
+        | On::Retry { .. }
+        | On::Timer { .. }
+        | On::Driver
+        | On::Failure(_)
+        | On::Decision { .. } => None,
     });
     let needs: BTreeSet<&String> = needs.flatten().collect();
     needs.into_iter().flat_map(|need| [" --capability ", need]).collect()
@@ -196,7 +201,12 @@ fn decisions(why: &Why, flag: &str) -> Vec<String> {
         On::Decision { must_return, .. } => {
             Some(UncertainStep { run: &why.run, path: &wait.path, must_return: must_return.clone() })
         }
-        On::Agent { .. } | On::Holder { .. } | On::Retry { .. } | On::Driver | On::Failure(_) => None,
+        On::Agent { .. }
+        | On::Holder { .. }
+        | On::Retry { .. }
+        | On::Timer { .. }
+        | On::Driver
+        | On::Failure(_) => None,
     });
     undecided.take(decide::TOLD).map(|undecided| undecided.advice(flag)).collect()
 }

@@ -130,6 +130,8 @@ impl Evaluation {
     /// Opens the event again, and with [`ReopenedWork::Again`] the task.
     fn send_again(&mut self, id: &StepId, work: ReopenedWork<'_>) {
         let turn = self.queue_up();
+        // What could not be a timer failed when it was first sent.
+        let fires = self.known.events.get(id).and_then(|event| self.timer_of(event)?.ok());
         let event = self.known.events.change(id);
         let result = event.result.take();
         event.state = EventState::Created;
@@ -138,7 +140,10 @@ impl Evaluation {
         let name = event.event_type.clone();
         match work {
             ReopenedWork::Again(by, server) => {
-                self.move_task(id, Move::Retry { server: server.cloned(), turn: Some(turn) }, by);
+                let retry = Move::Retry { server: server.cloned(), turn: Some(turn), fires };
+                self.move_task(id, retry, by);
+                let times_out = self.known.tasks.get(id).and_then(|task| task.times_out);
+                self.known.events.change(id).times_out = times_out;
                 self.trace_publication(id, &name);
             }
             ReopenedWork::Amended => {}

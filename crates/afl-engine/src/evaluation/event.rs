@@ -24,6 +24,7 @@ use super::wants::MissingRecord;
 use super::work::{WorkResult, WorkStop};
 use crate::attribute::{Attribute, Fields, ValueRef};
 use crate::event::{Event, EventError, EventState, Payload, Reception};
+use crate::failure::FailureKind;
 use crate::history::Actor;
 use crate::id::StepId;
 use crate::plan::{Facet, Node};
@@ -32,6 +33,7 @@ use crate::state::Verdict;
 use crate::step::Transmission;
 use crate::task::{DEFAULT_TASK_LIST, Move, NewTask, Task, next_turn};
 use crate::time::Millis;
+use crate::timer::TimerFacet;
 use crate::trace::Trace;
 use crate::value::{Map, Value, ValueRoom};
 use afl_lang::types::TypeRef;
@@ -167,6 +169,8 @@ impl Evaluation {
             self.need_work(id)?;
         }
         let event = Event::open(id.clone(), name.into(), payload);
+        let fires = self.timer_of(&event).transpose();
+        let fires = fires.map_err(|message| self.failed(id, FailureKind::Type, message))?;
         let turn = self.queue_up();
         let policy = self.step(id).policy.clone();
         let list = policy.task_list.as_deref().unwrap_or(DEFAULT_TASK_LIST);
@@ -182,12 +186,22 @@ impl Evaluation {
             turn,
             token: before.map_or(0, |task| task.token),
             claims: before.map_or(0, |task| task.claims),
+            fires,
         };
-        self.known.events.put(id, event);
-        self.known.tasks.put(id, Task::pending(task, self.now));
+        let task = Task::pending(task, self.now);
+        self.known.events.put(id, Event { times_out: task.times_out, ..event });
+        self.known.tasks.put(id, task);
         self.change(id).event = Transmission::Sent;
         self.trace_publication(id, name);
         Ok(())
+    }
+
+    /// When the timer of an event fires, if its facet is one of those that timers answer.
+    pub(super) fn timer_of(&self, event: &Event) -> Option<Result<Millis, String>> {
+        let timer: TimerFacet = event.event_type.parse().ok()?;
+        let value = |held: &ValueRef| self.known.value(held).cloned().unwrap_or_default();
+        let args = event.payload.iter().map(|(name, held)| (name.clone(), value(held))).collect();
+        Some(timer.due(&args, self.now))
     }
 
     pub(super) fn trace_publication(&mut self, id: &StepId, event_type: &str) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::policy::{Policy, PolicyKind, RetryPolicy, names_capability};
+use crate::policy::{Policy, PolicyKind, RetryPolicy, duration, integer, names_capability};
 use crate::time::Millis;
 use crate::value::{Map, Value};
 
@@ -10,32 +10,24 @@ use crate::value::{Map, Value};
 const BACKOFF_MS: i64 = 1_000;
 const FACTOR: f64 = 2.0;
 const MAX_BACKOFF_MS: i64 = 60_000;
-/// The units of `Timeout` in milliseconds.
-const UNITS: [(&str, i64); 4] = [("ms", 1), ("seconds", 1_000), ("minutes", 60_000), ("hours", 3_600_000)];
-
 /// Adds what one mixin says. Settings that are written out were checked by the compiler; these are the computed ones.
 pub(super) fn apply(policy: &mut Policy, kind: PolicyKind, args: &Map<String, Value>) -> Result<(), String> {
     match kind {
         PolicyKind::Retry => {
             policy.retry = Some(RetryPolicy {
                 max: at_least_one(args, "max", kind)?,
-                backoff_ms: Millis(integer(args, "backoff_ms", kind)?.unwrap_or(BACKOFF_MS)),
+                backoff_ms: Millis(integer(args, "backoff_ms", kind.name())?.unwrap_or(BACKOFF_MS)),
                 factor: args.get("factor").and_then(Value::as_f64).unwrap_or(FACTOR),
-                max_backoff_ms: Millis(integer(args, "max_backoff_ms", kind)?.unwrap_or(MAX_BACKOFF_MS)),
+                max_backoff_ms: Millis(
+                    integer(args, "max_backoff_ms", kind.name())?.unwrap_or(MAX_BACKOFF_MS),
+                ),
             });
         }
-        PolicyKind::Timeout => {
-            for (unit, ms) in UNITS {
-                if let Some(count) = integer(args, unit, kind)? {
-                    policy.timeout_ms = Some(Millis(count.saturating_mul(ms)));
-                }
-            }
-            if policy.timeout_ms.is_none_or(|timeout| timeout.0 <= 0) {
-                return Err(format!("`{kind}` takes one length of time above zero"));
-            }
-        }
+        PolicyKind::Timeout => policy.timeout_ms = Some(duration(args, kind.name())?),
+        PolicyKind::AttemptTimeout => policy.attempt_timeout_ms = Some(duration(args, kind.name())?),
+        PolicyKind::Heartbeat => policy.heartbeat_ms = Some(duration(args, kind.name())?),
         PolicyKind::Priority => {
-            policy.priority = integer(args, "level", kind)?.map(|level| level.clamp(0, 100));
+            policy.priority = integer(args, "level", kind.name())?.map(|level| level.clamp(0, 100));
         }
         PolicyKind::Limit => policy.limit = Some(at_least_one(args, "concurrency", kind)?),
         PolicyKind::Effect => {
@@ -55,16 +47,6 @@ pub(super) fn apply(policy: &mut Policy, kind: PolicyKind, args: &Map<String, Va
     Ok(())
 }
 
-fn integer(args: &Map<String, Value>, name: &str, kind: PolicyKind) -> Result<Option<i64>, String> {
-    match args.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => match value.as_i64() {
-            Some(number) if number >= 0 => Ok(Some(number)),
-            Some(_) | None => Err(format!("`{name}` of `{kind}` must be an integer from zero up")),
-        },
-    }
-}
-
 fn capabilities(args: &Map<String, Value>, kind: PolicyKind) -> Result<Vec<String>, String> {
     let given = args.get("capabilities").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let named = given.iter().map(|value| match value.as_str() {
@@ -77,7 +59,7 @@ fn capabilities(args: &Map<String, Value>, kind: PolicyKind) -> Result<Vec<Strin
 }
 
 fn at_least_one(args: &Map<String, Value>, name: &str, kind: PolicyKind) -> Result<u32, String> {
-    let number = integer(args, name, kind)?.unwrap_or_default();
+    let number = integer(args, name, kind.name())?.unwrap_or_default();
     let number = u32::try_from(number).ok().filter(|number| *number > 0);
     number.ok_or_else(|| format!("`{name}` of `{kind}` must be an integer from one up"))
 }

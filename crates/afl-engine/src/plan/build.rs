@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use afl_lang::program::{
     AndThenBlock, BlockContent, CallExpr, CatchClause, CatchContent, Expr, FacetDecl, MixinCall, NamedArg,
-    Program, Statement as ProgramStatement, Statements, StepStmt, WhenBlock, YieldStmt,
+    Program, QualifiedName, Statement as ProgramStatement, Statements, StepStmt, WhenBlock, YieldStmt,
 };
 
 use super::reads::StepNames;
@@ -12,11 +12,14 @@ use super::{
     Act, Block, BlockAt, Callee, Facet, FacetAt, Mixin, MixinKind, Plan, PlanCall, PlanCase, PlanContent,
     PlanStatement, StatementAt,
 };
+use crate::timer::TimerFacet;
 use crate::types::Schemas;
 
 pub(super) fn build(program: &Program) -> Plan {
     // Every facet gets its number first, because bodies call in all directions.
-    let names = program.facets().zip(0..).map(|(facet, at)| (facet.id.clone(), FacetAt(at)));
+    let timers = TimerFacet::ALL.iter().map(|timer| QualifiedName::from(timer.name()));
+    let names = program.facets().map(|facet| facet.id.clone()).chain(timers);
+    let names = names.zip(0..).map(|(name, at)| (name, FacetAt(at)));
     let plan = Plan {
         version: program.hash().to_string(),
         facets: Vec::new(),
@@ -30,6 +33,7 @@ pub(super) fn build(program: &Program) -> Plan {
         let facet = builder.facet(decl);
         builder.plan.facets.push(facet);
     }
+    builder.plan.facets.extend(TimerFacet::ALL.iter().map(|timer| timer.facet()));
     builder.plan
 }
 

@@ -12,6 +12,7 @@ use crate::history::{Actor, History, TaskEvent};
 use crate::id::{RunId, StepId};
 use crate::policy::{Effect, Policy};
 use crate::time::Millis;
+use crate::timer::TimerFacet;
 use crate::wire::{self, wire_enum};
 
 pub use moves::{
@@ -92,12 +93,15 @@ pub struct TaskRecord {
     /// Claims since its creation or its last retry. A finished attempt sets it back.
     #[serde(default)]
     pub deliveries: u32,
-    /// Attempts that ended in a failure or in silence beyond the policy's timeout.
+    /// Attempts that ended in a failure, or in silence or time beyond the policy's.
     #[serde(default)]
     pub attempts: u32,
-    /// When a retry may be claimed.
+    /// When a retry may be claimed, or when the timer of its facet fires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Millis>,
+    /// When the policy's timeout fails it, claimed or not. Its event stands among the timers with the same time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times_out: Option<Millis>,
     /// The server that may claim it first, for [`DESIRED_FOR`]. A claim clears it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desired_server: Option<Arc<str>>,
@@ -138,6 +142,8 @@ pub struct NewTask {
     pub token: u64,
     /// Those of the task before it under the same step.
     pub claims: u64,
+    /// When a timer answers it, if its facet is a [`TimerFacet`].
+    pub fires: Option<Millis>,
 }
 
 /// The name of a question, which the engine does not look into.
@@ -151,6 +157,8 @@ pub struct Lease {
     pub owner: String,
     /// Known to the holder only; every write of the holder shows it.
     pub secret: String,
+    /// When it was claimed.
+    pub since: Millis,
     pub expires: Millis,
     pub heartbeat: Millis,
 }
@@ -216,12 +224,13 @@ impl Task {
             created: now,
             turn: Some(new.turn).filter(|turn| *turn > now),
             updated: now,
+            times_out: new.policy.timeout_ms.map(|timeout| now.plus(timeout)),
             policy: new.policy,
             token: new.token,
             claims: new.claims,
             deliveries: 0,
             attempts: 0,
-            not_before: None,
+            not_before: new.fires,
             desired_server: None,
             lease: None,
             question: None,
@@ -282,11 +291,36 @@ impl Task {
         self.desired_server.as_deref() != server && self.free_at().is_some_and(|free| now < free)
     }
 
-    /// When the sweep looks at a running task: its lease has ended, or it was silent for too long.
+    /// The facet whose work a timer does, if it is one.
+    pub fn timer(&self) -> Option<TimerFacet> {
+        self.name.parse().ok()
+    }
+
+    /// When the sweep looks at a running task: its lease has ended, it was silent for too long, or it takes too long.
     pub fn deadline(&self) -> Option<Millis> {
         let lease = self.lease.as_ref()?;
-        let silent = self.policy.timeout_ms.map(|timeout| lease.heartbeat.plus(timeout));
-        Some(silent.map_or(lease.expires, |silent| silent.min(lease.expires)))
+        let silent = self.policy.heartbeat_ms.map(|heartbeat| lease.heartbeat.plus(heartbeat));
+        let long = self.policy.attempt_timeout_ms.map(|timeout| lease.since.plus(timeout));
+        silent.into_iter().chain(long).chain([lease.expires]).min()
+    }
+
+    /// When a timer settles it, if it is open: its timeout, or the end of its wait.
+    pub fn fires(&self) -> Option<Millis> {
+        let wait = self.not_before.filter(|_| self.timer().is_some());
+        self.times_out.into_iter().chain(wait).min().filter(|_| !self.state.is_terminal())
+    }
+
+    /// When the sweep looks at it next: when a timer fires, or at the deadline of its holder.
+    pub fn next_look(&self) -> Option<Millis> {
+        let deadline = match self.state {
+            TaskState::Running | TaskState::AwaitingResponse => self.deadline(),
+            TaskState::Pending
+            | TaskState::Completed
+            | TaskState::Failed
+            | TaskState::Ignored
+            | TaskState::Canceled => None,
+        };
+        self.fires().into_iter().chain(deadline).min()
     }
 }
 

@@ -44,8 +44,8 @@ pub enum Move<'a> {
     Requeue(Requeue<'a>),
     /// M10: the work is not wanted any more. `error` is for the step, which fails with it.
     Cancel { cause: &'a str, error: Option<&'a EventError> },
-    /// M11: ended work is to be done again, by `server` if that claims it in time.
-    Retry { server: Option<Arc<str>>, turn: Option<Millis> },
+    /// M11: ended work is to be done again, by `server` if that claims it in time, or by a timer that `fires`.
+    Retry { server: Option<Arc<str>>, turn: Option<Millis>, fires: Option<Millis> },
     /// M12: the step continues without the work.
     Ignore,
     /// M7 or M8 on ended work: a person gives it another outcome. It is M11 and the outcome in one move, so that no
@@ -69,6 +69,8 @@ pub enum FailureSource {
     Attempt,
     /// The lease ended, and the work must not be claimed again.
     LostLease,
+    /// The time of the step is over, whatever the holder does.
+    Deadline,
     /// An operator says so, whatever the holder does.
     Operator,
 }
@@ -210,8 +212,10 @@ impl Task {
             (S::Running, Move::Complete) => Some(S::Completed),   // M7
             (S::Pending | S::AwaitingResponse, Move::Complete) => (!is_holder).then_some(S::Completed), // M7
             (S::Running | S::AwaitingResponse, Move::Fail { .. }) => Some(S::Failed), // M8
-            (S::Pending, Move::Fail { source: FailureSource::Operator, .. }) => Some(S::Failed), // M8
-            (S::Running, Move::Requeue(_)) => Some(S::Pending),   // M9
+            (S::Pending, Move::Fail { source: FailureSource::Deadline | FailureSource::Operator, .. }) => {
+                Some(S::Failed) // M8
+            }
+            (S::Running, Move::Requeue(_)) => Some(S::Pending), // M9
             (S::AwaitingResponse, Move::Requeue(_)) => has_lease.then_some(S::Pending), // M9
             (S::Pending | S::Running | S::AwaitingResponse, Move::Cancel { .. }) => Some(S::Canceled), // M10
             (S::Failed | S::Canceled | S::Ignored, Move::Retry { .. }) => Some(S::Pending), // M11
@@ -301,7 +305,7 @@ impl TaskRecord {
                 match source {
                     FailureSource::Attempt => self.attempts += 1,
                     FailureSource::LostLease => {}
-                    FailureSource::Operator => self.lease = None,
+                    FailureSource::Deadline | FailureSource::Operator => self.lease = None,
                 }
                 self.end(now);
                 self.blame(error)
@@ -315,10 +319,10 @@ impl TaskRecord {
                 }
                 cause
             }
-            Move::Retry { server, turn } => {
+            Move::Retry { server, turn, fires } => {
                 self.reset();
-                self.desired_server = server;
-                self.turn = turn.or(self.turn);
+                (self.desired_server, self.turn, self.not_before) = (server, turn.or(self.turn), fires);
+                self.times_out = self.policy.timeout_ms.map(|timeout| now.plus(timeout));
                 ""
             }
             Move::Ignore => {
@@ -397,6 +401,7 @@ impl TaskRecord {
             turn: _,
             updated: _,
             policy: _,
+            times_out: _,
             token: _,
             claims: _,
             question: _,
@@ -438,7 +443,10 @@ impl Move<'_> {
             Self::Claim { .. }
             | Self::Answer { .. }
             | Self::AnswerParked { .. }
-            | Self::Fail { source: FailureSource::LostLease | FailureSource::Operator, .. }
+            | Self::Fail {
+                source: FailureSource::LostLease | FailureSource::Deadline | FailureSource::Operator,
+                ..
+            }
             | Self::Requeue(Requeue::LostLease { .. } | Requeue::Unclaim { .. })
             | Self::Retry { .. }
             | Self::Ignore

@@ -24,6 +24,7 @@ use afl_engine::run::{Run, RunStatus};
 use afl_engine::step::Step;
 use afl_engine::task::{Authority, FailureSource, Lease, Move, Requeue, Task, TaskState};
 use afl_engine::time::Millis;
+use afl_engine::timer::fired;
 use afl_engine::trace::{Trace, Tracing};
 use afl_engine::version::{Epoch, Version};
 use afl_lang::source::Sources;
@@ -250,7 +251,8 @@ impl World {
         let mut make = |what: Move<'_>| {
             task.item.apply(what, Authority::Actor(&Actor::System), now).expect("the move is legal");
         };
-        let lease = Lease { owner: "w1".to_owned(), secret: String::new(), expires: now, heartbeat: now };
+        let lease =
+            Lease { owner: "w1".to_owned(), secret: String::new(), since: now, expires: now, heartbeat: now };
         make(Move::Claim { lease, handler: "", crashes: 0 });
         match outcome {
             Ok(result) => {
@@ -272,6 +274,28 @@ impl World {
                 event.item.error = Some(error);
             }
         }
+        event.item.reception = Reception::Arrived;
+        self.put(format!("t/{id}"), &task.item, Some(task.version));
+        self.put(format!("e/{id}"), &event.item, Some(event.version));
+    }
+
+    /// The timers of a task come to their time: the end of its wait, or its timeout.
+    pub(crate) fn fire(&mut self, id: &StepId) {
+        let mut task = self.get::<Task>(&format!("t/{id}")).expect("the task is stored");
+        let mut event = self.get::<Event>(&format!("e/{id}")).expect("a task has an event");
+        let at = task.item.fires().expect("it has a timer");
+        let error = EventError::new("timeout", "its Timeout is over");
+        let what = if task.item.timer().is_some() {
+            let held = |(name, value)| (name, ValueRef::Inline(value));
+            event.item.result = Some(fired(at).into_iter().map(held).collect());
+            event.item.state = EventState::Completed;
+            Move::Complete
+        } else {
+            event.item.error = Some(error.clone());
+            event.item.state = EventState::Error;
+            Move::Fail { error: &error, source: FailureSource::Deadline }
+        };
+        task.item.apply(what, Authority::Actor(&Actor::System), at).expect("the move is legal");
         event.item.reception = Reception::Arrived;
         self.put(format!("t/{id}"), &task.item, Some(task.version));
         self.put(format!("e/{id}"), &event.item, Some(event.version));

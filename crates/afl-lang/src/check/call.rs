@@ -51,6 +51,9 @@ impl<'a> Checker<'a> {
     ) -> CallExpr {
         let location = self.location(call.span);
         let args = self.args(instance.def, &call.target, &call.args);
+        if let Some(def) = instance.def {
+            self.check_settings(def, &call.target, &call.args, call.span);
+        }
         if let (Some(name), Some(def)) = (instance.unset, instance.def)
             && !args.iter().any(|arg| arg.name == name)
         {
@@ -87,7 +90,7 @@ impl<'a> Checker<'a> {
             let location = self.location(mixin.span);
             let args = self.args(*target, &mixin.target, &mixin.args);
             if let Some(def) = *target {
-                self.check_policy(def, mixin);
+                self.check_settings(def, &mixin.target, &mixin.args, mixin.span);
             }
             let alias = mixin.alias.map(|alias| alias.text.to_owned());
             MixinCall { target: self.target(*target, &mixin.target), alias, args, location }

@@ -41,7 +41,7 @@ use resolve::NameScope;
 use scope::OwnerFrame;
 use table::{DefId, NamespaceId, Table};
 
-/// The text of the policies, a file behind the last one of the program.
+/// The text of the policies and the facets of time, a file behind the last one of the program.
 const PRELUDE: &str = include_str!("prelude.afl");
 
 /// Checks the trees of a program's texts, one for each source, and builds the program.

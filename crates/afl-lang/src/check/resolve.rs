@@ -173,9 +173,9 @@ impl<'a> Checker<'a> {
             [only] => return LookupResult::One(only),
             _ => return LookupResult::Several(near),
         }
-        let (policies, anywhere): (Vec<DefId>, Vec<DefId>) =
-            self.table.anywhere(name).iter().partition(|id| self.table[**id].sort == Sort::Policy);
-        match (&anywhere[..], &policies[..]) {
+        let (prelude, anywhere): (Vec<DefId>, Vec<DefId>) =
+            self.table.anywhere(name).iter().partition(|id| self.table.is_of_prelude(**id));
+        match (&anywhere[..], &prelude[..]) {
             ([id], _) | ([], [id]) => LookupResult::One(*id),
             ([], _) => LookupResult::None,
             _ => LookupResult::Several(anywhere),

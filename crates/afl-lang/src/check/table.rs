@@ -107,6 +107,8 @@ pub(super) struct Table<'a> {
     namespaces: Vec<&'a str>,
     namespace_ids: FxHashMap<&'a str, NamespaceId>,
     defs: Vec<Def<'a>>,
+    /// How many of them, the first ones, are those of the prelude.
+    prelude: u32,
     members: FxHashMap<(NamespaceId, &'a str), DefId>,
     anywhere: FxHashMap<&'a str, Vec<DefId>>,
     pub(super) implicits: Vec<ImplicitDef<'a>>,
@@ -179,13 +181,21 @@ impl<'a> Table<'a> {
         diagnostics
     }
 
-    /// Enters the policies.
+    /// Enters the policies and the facets of time.
     pub(super) fn declare_prelude(&mut self, file: FileId, tree: &'a SyntaxTree<'a>) {
         let taken = self.declare(file, tree);
         assert!(taken.is_empty(), "the prelude declares every name once");
         for def in &mut self.defs {
-            def.sort = Sort::Policy;
+            if def.sort == Sort::Facet(FacetKind::Plain) {
+                def.sort = Sort::Policy;
+            }
         }
+        self.prelude = self.defs.len() as u32;
+    }
+
+    /// Whether the prelude declares it.
+    pub(super) fn is_of_prelude(&self, id: DefId) -> bool {
+        id.0 < self.prelude
     }
 
     fn declare_items(

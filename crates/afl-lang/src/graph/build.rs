@@ -7,12 +7,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::{Cluster, ClusterId, ClusterKind, Edge, Graph, GraphNode, NodeId, NodeKind, StepSort};
 use crate::program::{
     AndThenBlock, BlockContent, CatchClause, CatchContent, Decl, Expr, ExprKind, FacetDecl, FacetKind,
-    ForeachClause, InputRef, InputSource, Program, Statements, StepRef, StepStmt, WhenBlock, YieldStmt,
-    shortened,
+    ForeachClause, InputRef, InputSource, Program, Statements, StepRef, StepStmt, TIME_FACETS, WhenBlock,
+    YieldStmt, shortened,
 };
 
 pub(super) fn graph(program: &Program, workflow: &FacetDecl) -> Graph {
-    let sorts = program.walk().filter_map(sort_of).collect();
+    let timers = TIME_FACETS.map(|name| (name, StepSort::Event));
+    let sorts = program.walk().filter_map(sort_of).chain(timers).collect();
     let graph =
         Graph { workflow: workflow.id.clone(), nodes: Vec::new(), edges: Vec::new(), clusters: Vec::new() };
     let mut builder = GraphBuilder { sorts, graph, edges: FxHashMap::default() };

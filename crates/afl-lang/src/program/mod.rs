@@ -21,7 +21,7 @@ pub use hash::{NotAHash, ProgramHash};
 pub use load::{LoadError, load};
 pub use node::*;
 pub use placeholder::placeholders;
-pub use validate::Referent;
+pub use validate::{Referent, TIME_FACETS};
 pub use wire::document::json_schema;
 pub use wire::{JsonLayout, Locations};
 pub use written::{cut, shortened};

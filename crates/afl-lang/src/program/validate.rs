@@ -37,6 +37,8 @@ impl fmt::Display for Referent {
 
 /// The namespace whose declarations every program has without containing them.
 const PRELUDE: &str = "afl.policy.";
+/// The event facets that every program has without containing them.
+pub const TIME_FACETS: [&str; 2] = ["afl.time.Wait", "afl.time.Until"];
 
 type CheckResult = Result<(), LoadError>;
 
@@ -219,7 +221,7 @@ impl<'p> DeclaredNames<'p> {
 
     fn check_target(&self, target: &'p str, at: &str) -> CheckResult {
         let is_declared = self.facets.contains(target) || self.schemas.contains(target);
-        if is_declared || target.starts_with(PRELUDE) {
+        if is_declared || target.starts_with(PRELUDE) || TIME_FACETS.contains(&target) {
             Ok(())
         } else {
             Err(dangling(at, Referent::Facet, target))

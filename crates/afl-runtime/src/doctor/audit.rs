@@ -209,6 +209,7 @@ fn work_problems(step: &Step, event: &Event, task: &Task) -> Vec<(Promise, Strin
         problem(Promise::OneOutcome, format!("it is {}, but waits for the answer to {question}", task.state));
     }
     problems.extend(effect_problems(step, task));
+    problems.extend(timer_problems(event, task));
     let mut problem = |promise, text: String| problems.push((promise, text));
     match (&task.lease, task.state) {
         (None, TaskState::Running) => {
@@ -220,6 +221,22 @@ fn work_problems(step: &Step, event: &Event, task: &Task) -> Vec<(Promise, Strin
         (Some(_) | None, _) => {}
     }
     problems
+}
+
+/// A step with a timeout has a timer that fires it, and work that a timer does has its timer.
+fn timer_problems(event: &Event, task: &Task) -> Vec<(Promise, String)> {
+    let mut problems = Vec::new();
+    let is_open = event.reception == Reception::Open;
+    if is_open && event.times_out != task.times_out {
+        problems.push("its event and its task time out at different times");
+    }
+    if is_open && task.policy.timeout_ms.is_some() != task.times_out.is_some() {
+        problems.push("it has a timeout without a timer, or a timer without a timeout");
+    }
+    if task.timer().is_some() && task.state == TaskState::Pending && task.not_before.is_none() {
+        problems.push("only a timer can answer it, and it has none");
+    }
+    problems.into_iter().map(|problem| (Promise::NoSilentStall, problem.to_owned())).collect()
 }
 
 /// Work that must happen at most once is handed out once, and a person is asked about it when it may have happened.

@@ -82,6 +82,7 @@ impl OnlineServers {
                 On::Agent { .. }
                 | On::Holder { .. }
                 | On::Retry { .. }
+                | On::Timer { .. }
                 | On::Driver
                 | On::Failure(_)
                 | On::Decision { .. } => {}

@@ -48,6 +48,8 @@ pub struct TaskView {
     pub claims: u64,
     pub priority: i64,
     pub not_before: Option<Millis>,
+    /// When its step's `Timeout` fails it.
+    pub times_out: Option<Millis>,
     /// The server that it is left to for a while.
     pub desired_server: Option<String>,
     pub expires: Option<Millis>,
@@ -162,6 +164,7 @@ impl TaskView {
             deliveries: _,
             attempts,
             not_before,
+            times_out,
             desired_server,
             lease,
             question: _,
@@ -195,6 +198,7 @@ impl TaskView {
             claims: *claims,
             priority: task.priority(),
             not_before: *not_before,
+            times_out: *times_out,
             desired_server: desired_server.as_deref().map(str::to_owned),
             expires: lease.map(|lease| lease.expires),
             started: *started,

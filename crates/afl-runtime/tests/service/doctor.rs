@@ -24,6 +24,10 @@ enum Stage {
     Once,
     /// The agent fell silent.
     Uncertain,
+    /// `Timed.a` waits for an agent, and times out.
+    Timed,
+    /// `Later.a` waits for a timer.
+    Later,
     /// `Fan` waits, over more items than a record holds.
     Large,
 }
@@ -260,6 +264,34 @@ fn no_silent_stall() -> Vec<(Stage, Harm, Said)> {
         (Stage::Waits, Harm::Hide("run"), &["NoSilentStall run: it is in no bucket"]),
         (Stage::Waits, Harm::Hide("t/wb0s0"), &["NoSilentStall Two.a (record t/wb0s0): it is in no bucket"]),
         (
+            Stage::Timed,
+            Harm::Hide("e/wb0s0"),
+            &["NoSilentStall Timed.a (record e/wb0s0): it is in no bucket"],
+        ),
+        (
+            Stage::Later,
+            Harm::Hide("t/wb0s0"),
+            &["NoSilentStall Later.a (record t/wb0s0): it is in no bucket"],
+        ),
+        (
+            Stage::Timed,
+            Harm::Rewrite("t/wb0s0", |task| task["times_out"] = json!(1)),
+            &["NoSilentStall Timed.a: its event and its task time out at different times"],
+        ),
+        (
+            Stage::Timed,
+            Harm::Rewrite("t/wb0s0", |task| task["policy"] = json!({})),
+            &["NoSilentStall Timed.a: it has a timeout without a timer, or a timer without a timeout"],
+        ),
+        (
+            Stage::Later,
+            Harm::Rewrite("t/wb0s0", |task| task["not_before"] = Value::Null),
+            &[
+                "NoSilentStall Later.a (record t/wb0s0): it is in `timers/wait`",
+                "NoSilentStall Later.a: only a timer can answer it, and it has none",
+            ],
+        ),
+        (
             Stage::Ended,
             Harm::Rewrite("run", |run| run["status"] = json!("paused")),
             &[
@@ -274,13 +306,15 @@ async fn reach(world: &World, stage: Stage) -> RunId {
     let run = match stage {
         Stage::Retried => world.start("Retried", json!({"n": 1})).await,
         Stage::Once | Stage::Uncertain => world.start("Once", json!({"n": 1})).await,
+        Stage::Timed => world.start("Timed", json!({"n": 1})).await,
+        Stage::Later => world.start("Later", json!({})).await,
         Stage::Large => world.start("Fan", json!({"items": vec![1_000_000; 2_000]})).await,
         Stage::Waits | Stage::Held | Stage::Between | Stage::Ended => {
             world.start("Two", json!({"n": 1})).await
         }
     };
     match stage {
-        Stage::Waits | Stage::Retried | Stage::Large => {}
+        Stage::Waits | Stage::Retried | Stage::Timed | Stage::Later | Stage::Large => {}
         Stage::Held | Stage::Once => drop(world.claim(1).await),
         Stage::Uncertain => {
             drop(world.claim(1).await);

@@ -18,6 +18,7 @@ mod runs;
 mod scene;
 mod serving;
 mod task_records;
+mod timers;
 mod traps;
 mod verbs;
 mod world;

@@ -41,7 +41,7 @@ async fn a_task_is_shown_with_the_fields_of_the_documents() {
             "state": "pending", "created": created, "updated": created, "error": null,
             "task_list_name": "default", "data_type": "", "data": {"n": 1},
             "path": "Two.a", "error_kind": null, "attempts": 0, "claims": 0, "priority": 50,
-            "not_before": null, "desired_server": null, "expires": null, "started": null, "ended": null,
+            "not_before": null, "times_out": null, "desired_server": null, "expires": null, "started": null, "ended": null,
         })
     );
     world.claim(1).await;

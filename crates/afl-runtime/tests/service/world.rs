@@ -77,6 +77,38 @@ namespace t {
             yield Once(n = a.n)
         }
 
+    workflow Timed(n: Long) => (n: Long)
+        andThen {
+            a = Inc(n = $.n) with Timeout(seconds = 10)
+            yield Timed(n = a.n)
+        }
+
+    facet Guarded(n: Long) => (n: Long, error: String)
+        andThen {
+            a = Pay(n = $.n) with Timeout(seconds = 10)
+            yield Guarded(n = a.n, error = "")
+        } catch {
+            yield Guarded(n = 0, error = $.error_type)
+        }
+
+    workflow OnceTimed(n: Long) => (n: Long, error: String)
+        andThen {
+            a = Guarded(n = $.n)
+            yield OnceTimed(n = a.n, error = a.error)
+        }
+
+    workflow Later() => (at: String)
+        andThen {
+            a = afl.time.Wait(days = 3)
+            yield Later(at = a.at)
+        }
+
+    workflow Dated(at: String) => (at: String)
+        andThen {
+            a = afl.time.Until(at = $.at)
+            yield Dated(at = a.at)
+        }
+
     workflow Told(n: Long) => (n: Long)
         andThen {
             a = Tell(n = $.n)

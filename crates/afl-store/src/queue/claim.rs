@@ -257,12 +257,19 @@ impl Queue {
                 return Decision::Leave;
             };
             let is_due = task.not_before.is_none_or(|at| at <= now);
-            if !is_due || policies_of(&task) != policies || task.is_left_to_another(server.as_deref(), now) {
+            // Its timeout is about to fail it.
+            let is_over = task.times_out.is_some_and(|at| at <= now);
+            if !is_due
+                || is_over
+                || policies_of(&task) != policies
+                || task.is_left_to_another(server.as_deref(), now)
+            {
                 return Decision::Leave;
             }
             let lease = Lease {
                 owner: owner.clone(),
                 secret: entropy.secret(),
+                since: now,
                 expires: now.plus(lease),
                 heartbeat: now,
             };

@@ -7,9 +7,11 @@ use afl_engine::event::{Event, EventError, EventState, Payload, Reception, WorkE
 use afl_engine::history::Actor;
 use afl_engine::policy::Effect;
 use afl_engine::task::{
-    Authority, FailureSource, MAX_DELIVERIES, Move, MoveRefusal, Requeue, Task, TaskKind, UNCERTAIN,
+    Authority, FailureSource, MAX_DELIVERIES, Move, MoveRefusal, Requeue, Task, TaskKind, TaskState,
+    UNCERTAIN,
 };
 use afl_engine::time::Millis;
+use afl_engine::timer::{TimerFacet, fired};
 use afl_engine::value::{Map, Value, check_size};
 
 use super::Refusal;
@@ -74,7 +76,9 @@ pub(super) fn attempt_failed(
     now: Millis,
 ) -> Result<TaskOutcome, MoveRefusal> {
     let error = judged(&task, error);
-    let retry = task.policy.retry.filter(|_| may_repeat(&task, &error));
+    // No attempt begins when the time of the step is over.
+    let is_over = task.times_out.is_some_and(|at| at <= now);
+    let retry = task.policy.retry.filter(|_| !is_over && may_repeat(&task, &error));
     let Some(wait) = retry.and_then(|retry| retry.wait_after(task.attempts + 1)) else {
         task.apply(Move::Fail { error: &error, source: FailureSource::Attempt }, by, now)?;
         return Ok(TaskOutcome::failed(task, event, error));
@@ -104,17 +108,89 @@ fn may_repeat(task: &Task, error: &EventError) -> bool {
     is_known && error.kind != UNCERTAIN
 }
 
-/// The outcome when a holder's lease has ended, or its attempt was silent for too long; `None` while neither is so.
-pub(super) fn silent(mut task: Task, event: Event, now: Millis) -> Result<Option<TaskOutcome>, MoveRefusal> {
+/// The outcome of a task that nobody settled in time; `None` while nothing is due. `wall` judges moments that people
+/// name, `now` all else.
+pub(super) fn due(
+    mut task: Task,
+    event: Event,
+    now: Millis,
+    wall: Millis,
+) -> Result<Option<TaskOutcome>, MoveRefusal> {
+    let is_open = !task.state.is_terminal();
+    if is_open && task.times_out.is_some_and(|at| at <= now) {
+        return overdue(task, event, now).map(Some);
+    }
+    match (task.state, task.timer(), task.not_before) {
+        (TaskState::Pending, Some(timer), Some(at)) => {
+            let clock = match timer {
+                TimerFacet::Wait => now,
+                TimerFacet::Until => wall,
+            };
+            if at > clock {
+                return Ok(None);
+            }
+            task.apply(Move::Complete, Authority::Actor(&Actor::System), now)?;
+            Ok(Some(TaskOutcome::completed(task, event, fired(at))))
+        }
+        (TaskState::Running | TaskState::AwaitingResponse, _, _) => silent(task, event, now),
+        (
+            TaskState::Pending
+            | TaskState::Completed
+            | TaskState::Failed
+            | TaskState::Ignored
+            | TaskState::Canceled,
+            _,
+            _,
+        ) => Ok(None),
+    }
+}
+
+/// The time of the whole step is over. Begun work that must happen at most once asks a person.
+fn overdue(mut task: Task, event: Event, now: Millis) -> Result<TaskOutcome, MoveRefusal> {
+    let limit = format!("its Timeout of {} ms is over", task.policy.timeout_ms.unwrap_or_default().0);
+    let last = task.error.as_ref().map(|error| format!("; the last attempt failed: {error}"));
+    let last = last.unwrap_or_default();
+    let error = match (task.state, task.policy.effect) {
+        (TaskState::Pending, _) => {
+            let name = &task.name;
+            let message = match task.timer() {
+                Some(_) => limit,
+                None if task.started.is_none() => {
+                    format!("{limit}, and no agent took `{name}`: start one for it")
+                }
+                None => format!("{limit}{last}"),
+            };
+            // Whatever was begun before said that nothing happened, or the task would not wait.
+            EventError::new(TIMEOUT, message).with_evidence(WorkEvidence::NotDone)
+        }
+        (_, Some(Effect::Once)) => EventError::uncertain(&limit),
+        (_, Some(Effect::Idempotent | Effect::Pure) | None) => {
+            let message = format!("{limit}, and {} has not answered{last}", task.holder());
+            EventError::new(TIMEOUT, message).with_evidence(WorkEvidence::Unknown)
+        }
+    };
+    let fail = Move::Fail { error: &error, source: FailureSource::Deadline };
+    task.apply(fail, Authority::Actor(&Actor::System), now)?;
+    Ok(TaskOutcome::failed(task, event, error))
+}
+
+/// The outcome when a holder's lease has ended, or its attempt was silent or long beyond its policy; `None` while
+/// neither is so.
+fn silent(mut task: Task, event: Event, now: Millis) -> Result<Option<TaskOutcome>, MoveRefusal> {
     let Some(lease) = task.lease.as_ref() else { return Ok(None) };
     let owner = &lease.owner;
     let by = Authority::Actor(&Actor::System);
-    let timed_out = task.policy.timeout_ms.filter(|timeout| lease.heartbeat.plus(*timeout) <= now);
+    let silence = task.policy.heartbeat_ms.filter(|heartbeat| lease.heartbeat.plus(*heartbeat) <= now);
+    let silence = silence.map(|heartbeat| format!("{owner} was silent for more than {} ms", heartbeat.0));
+    let length = task.policy.attempt_timeout_ms.filter(|timeout| lease.since.plus(*timeout) <= now);
+    let length = length.map(|timeout| format!("the attempt of {owner} took more than {} ms", timeout.0));
+    let timed_out = length.or(silence);
     let lost = match (timed_out, task.policy.effect) {
         (None, _) if lease.expires > now => return Ok(None),
-        (_, Some(Effect::Once)) => EventError::uncertain(&format!("{owner} fell silent")),
-        (Some(timeout), Some(Effect::Idempotent | Effect::Pure) | None) => {
-            let message = format!("{owner} was silent for more than {} ms", timeout.0);
+        (timed_out, Some(Effect::Once)) => {
+            EventError::uncertain(&timed_out.unwrap_or_else(|| format!("{owner} fell silent")))
+        }
+        (Some(message), Some(Effect::Idempotent | Effect::Pure) | None) => {
             let error = EventError::new(TIMEOUT, message).with_evidence(WorkEvidence::Unknown);
             return attempt_failed(task, event, error, by, now).map(Some);
         }

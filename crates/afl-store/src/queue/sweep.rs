@@ -1,4 +1,4 @@
-//! The janitor's round: silent holders, due retries, tasks that were put aside.
+//! The janitor's round: silent holders, timers that fire, due retries, tasks that were put aside.
 
 use afl_engine::event::Event;
 use afl_engine::id::{RunId, StepId};
@@ -28,7 +28,7 @@ pub struct SweepReport {
     pub due: usize,
     /// Tasks that were put aside and may be claimed again.
     pub returned: usize,
-    /// Steps whose event failed; wake the evaluator.
+    /// Steps whose event has its outcome; wake the evaluator.
     pub arrived: Vec<(RunId, StepId)>,
     /// Errors of records that could not be read, so that the round skipped them.
     pub unreadable: Vec<Error>,
@@ -71,46 +71,64 @@ impl Upkeep {
 impl Queue {
     /// Looks whether a round has something to do that cannot wait.
     pub async fn upkeep(&self) -> Result<Upkeep, Error> {
-        let mut heads = self.store.heads(bucket::RUNNING).await?;
-        heads.extend(self.store.heads(bucket::TIMERS).await?);
-        let next = heads.iter().map(|head| Millis(head.rank)).min();
+        let running = self.store.heads(bucket::RUNNING).await?;
+        let timers = self.timers().await?;
+        let next = running.iter().chain(&timers).map(|head| Millis(head.rank)).min();
         Ok(Upkeep { now: self.store.now().await?, next })
+    }
+
+    /// The heads of all timers, those of wall time by the store's clock.
+    async fn timers(&self) -> Result<Vec<Head>, Error> {
+        let mut timers = self.store.heads(bucket::TIMERS).await?;
+        if let Some(until) = timers.iter_mut().find(|head| head.bucket == bucket::UNTIL) {
+            let ahead = self.store.wall_now().await?.since(self.store.now().await?);
+            until.rank = until.rank.saturating_sub(ahead.0);
+        }
+        Ok(timers)
     }
 
     /// One round. It is safe for many to do it at once.
     pub async fn sweep_once(&self) -> Result<SweepReport, Error> {
         let mut swept = SweepReport::default();
-        self.sweep_silent(&mut swept).await?;
-        self.sweep_timers(&mut swept).await?;
+        for head in self.timers().await? {
+            if head.bucket == bucket::RETRIES {
+                self.sweep_retries(&head, &mut swept).await?;
+            } else {
+                self.sweep_settling(&head, &mut swept).await?;
+            }
+        }
+        for head in self.store.heads(bucket::RUNNING).await? {
+            self.sweep_settling(&head, &mut swept).await?;
+        }
         self.sweep_aside(&mut swept).await?;
         Ok(swept)
     }
 
-    async fn sweep_silent(&self, swept: &mut SweepReport) -> Result<(), Error> {
-        for head in self.store.heads(bucket::RUNNING).await? {
-            let now = self.store.now().await?;
-            if head.rank > now.0 {
-                swept.note_next(&head);
-                continue;
-            }
-            let mut pages = Pages::first();
-            while !pages.is_over() {
-                let due = Ranks::UpTo(now.0);
-                let page = self.store.scan_bucket(&head.bucket, due, pages.after(), PAGE).await?;
-                for record in &page {
-                    self.sweep_one(record, now, swept).await?;
-                }
-                // Unreadable records stay where they are, and the records behind them are swept too.
-                pages.follow(last_if_full(&page, PAGE).map(BucketCursor::of));
-            }
-            self.look_for_next(&head.bucket, swept).await?;
+    /// Settles the tasks of a bucket that are due: their holder fell silent, their timer fires or their time is over.
+    async fn sweep_settling(&self, head: &Head, swept: &mut SweepReport) -> Result<(), Error> {
+        let now = self.store.now().await?;
+        if head.rank > now.0 {
+            swept.note_next(head);
+            return Ok(());
         }
-        Ok(())
+        let clock = if head.bucket == bucket::UNTIL { self.store.wall_now().await? } else { now };
+        let mut pages = Pages::first();
+        while !pages.is_over() {
+            let due = Ranks::UpTo(clock.0);
+            let page = self.store.scan_bucket(&head.bucket, due, pages.after(), PAGE).await?;
+            for record in &page {
+                self.sweep_one(record, now, swept).await?;
+            }
+            // Unreadable records stay where they are, and the records behind them are swept too.
+            pages.follow(last_if_full(&page, PAGE).map(BucketCursor::of));
+        }
+        self.look_for_next(&head.bucket, swept).await
     }
 
     async fn sweep_one(&self, record: &Record, now: Millis, swept: &mut SweepReport) -> Result<(), Error> {
-        let ended = match decode::<Task>(record) {
-            Ok(task) => self.end_silent(task, now).await,
+        let ended = match self.task_of(record).await {
+            Ok(Some(task)) => self.settle_due(task, now).await,
+            Ok(None) => Ok(None),
             Err(error) => Err(error),
         };
         match ended {
@@ -124,10 +142,21 @@ impl Queue {
         Ok(())
     }
 
-    /// Ends the attempt at one task if its holder fell silent. Reads nothing of other tasks, and leaves an unreadable
-    /// one to the doctor.
+    /// The task of a record that is a task or its event; `None` when its run was deleted meanwhile.
+    async fn task_of(&self, record: &Record) -> Result<Option<StoredRecord<Task>>, Error> {
+        if record.content.place.as_ref().is_none_or(|place| place.bucket != bucket::TIMEOUTS) {
+            return decode::<Task>(record).map(Some);
+        }
+        let step = decode::<Event>(record)?.item.step_id;
+        match crate::store::run_of(&record.key) {
+            Some(run) => self.store.task(&run, &step).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Settles one task if it is due. Reads nothing of other tasks, and leaves an unreadable one to the doctor.
     pub async fn sweep_task(&self, task: StoredRecord<Task>, now: Millis) -> Result<(), Error> {
-        match self.end_silent(task, now).await {
+        match self.settle_due(task, now).await {
             Err(Error::Unreadable { .. } | Error::Shared { .. }) => Ok(()),
             // The holder or a janitor was faster.
             Err(error) if error.is_conflict() => Ok(()),
@@ -135,24 +164,26 @@ impl Queue {
         }
     }
 
-    async fn end_silent(&self, task: StoredRecord<Task>, now: Millis) -> Result<Option<SettleResult>, Error> {
+    async fn settle_due(&self, task: StoredRecord<Task>, now: Millis) -> Result<Option<SettleResult>, Error> {
         let (run, step) = (&task.item.workflow_id, &task.item.step_id);
         let key = self.store.run_key(run, task_record(step));
         let Some(StoredRecord::<Event> { item: event, version }) = self.store.event(run, step).await? else {
             return Err(Error::unreadable(&key, Defect::Missing));
         };
         let basis = Basis { task: task.version, event: version };
+        let wall = self.store.wall_now().await?;
         let refused = |refusal: MoveRefusal| Error::unreadable(&key, Defect::Body(refusal.to_string()));
-        let Some(outcome) = outcome::silent(task.item, event, now).map_err(refused)? else { return Ok(None) };
+        let Some(outcome) = outcome::due(task.item, event, now, wall).map_err(refused)? else {
+            return Ok(None);
+        };
         self.write_outcome(outcome, basis, NotifyOn::OnErrors, now).await.map(Some)
     }
 
     /// Retries whose time has come go back to their queues.
-    async fn sweep_timers(&self, swept: &mut SweepReport) -> Result<(), Error> {
-        let Some(head) = self.store.heads(bucket::TIMERS).await?.pop() else { return Ok(()) };
+    async fn sweep_retries(&self, head: &Head, swept: &mut SweepReport) -> Result<(), Error> {
         let now = self.store.now().await?;
         if head.rank > now.0 {
-            swept.note_next(&head);
+            swept.note_next(head);
             return Ok(());
         }
         let make_due = |mut task: Task, now: Millis| {
@@ -161,8 +192,8 @@ impl Queue {
                 task
             })
         };
-        swept.due += self.move_all(bucket::TIMERS.to_owned(), Ranks::UpTo(now.0), make_due).await?;
-        self.look_for_next(bucket::TIMERS, swept).await
+        swept.due += self.move_all(bucket::RETRIES.to_owned(), Ranks::UpTo(now.0), make_due).await?;
+        self.look_for_next(bucket::RETRIES, swept).await
     }
 
     async fn sweep_aside(&self, swept: &mut SweepReport) -> Result<(), Error> {
@@ -217,9 +248,13 @@ impl Queue {
         }
     }
 
-    async fn look_for_next(&self, bucket: &str, swept: &mut SweepReport) -> Result<(), Error> {
-        let heads = self.store.heads(bucket).await?;
-        heads.iter().filter(|head| head.bucket == bucket).for_each(|head| swept.note_next(head));
+    async fn look_for_next(&self, name: &str, swept: &mut SweepReport) -> Result<(), Error> {
+        let heads = if name.starts_with(bucket::TIMERS) {
+            self.timers().await?
+        } else {
+            self.store.heads(name).await?
+        };
+        heads.iter().filter(|head| head.bucket == name).for_each(|head| swept.note_next(head));
         Ok(())
     }
 }

@@ -50,6 +50,7 @@ impl Queue {
             turn: now,
             token: 0,
             claims: 0,
+            fires: None,
         };
         let task = Task::pending(task, now);
         let event = Event::open(StepId::root(), order.name, payload);
@@ -63,7 +64,7 @@ impl Queue {
 
     /// A system task that ended badly is to be done after all, by the server `on` if it is there in time.
     pub async fn ask_again(&self, id: &RunId, by: &Actor, on: Option<&Arc<str>>) -> Result<Task, Refusal> {
-        let retry = || Move::Retry { server: on.cloned(), turn: None };
+        let retry = || Move::Retry { server: on.cloned(), turn: None, fires: None };
         self.rewrite(id, retry, by, |event| Event::open(StepId::root(), event.event_type, event.payload))
             .await
     }

@@ -127,6 +127,7 @@ impl World {
             error: None,
             partial: None,
             reception: Reception::Open,
+            times_out: policy.timeout_ms.map(|timeout| now.plus(timeout)),
         };
         let task = NewTask {
             step_id: id.clone(),
@@ -138,6 +139,7 @@ impl World {
             turn: now,
             token: 0,
             claims: 0,
+            fires: None,
         };
         let task = Task::pending(task, now);
         let writes = vec![
@@ -440,21 +442,6 @@ async fn declared_retries_wait_their_time_and_no_others_happen() {
 }
 
 #[tokio::test]
-async fn silence_beyond_the_timeout_fails_the_attempt_before_the_lease_ends() {
-    let world = World::new().await;
-    let policy = Policy { timeout_ms: Some(Millis(1_000)), ..Policy::default() };
-    let step = world.ask(1, "a.F", policy).await;
-    let claim = world.one().await;
-    world.clock.advance(Millis(900));
-    world.queue.extend(&claim.ticket, LEASE).await.unwrap();
-    world.clock.advance(Millis(900));
-    assert_eq!(world.queue.sweep_once().await.unwrap().arrived.len(), 0);
-    world.clock.advance(Millis(100));
-    assert_eq!(world.queue.sweep_once().await.unwrap().arrived.len(), 1);
-    assert_eq!(world.event(&step).await.error.unwrap().kind, "timeout");
-}
-
-#[tokio::test]
 async fn nothing_of_a_held_run_is_handed_out_until_it_goes_on() {
     let world = World::new().await;
     let step = world.ask(1, "a.F", Policy::default()).await;
@@ -591,3 +578,4 @@ mod moves;
 mod notifying;
 mod noting;
 mod once;
+mod timers;

@@ -72,6 +72,11 @@ impl Store {
         Ok(self.backend.now().await?)
     }
 
+    /// The wall time, for moments that people name. The clock of every backend shows it.
+    pub async fn wall_now(&self) -> Result<Millis, Error> {
+        self.now().await
+    }
+
     /// Wakes after something came into a bucket with this prefix.
     pub fn watch(&self, prefix: &str) -> Watch {
         self.backend.watch(&self.tenant, prefix)

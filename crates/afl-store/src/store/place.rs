@@ -5,6 +5,7 @@ use afl_engine::policy::{Effect, Policy};
 use afl_engine::run::{Control, Run, RunStatus};
 use afl_engine::task::{Task, TaskKind, TaskState};
 use afl_engine::time::Millis;
+use afl_engine::timer::TimerFacet;
 use afl_engine::wire_enum;
 
 use crate::record::QueuePosition;
@@ -15,8 +16,18 @@ pub mod bucket {
 
     /// Events whose outcome waits for the evaluator, by the time it came.
     pub const ARRIVED: &str = "arrived";
-    /// Tasks that wait for their next attempt, by the time of it.
-    pub const TIMERS: &str = "timers";
+    /// Before the four kinds of timers, each by the time at which it fires.
+    pub const TIMERS: &str = "timers/";
+    /// Tasks that wait for their next attempt.
+    pub const RETRIES: &str = "timers/retry";
+    /// Tasks of `afl.time.Wait`.
+    pub const WAITS: &str = "timers/wait";
+    /// Tasks of `afl.time.Until`, by wall time.
+    pub const UNTIL: &str = "timers/until";
+    /// Open events whose step has a `Timeout`.
+    pub const TIMEOUTS: &str = "timers/timeout";
+    /// The timers that are tasks.
+    pub const TIMED_TASKS: [&str; 3] = [RETRIES, WAITS, UNTIL];
     /// Before a task list, a name and what else [`TaskBucket`](super::TaskBucket) says: tasks that may be claimed, the
     /// most urgent first.
     pub const TASKS: &str = "tasks/";
@@ -164,7 +175,11 @@ pub(crate) fn of_run(run: &Run) -> QueuePosition {
 pub(crate) fn of_event(event: &Event, at: Millis) -> Option<QueuePosition> {
     match event.reception {
         Reception::Arrived => Some(QueuePosition { bucket: bucket::ARRIVED.to_owned(), rank: at.0 }),
-        Reception::Open | Reception::Taken => None,
+        Reception::Open => {
+            let timeout = |at: Millis| QueuePosition { bucket: bucket::TIMEOUTS.to_owned(), rank: at.0 };
+            event.times_out.map(timeout)
+        }
+        Reception::Taken => None,
     }
 }
 
@@ -175,7 +190,12 @@ pub(crate) fn of_task(task: &Task) -> Option<QueuePosition> {
             Some(QueuePosition { bucket: TaskBucket::of(task), rank: urgency(task) })
         }
         (TaskState::Pending, Some(at)) => {
-            Some(QueuePosition { bucket: bucket::TIMERS.to_owned(), rank: at.0 })
+            let bucket = match task.timer() {
+                None => bucket::RETRIES,
+                Some(TimerFacet::Wait) => bucket::WAITS,
+                Some(TimerFacet::Until) => bucket::UNTIL,
+            };
+            Some(QueuePosition { bucket: bucket.to_owned(), rank: at.0 })
         }
         // A parked task waits for an answer, not for a time, and leaves its room in the facet's limit to others.
         (TaskState::AwaitingResponse, _) if task.lease.is_none() => None,

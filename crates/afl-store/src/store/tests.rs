@@ -159,6 +159,7 @@ fn tasks_are_ranked_by_priority_then_age() {
             turn: Millis(created),
             token: 0,
             claims: 0,
+            fires: None,
         };
         let task = Task::pending(task, Millis(created));
         super::place::of_task(&task).unwrap().rank

@@ -52,6 +52,7 @@ fn new_task() -> Task {
         turn: Millis(0),
         token: 0,
         claims: 0,
+        fires: None,
     };
     Task::pending(new, Millis(0))
 }
@@ -60,7 +61,7 @@ fn holder(task: &Task) -> Authority<'static> {
     Authority::Holder { token: task.token, secret: SECRET }
 }
 
-const MOVES: [&str; 20] = [
+const MOVES: [&str; 21] = [
     "claim",
     "extend",
     "ask, hold",
@@ -70,6 +71,7 @@ const MOVES: [&str; 20] = [
     "complete",
     "fail, attempt",
     "fail, lost lease",
+    "fail, deadline",
     "fail, operator",
     "release",
     "next attempt",
@@ -88,7 +90,8 @@ fn make(task: &mut Task, what: &str, by: Authority<'_>) -> Result<(), MoveRefusa
     let error = &EventError::new("E", "it broke");
     let question = &QuestionId("q1".to_owned());
     let fail = |source| Move::Fail { error, source };
-    let lease = Lease { owner: "w".to_owned(), secret: SECRET.to_owned(), expires: now, heartbeat: now };
+    let lease =
+        Lease { owner: "w".to_owned(), secret: SECRET.to_owned(), since: now, expires: now, heartbeat: now };
     let what = match what {
         "claim" => Move::Claim { lease, handler: "", crashes: 0 },
         "extend" => Move::Extend { expires: now.plus(Millis(5)) },
@@ -99,6 +102,7 @@ fn make(task: &mut Task, what: &str, by: Authority<'_>) -> Result<(), MoveRefusa
         "complete" => Move::Complete,
         "fail, attempt" => fail(FailureSource::Attempt),
         "fail, lost lease" => fail(FailureSource::LostLease),
+        "fail, deadline" => fail(FailureSource::Deadline),
         "fail, operator" => fail(FailureSource::Operator),
         "release" => Move::Requeue(Requeue::Release { not_before: None }),
         "next attempt" => Move::Requeue(Requeue::NextAttempt { error: "it broke", not_before: None }),
@@ -106,7 +110,7 @@ fn make(task: &mut Task, what: &str, by: Authority<'_>) -> Result<(), MoveRefusa
         "unclaim" => Move::Requeue(Requeue::Unclaim { cause: "the run waits" }),
         "cancel" => Move::Cancel { cause: "not wanted", error: None },
         "cancel, error" => Move::Cancel { cause: "not wanted", error: Some(error) },
-        "retry" => Move::Retry { server: None, turn: None },
+        "retry" => Move::Retry { server: None, turn: None, fires: None },
         "ignore" => Move::Ignore,
         "amend, result" => Move::Amend(Ok(())),
         "amend, error" => Move::Amend(Err(error)),
@@ -184,6 +188,7 @@ answer, parked   -         -         -         pending   -         -         -  
 complete         completed completed completed completed -         -         -         -
 fail, attempt    -         failed    failed    failed    -         -         -         -
 fail, lost lease -         failed    failed    failed    -         -         -         -
+fail, deadline   failed    failed    failed    failed    -         -         -         -
 fail, operator   failed    failed    failed    failed    -         -         -         -
 release          caller    caller    caller    caller    caller    caller    caller    caller
 next attempt     -         pending   pending   -         -         -         -         -
@@ -214,6 +219,7 @@ answer, parked   lost      caller    caller    lost      spent     spent     los
 complete         lost      completed -         lost      spent     spent     lost      lost
 fail, attempt    lost      failed    failed    lost      spent     spent     lost      lost
 fail, lost lease lost      caller    caller    lost      spent     spent     lost      lost
+fail, deadline   lost      caller    caller    lost      spent     spent     lost      lost
 fail, operator   lost      caller    caller    lost      spent     spent     lost      lost
 release          lost      pending   pending   lost      spent     spent     lost      lost
 next attempt     lost      pending   pending   lost      spent     spent     lost      lost
