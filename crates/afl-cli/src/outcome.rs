@@ -55,7 +55,10 @@ impl OutcomePrinter<'_> {
             (_, RunStatus::Failed) => self.print_failed(run).await?,
             (_, RunStatus::Canceled) => output::say(&format!("run {} was canceled\n", run.id)),
             (StopReason::Held, _) => {
-                output::say(&format!("run {} is held\n", run.id));
+                let reason = run.quarantine.as_ref();
+                let reason = reason.map(|quarantine| shown::headline(&quarantine.reason));
+                let state = reason.map_or("is held".to_owned(), |reason| format!("is quarantined: {reason}"));
+                output::say(&format!("run {} {state}\n", run.id));
                 self.help(&format!("{} lets it go on", self.resume));
             }
             // The signal was answered when it came.

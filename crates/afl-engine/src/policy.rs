@@ -43,10 +43,40 @@ pub struct RetryPolicy {
     pub max_backoff_ms: Millis,
 }
 
+/// How long a name from data may be. Stores index it together with others, and an entry of an index is short.
+pub const MAX_NAME_BYTES: usize = 200;
+/// How long all capabilities of a task may be together.
+const MAX_NEEDS_BYTES: usize = 1_000;
+
+/// Why a text from data is no name, by one rule for every store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum BadName {
+    #[error("is empty")]
+    Empty,
+    #[error("has {0} bytes, and {MAX_NAME_BYTES} is the limit")]
+    TooLong(usize),
+    #[error("has a control character")]
+    Control,
+}
+
+pub fn check_name(text: &str) -> Result<(), BadName> {
+    match text.len() {
+        0 => Err(BadName::Empty),
+        bytes if bytes > MAX_NAME_BYTES => Err(BadName::TooLong(bytes)),
+        _ if text.chars().any(char::is_control) => Err(BadName::Control),
+        _ => Ok(()),
+    }
+}
+
+/// Whether all names together are short enough to be indexed.
+pub(crate) fn are_short(needs: &[String]) -> bool {
+    needs.iter().map(|name| name.len() + 1).sum::<usize>() <= MAX_NEEDS_BYTES
+}
+
 /// Whether a text can name a capability: one or more letters, digits, `-`, `_`, `.` or `:`.
 pub fn names_capability(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':');
-    !text.is_empty() && text.bytes().all(is_plain)
+    check_name(text).is_ok() && text.bytes().all(is_plain)
 }
 
 impl RetryPolicy {

@@ -49,6 +49,30 @@ pub struct Run {
     pub turn: Option<Millis>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<StepFailure>,
+    /// A long evaluation that began. Each commit of an evaluation removes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evaluating: Option<EvaluationMark>,
+    /// Why it is held, when no person holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quarantine: Option<Quarantine>,
+}
+
+/// The word of a process that it evaluates a run. A process that dies leaves it behind.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct EvaluationMark {
+    /// An id of the process.
+    pub by: String,
+    /// When the process wrote it last.
+    pub at: Millis,
+    /// How many evaluations in a row have left a mark and no commit, this one included.
+    pub count: u32,
+}
+
+/// The reason why a run is out of service until a person resumes it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Quarantine {
+    pub since: Millis,
+    pub reason: String,
 }
 
 /// The steps that the next iteration begins with. It can be long, and is a record of its own because each claim and

@@ -75,7 +75,10 @@ impl Service {
                 (Control::Cancel, _) => return Err(StateRefusal::Canceling { run: id.clone() }.into()),
                 (Control::Go | Control::Hold, _) => {}
             }
-            let item = Run { control, updated: self.store.now().await?, ..run };
+            // A resumed run is tried anew.
+            let (quarantine, evaluating) = (None, None);
+            let updated = self.store.now().await?;
+            let item = Run { control, quarantine, evaluating, updated, ..run };
             Ok(self.store.save_run(&StoredRecord { item, version }, Durability::Durable).await?)
         };
         self.redo(Contention::of_run(id), attempt).await

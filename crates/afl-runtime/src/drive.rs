@@ -43,6 +43,7 @@ use afl_store::backend::Durability;
 use afl_store::store::{self, ByStep, Defect, Terms, blob_record, run_record, step_record};
 
 use crate::error::{Contention, Error};
+use crate::quarantine::{MarkVerdict, commit_error, deadly};
 use crate::service::Service;
 
 /// How often an evaluation is redone because others wrote meanwhile, before it is left for later.
@@ -125,11 +126,19 @@ impl Service {
         others: Others,
     ) -> Result<DriveResult, Error> {
         let mut hot = hot;
+        let mut refusals = 0;
         for redo in 0..REDOS {
             let (was_hot, epoch) = (hot.is_some(), self.store.epoch());
             match self.attempt(work, hot.take(), others, redo).await {
                 Err(error) if error.is_conflict() => {}
                 Err(error) if (was_hot && error.is_damage()) || self.is_torn(&error, epoch) => {}
+                // A second evaluation, from the stored records, must come to the same.
+                Err(error) if error.is_unstorable() && refusals == 0 => refusals += 1,
+                Err(error) if error.is_unstorable() => {
+                    // A store that refuses everything refuses this, too; then it is not the run's fault.
+                    self.quarantine_refused(&work.run, &error).await.map_err(|_| error)?;
+                    return Ok(DriveResult { status: DriveStatus::Held, hot: None, was_cold: true });
+                }
                 outcome => {
                     self.driven.fetch_add(u64::from(outcome.is_ok()), Ordering::Relaxed);
                     return outcome;
@@ -199,6 +208,14 @@ impl Service {
                 Ok(Err(DriveStatus::Elsewhere))
             }
             Control::Go => {
+                match (self.judge_mark(run, now), others) {
+                    (MarkVerdict::Alive, Others::Respect) => return Ok(Err(DriveStatus::Elsewhere)),
+                    (MarkVerdict::Deadly, _) => {
+                        self.quarantine(suspended.run, deadly()).await?;
+                        return Ok(Err(DriveStatus::Held));
+                    }
+                    (MarkVerdict::Alive, Others::Ignore) | (MarkVerdict::Go, _) => {}
+                }
                 let plan = self.plan_of(run).await?;
                 Ok(Ok(Box::new(Evaluation::resume(plan, suspended, now, self.options))))
             }
@@ -243,7 +260,12 @@ impl Service {
     ) -> Result<(), Error> {
         let mut durability = first;
         loop {
-            let advance = guarded(evaluator, |evaluation| evaluation.advance(now))?;
+            let watch = self.watch_evaluation(evaluator.run(), evaluator.run_version());
+            let advance = guarded(evaluator, |evaluation| evaluation.advance(now));
+            if let Some(version) = self.end_watch(watch).await {
+                evaluator.follow_mark(version);
+            }
+            let advance = advance?;
             match &advance {
                 Advance::Need(wants) => {
                     self.supply(evaluator, wants).await?;
@@ -252,7 +274,8 @@ impl Service {
                 Advance::Commit | Advance::Rest => {}
             }
             if let Some(changes) = evaluator.take_changes() {
-                self.store.commit(&changes, Terms::default(), durability).await?;
+                let committed = self.store.commit(&changes, Terms::default(), durability).await;
+                committed.map_err(|error| commit_error(&evaluator.run().id, error))?;
                 evaluator.committed();
                 self.hand_on(&changes.tasks);
                 durability = Durability::Relaxed;

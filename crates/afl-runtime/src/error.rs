@@ -76,6 +76,8 @@ pub enum InvalidRequest {
     Cursor(#[from] NotACursor),
     #[error("an idempotency key has 1 to {limit} bytes, not {bytes}")]
     Key { bytes: usize, limit: usize },
+    #[error("an idempotency key takes no control characters")]
+    KeyText,
     #[error(transparent)]
     Channel(#[from] BadChannel),
     #[error("the result of `{path}` in run {run} is refused: {misfit}")]
@@ -100,6 +102,9 @@ pub enum StateRefusal {
     KeyTaken { key: String, run: RunId },
     #[error("run {run} has ended ({status}), so there is nothing to {verb}")]
     Ended { run: RunId, status: RunStatus, verb: &'static str },
+    /// The store takes other writes, and will refuse these each time.
+    #[error("the store refuses what the next steps of run {run} write: {refusal}")]
+    Unstorable { run: RunId, refusal: StoreError },
     #[error("run {run} is being canceled; start it anew")]
     Canceling { run: RunId },
     /// Its start was left to a runner.
@@ -194,6 +199,7 @@ impl Error {
                 StateRefusal::NotBegun { run, .. }
                 | StateRefusal::Ended { run, .. }
                 | StateRefusal::Canceling { run }
+                | StateRefusal::Unstorable { run, .. }
                 | StateRefusal::NothingFailed { run, .. }
                 | StateRefusal::Undecided { run, .. },
             )
@@ -225,7 +231,13 @@ impl Error {
 
     /// Whether only this run cannot continue, while the store serves others.
     pub(crate) fn is_of_run(&self) -> bool {
-        matches!(self, Self::Unavailable(StoreError::TooLarge { .. })) || self.is_damage()
+        let is_too_large = matches!(self, Self::Unavailable(StoreError::TooLarge { .. }));
+        is_too_large || self.is_unstorable() || self.is_damage()
+    }
+
+    /// Whether the store will refuse the same changes of a run each time.
+    pub(crate) fn is_unstorable(&self) -> bool {
+        matches!(self, Self::Refused(StateRefusal::Unstorable { .. }))
     }
 
     /// Whether the run cannot continue until an operator repairs its records.

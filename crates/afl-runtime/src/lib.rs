@@ -64,6 +64,7 @@ mod janitor;
 mod notices;
 pub mod outbox;
 mod plans;
+mod quarantine;
 mod query;
 mod retry;
 mod rounds;

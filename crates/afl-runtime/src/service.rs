@@ -22,6 +22,7 @@ use tokio::sync::mpsc;
 
 use crate::error::Error;
 use crate::plans::Plans;
+use crate::quarantine::Watchdog;
 use crate::serve::Waker;
 use crate::subscribe::TraceSubscriber;
 
@@ -50,6 +51,9 @@ pub struct Service {
     pub(crate) created: Option<mpsc::UnboundedSender<Arc<Task>>>,
     /// How often runs were driven in this process.
     pub(crate) driven: Arc<AtomicU64>,
+    /// Distinguishes this process from all others in the marks of runs.
+    pub(crate) process: Arc<str>,
+    pub(crate) watchdog: Arc<Watchdog>,
     /// Whether starts return with their first commit; otherwise they evaluate up to the fixed point.
     is_starting_only: bool,
 }
@@ -76,6 +80,8 @@ impl Service {
             waker: Arc::default(),
             created: None,
             driven: Arc::default(),
+            process: Entropy::System.secret().into(),
+            watchdog: Arc::default(),
             is_starting_only: false,
         }
     }

@@ -220,6 +220,9 @@ impl PreparedStart {
 
 fn check_key(key: &str) -> Result<(), Error> {
     let bytes = key.len();
+    if key.chars().any(char::is_control) {
+        return Err(InvalidRequest::KeyText.into());
+    }
     if (1..=MAX_KEY_BYTES).contains(&bytes) {
         Ok(())
     } else {

@@ -5,7 +5,7 @@ use afl_engine::failure::StepFailure;
 use afl_engine::id::{RunId, StepId};
 use afl_engine::plan::Plan;
 use afl_engine::policy::Effect;
-use afl_engine::run::{Control, Run, RunStatus};
+use afl_engine::run::{Control, Quarantine, Run, RunStatus};
 use afl_engine::state::State;
 use afl_engine::task::{Task, TaskState};
 use afl_engine::time::Millis;
@@ -44,6 +44,8 @@ pub enum WhyReason {
     Canceled,
     /// An operator holds it; `resume` lets it go on.
     Held,
+    /// It is held because it harms others or cannot be stored; `resume` tries it again.
+    Quarantined(Quarantine),
     Canceling,
     /// A driver has work to do for it. If nothing moves, no driver is there.
     Evaluating,
@@ -185,7 +187,9 @@ fn reason(run: &Run, waits: &[Wait], is_of_run: bool) -> WhyReason {
         (RunStatus::Failed, _, Some(failure)) => WhyReason::Failed(failure.clone()),
         (RunStatus::Failed, _, None) => WhyReason::Stalled,
         (RunStatus::Canceled, ..) => WhyReason::Canceled,
-        (RunStatus::Running | RunStatus::Paused, Control::Hold, _) => WhyReason::Held,
+        (RunStatus::Running | RunStatus::Paused, Control::Hold, _) => {
+            run.quarantine.clone().map_or(WhyReason::Held, WhyReason::Quarantined)
+        }
         (RunStatus::Running | RunStatus::Paused, Control::Cancel, _) => WhyReason::Canceling,
         (RunStatus::Running, Control::Go, _) => WhyReason::Evaluating,
         (RunStatus::Paused, Control::Go, _) if run.active > 0 => WhyReason::Evaluating,

@@ -33,6 +33,8 @@ pub enum Fault {
     Conflict,
     /// A commit or a take finds no space.
     Full,
+    /// A commit is refused for what it writes.
+    Refused,
     /// A scan answers what the same scan answered the last time.
     StaleScan,
     /// This process ends at once, as by `kill -9`.
@@ -198,6 +200,9 @@ impl Faulty {
         let write = verb.writes().then(|| state.counts.writes());
         match (state.plan)(BackendCall { verb, write }) {
             Fault::Full if verb.writes() => Err(StoreError::Full),
+            Fault::Refused if verb == BackendVerb::Commit => {
+                Err(StoreError::Refused("a name is too long".to_owned()))
+            }
             fault => Ok(fault),
         }
     }

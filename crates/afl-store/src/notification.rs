@@ -1,6 +1,7 @@
 //! Notifications for people. A notification about a task is stored in the commit of the task's end.
 
 use afl_engine::id::{RunId, StepId};
+use afl_engine::run::Run;
 use afl_engine::task::{Task, TaskState};
 use afl_engine::time::Millis;
 use afl_engine::wire_enum;
@@ -47,6 +48,8 @@ wire_enum! {
         TaskCompleted = "TASK_COMPLETED",
         AgentOffline = "AGENT_OFFLINE",
         QueueStuck = "QUEUE_STUCK",
+        /// A run that is held because it harms others or cannot be stored.
+        RunQuarantined = "RUN_QUARANTINED",
         /// Messages that could not be delivered.
         OutboxDead = "OUTBOX_DEAD",
     }
@@ -63,7 +66,7 @@ wire_enum! {
 impl NotificationType {
     pub const fn severity(self) -> NotificationSeverity {
         match self {
-            Self::TaskError | Self::OutboxDead => NotificationSeverity::Error,
+            Self::TaskError | Self::RunQuarantined | Self::OutboxDead => NotificationSeverity::Error,
             Self::TaskAwaitingResponse | Self::AgentOffline | Self::QueueStuck => {
                 NotificationSeverity::Warning
             }
@@ -123,6 +126,12 @@ impl Notification {
                 _,
             ) => None,
         }
+    }
+
+    pub fn of_quarantine(run: &Run, reason: &str, now: Millis) -> Self {
+        let title = format!("run {} of {} is quarantined", run.id, run.workflow);
+        let run = Some(run.id.clone());
+        Self { run, ..Self::new(NotificationType::RunQuarantined, title, reason, now) }
     }
 
     pub fn of_stuck(task: &Task, now: Millis) -> Self {

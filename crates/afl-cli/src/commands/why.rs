@@ -78,6 +78,7 @@ fn text(report: &WhyReport, store: &store::Options, color: Color) -> Vec<String>
         WhyReason::Completed | WhyReason::Canceled => &[][..],
         WhyReason::Failed(_)
         | WhyReason::Held
+        | WhyReason::Quarantined(_)
         | WhyReason::Canceling
         | WhyReason::Evaluating
         | WhyReason::Waiting
@@ -102,6 +103,9 @@ fn because(reason: &WhyReason) -> String {
         WhyReason::Failed(failure) => shown::headline(&format!("failed: {failure}")),
         WhyReason::Canceled => "was canceled".into(),
         WhyReason::Held => "is held: a person paused it".into(),
+        WhyReason::Quarantined(quarantine) => {
+            shown::headline(&format!("is quarantined: {}", quarantine.reason))
+        }
         WhyReason::Canceling => "is being canceled".into(),
         WhyReason::Evaluating => "has steps that are ready, and no process drives it".into(),
         WhyReason::Waiting => "waits:".into(),
@@ -151,6 +155,9 @@ fn advice(report: &WhyReport, store: &store::Options) -> Vec<String> {
             if advice.is_empty() || why.waits.iter().any(|wait| matches!(wait.on, On::Failure(_))) {
                 advice.push(format!("repair the cause, then {}", command("retry")));
             }
+        }
+        WhyReason::Quarantined(_) => {
+            advice.push(format!("{} tries it again, {} ends it", command("resume"), command("cancel")));
         }
         WhyReason::Held | WhyReason::Evaluating | WhyReason::Canceling => {
             advice.push(format!("{} continues it", command("resume")));

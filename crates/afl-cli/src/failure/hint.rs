@@ -66,6 +66,7 @@ fn invalid(request: &InvalidRequest, store: &store::Options) -> Option<String> {
         | InvalidRequest::Inputs(_)
         | InvalidRequest::Cursor(_)
         | InvalidRequest::Key { .. }
+        | InvalidRequest::KeyText
         | InvalidRequest::Channel(_)
         | InvalidRequest::Misfit { .. }
         | InvalidRequest::Lacks { .. }
@@ -85,6 +86,7 @@ fn refused(refusal: &StateRefusal, store: &store::Options) -> Option<String> {
             let [why, resume] = ["why", "resume"].map(|verb| of(verb, &run.0));
             Some(format!("{why} shows its state; if it waits, {resume} continues it"))
         }
+        StateRefusal::Unstorable { run, .. } => Some(format!("{} ends it", of("cancel", &run.0))),
         StateRefusal::FailedAlready { run, path } => {
             Some(format!("{} tries it again", of(&format!("task retry {run}"), path)))
         }

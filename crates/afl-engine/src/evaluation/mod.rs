@@ -221,6 +221,12 @@ impl Evaluation {
         self.run_version
     }
 
+    /// The run's record has another version, because this evaluation was marked in it.
+    pub fn follow_mark(&mut self, version: Version) {
+        self.run_version = Some(version);
+        self.run_is_dirty = true;
+    }
+
     /// The epoch of the store that all it knows was read in.
     pub fn epoch(&self) -> Epoch {
         self.epoch
@@ -358,6 +364,7 @@ impl Evaluation {
         }
         self.run_is_dirty = false;
         self.run.updated = self.now;
+        self.run.evaluating = None;
         self.run.active = self.next.len() + self.held_back.len();
         Some(Changes {
             run: Put { item: Arc::new(self.run.clone()), version: self.run_version },

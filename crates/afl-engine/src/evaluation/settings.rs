@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::policy::{Policy, PolicyKind, RetryPolicy, duration, integer, names_capability};
+use crate::policy::{
+    Policy, PolicyKind, RetryPolicy, are_short, check_name, duration, integer, names_capability,
+};
 use crate::time::Millis;
 use crate::value::{Map, Value};
 
@@ -37,12 +39,16 @@ pub(super) fn apply(policy: &mut Policy, kind: PolicyKind, args: &Map<String, Va
         }
         PolicyKind::TaskList => {
             let name = args.get("name").and_then(Value::as_str).unwrap_or_default();
-            if name.is_empty() {
-                return Err(format!("`{kind}` takes a name"));
-            }
+            check_name(name).map_err(|bad| format!("the `name` of `{kind}` {bad}"))?;
             policy.task_list = Some(name.to_owned());
         }
-        PolicyKind::Needs => policy.needs = capabilities(args, kind)?,
+        PolicyKind::Needs => {
+            let needs = capabilities(args, kind)?;
+            if !are_short(&needs) {
+                return Err(format!("`{kind}` takes fewer or shorter names"));
+            }
+            policy.needs = needs;
+        }
     }
     Ok(())
 }

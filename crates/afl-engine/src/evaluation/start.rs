@@ -110,6 +110,8 @@ impl Evaluation {
             counts: Counts::default(),
             turn: None,
             error: None,
+            evaluating: None,
+            quarantine: None,
         };
         let mut evaluation = Self::new(plan, workflow, run, start.epoch, now, options);
         let root = StepId::root();

@@ -89,7 +89,32 @@ impl<'a> Audit<'a> {
         }
         self.check_counts();
         self.check_awake();
+        self.check_service();
         self.findings
+    }
+
+    /// Whether the run is in service, and its mark and its quarantine fit.
+    fn check_service(&mut self) {
+        let (run, root) = (self.run, StepId::root());
+        let is_open = !run.status.is_terminal();
+        match &run.quarantine {
+            Some(quarantine) if run.control == Control::Hold && is_open => {
+                let problem = format!(
+                    "the run is quarantined, and waits for a person to resume or cancel it: {}",
+                    quarantine.reason
+                );
+                self.find(Promise::NoSilentStall, &root, problem);
+            }
+            Some(_) => {
+                let problem = "the run is quarantined, but it is not held".to_owned();
+                self.find(Promise::NoSilentStall, &root, problem);
+            }
+            None => {}
+        }
+        if run.evaluating.as_ref().is_some_and(|mark| mark.count == 0 || !is_open) {
+            let problem = "an evaluation is marked that no process can be making".to_owned();
+            self.find(Promise::CrashesCount, &root, problem);
+        }
     }
 
     fn check_parent(&mut self, view: &StepView) {

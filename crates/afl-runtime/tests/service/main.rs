@@ -13,6 +13,7 @@ mod notices;
 mod once;
 mod one_run;
 mod outbox;
+mod quarantine;
 mod retrying;
 mod runs;
 mod scene;

@@ -70,6 +70,8 @@ impl World {
             counts: Counts::default(),
             turn: None,
             error: None,
+            evaluating: None,
+            quarantine: None,
         };
         let write = self.store().put(&self.run, &run, expect, now);
         self.store().write(vec![write], Durability::Durable).await.unwrap();

@@ -12,6 +12,8 @@ use super::entity::{Entity, task_record};
 use super::error::Error;
 use super::{Store, opened_json, sealed_json};
 use crate::backend::{Batch, Change, Durability, Write};
+use crate::collection::Collection;
+use crate::notification::Notification;
 
 /// The meaning of an idempotency key: the run it started, and the inputs of that run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -38,6 +40,18 @@ impl Store {
     pub async fn save_run(&self, run: &StoredRecord<Run>, durability: Durability) -> Result<(), Error> {
         let write = self.update(&run.item.id, run, run.item.updated);
         Ok(self.write(vec![write], durability).await?)
+    }
+
+    /// Holds a run and tells people, in one commit.
+    pub async fn quarantine_run(
+        &self,
+        run: &StoredRecord<Run>,
+        notification: &Notification,
+    ) -> Result<(), Error> {
+        let name = format!("quarantine-{}-{}", run.item.id, run.version.number);
+        let told = Collection::new(self.clone()).create(&name, notification);
+        let write = self.update(&run.item.id, run, run.item.updated);
+        Ok(self.write(vec![write, told], Durability::Durable).await?)
     }
 
     pub async fn reservation(&self, key: &str) -> Result<Option<Reservation>, Error> {

@@ -45,6 +45,8 @@ fn run(id: &str, status: RunStatus, created: i64) -> Run {
         counts: Counts::default(),
         turn: None,
         error: None,
+        evaluating: None,
+        quarantine: None,
     }
 }
 
