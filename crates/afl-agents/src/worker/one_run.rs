@@ -41,6 +41,9 @@ const GATHERED: usize = 2_048;
 /// From one look at what other processes do to the next.
 const GLANCE: Duration = Duration::from_millis(500);
 
+/// From one look at a timer to the next, at least.
+const TIMER_LEAST: Duration = Duration::from_millis(10);
+
 /// Why a worker of one run has nothing more to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StopReason<S> {
@@ -385,7 +388,9 @@ impl<'a> OneRun<'a> {
         if task.state.is_terminal() {
             self.arrived.push(step);
         } else if let Some(at) = task.fires() {
-            self.timers.insert((instant(at, now), step));
+            // A moment by the wall clock may be further off than the store's clock says.
+            let at = instant(at, now).max(Instant::now() + TIMER_LEAST);
+            self.timers.insert((at, step));
         }
     }
 

@@ -19,6 +19,7 @@ use crate::random::{answer, is_refused};
 use crate::world::People;
 
 pub(crate) const LEASE: Millis = Millis(60_000);
+const FACETS: [&str; 2] = ["Inc", "Risk"];
 
 /// The effects outside the store.
 #[derive(Default)]
@@ -88,8 +89,9 @@ impl Agent {
     pub(crate) async fn live(self) {
         loop {
             let max = 1 + self.below(3);
-            let request =
-                ClaimRequest { max, lease: LEASE, ..ClaimRequest::new(FacetFilter::All, &self.name) };
+            // No agent takes `Never`.
+            let facets = FacetFilter::Only(FACETS.map(str::to_owned).into());
+            let request = ClaimRequest { max, lease: LEASE, ..ClaimRequest::new(facets, &self.name) };
             if let Ok(claims) = self.service.claim(&request).await {
                 for claim in claims {
                     self.log.borrow_mut().note_token(&claim.ticket);

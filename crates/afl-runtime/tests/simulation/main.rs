@@ -1,6 +1,6 @@
 //! The virtual world: random programs, drivers that die, agents that crash, stall, answer twice, late or badly, operators who
 //! hold a run, cancel it, try failed steps again or report their outcome, a store that fails, a database that crashes
-//! under its users, a clock that jumps, all on one thread and from one seed.
+//! under its users, a clock that jumps, timers and timeouts, all on one thread and from one seed.
 //!
 //! A failing seed is repeated alone with `AFL_SEED=n cargo test -p afl-runtime --test simulation`.
 
@@ -10,6 +10,7 @@ mod judge;
 mod operator;
 #[path = "../../../afl-engine/tests/random/mod.rs"]
 mod random;
+mod timers;
 mod world;
 
 use std::env;

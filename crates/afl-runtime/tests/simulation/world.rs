@@ -23,6 +23,7 @@ use crate::agent::{Agent, LEASE, Log, Mood};
 use crate::executor::{Actor, Executor, alone, turn};
 use crate::operator::Operator;
 use crate::random::{Catches, Expected, INPUT, Program, expect, expect_unrefused};
+use crate::timers::with_timers;
 
 pub(crate) const DRIVERS: usize = 2;
 const AGENTS: usize = 3;
@@ -88,7 +89,7 @@ impl World {
         let clock = SimClock::new(Millis(1_000_000));
         let memory = Arc::new(Memory::new(Clock::Simulated(clock.clone())).with_power_cuts());
         let store = Faulty::new(memory.clone(), |_| Fault::None).pausing(Arc::new(|| Box::pin(turn())));
-        let mut text = program.text();
+        let mut text = with_timers(&program.text(), seed);
         if people == People::Retry && (seed / 32).is_multiple_of(2) {
             let risk = "event facet Risk(key: String, by: Long) => (out: Long)";
             text = text.replace(risk, &format!("{risk} with Effect(kind = \"once\")"));

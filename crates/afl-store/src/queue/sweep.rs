@@ -5,6 +5,7 @@ use afl_engine::id::{RunId, StepId};
 use afl_engine::run::Control;
 use afl_engine::task::{MoveRefusal, Task};
 use afl_engine::time::Millis;
+use afl_engine::timer::TimerFacet;
 use std::sync::Arc;
 
 use super::outcome;
@@ -171,7 +172,10 @@ impl Queue {
             return Err(Error::unreadable(&key, Defect::Missing));
         };
         let basis = Basis { task: task.version, event: version };
-        let wall = self.store.wall_now().await?;
+        let wall = match task.item.timer() {
+            Some(TimerFacet::Until) => self.store.wall_now().await?,
+            Some(TimerFacet::Wait) | None => now,
+        };
         let refused = |refusal: MoveRefusal| Error::unreadable(&key, Defect::Body(refusal.to_string()));
         let Some(outcome) = outcome::due(task.item, event, now, wall).map_err(refused)? else {
             return Ok(None);

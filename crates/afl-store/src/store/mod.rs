@@ -72,9 +72,9 @@ impl Store {
         Ok(self.backend.now().await?)
     }
 
-    /// The wall time, for moments that people name. The clock of every backend shows it.
+    /// The wall clock, for moments that people name.
     pub async fn wall_now(&self) -> Result<Millis, Error> {
-        self.now().await
+        Ok(self.backend.clock().await?.wall)
     }
 
     /// Wakes after something came into a bucket with this prefix.

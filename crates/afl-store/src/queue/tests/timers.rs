@@ -1,6 +1,7 @@
 //! The times of a task: the silence and the length of an attempt, the timeout of a step, timers that answer.
 
 use super::*;
+use crate::queue::outcome;
 
 fn timeout(ms: i64) -> Policy {
     Policy { timeout_ms: Some(Millis(ms)), ..Policy::default() }
@@ -135,4 +136,29 @@ async fn two_janitors_fire_one_timer_once() {
     world.clock.advance(Millis(1_000));
     let (one, other) = tokio::join!(world.queue.sweep_once(), world.queue.sweep_once());
     assert_eq!(one.unwrap().arrived.len() + other.unwrap().arrived.len(), 1);
+}
+
+/// The clock of a store and the wall clock may differ: an operator sets the one, and not the other.
+#[tokio::test]
+async fn g10_the_wall_clock_ends_until_and_the_clock_of_the_store_ends_a_wait() {
+    let world = World::new().await;
+    let (early, at) = (Millis(999), Millis(1_000));
+    for (name, by_store, by_wall) in [("afl.time.Until", false, true), ("afl.time.Wait", true, false)] {
+        let new = NewTask {
+            step_id: StepId::root(),
+            workflow_id: world.run.clone(),
+            name: name.into(),
+            path: "W.s".to_owned(),
+            task_list_name: "default".into(),
+            policy: Policy::default(),
+            turn: Millis(0),
+            token: 0,
+            claims: 0,
+            fires: Some(at),
+        };
+        let task = Task::pending(new, Millis(0));
+        let event = Event::open(StepId::root(), name.into(), BTreeMap::new());
+        let fires = |now, wall| outcome::due(task.clone(), event.clone(), now, wall).unwrap().is_some();
+        assert_eq!((fires(at, early), fires(early, at)), (by_store, by_wall), "{name}");
+    }
 }
