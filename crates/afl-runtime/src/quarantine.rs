@@ -24,6 +24,7 @@ use std::sync::Arc;
 #[expect(clippy::disallowed_types, reason = "an evaluation begins on any thread and must not wait")]
 use std::sync::Mutex;
 use std::sync::{MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use afl_engine::evaluation::StoredRecord;
@@ -114,7 +115,10 @@ impl Watchdog {
         let entry = WatchEntry { run: run.clone(), version, began: Instant::now(), job: None };
         table.entries.insert(id, entry);
         if !std::mem::replace(&mut table.has_patrol, true) {
-            runtime.spawn(patrol().run(Arc::clone(self)));
+            let (patrol, watchdog) = (patrol(), Arc::clone(self));
+            // A task would wait in the queue of the very thread that the evaluation blocks.
+            let thread = thread::Builder::new().name("afl-watchdog".to_owned());
+            table.has_patrol = thread.spawn(move || patrol.run(&watchdog, &runtime)).is_ok();
         }
         Some(id)
     }
@@ -136,10 +140,10 @@ struct Patrol {
 }
 
 impl Patrol {
-    async fn run(self, watchdog: Arc<Watchdog>) {
+    fn run(self, watchdog: &Watchdog, runtime: &Handle) {
         let mut idle = 0;
         loop {
-            sleep(PATROL).await;
+            thread::sleep(PATROL);
             let mut table = watchdog.table();
             idle = if table.entries.is_empty() { idle + 1 } else { 0 };
             if idle == IDLE_PATROLS {
@@ -148,16 +152,16 @@ impl Patrol {
             }
             for entry in table.entries.values_mut() {
                 if entry.job.is_none() && entry.began.elapsed() >= self.marked_after {
-                    entry.job = Some(self.job(entry.run.clone(), entry.version));
+                    entry.job = Some(self.job(runtime, entry.run.clone(), entry.version));
                 }
             }
         }
     }
 
-    fn job(&self, run: RunId, version: Version) -> MarkJob {
+    fn job(&self, runtime: &Handle, run: RunId, version: Version) -> MarkJob {
         let (store, by, ended) = (self.store.clone(), Arc::clone(&self.by), Arc::new(Notify::new()));
         let end = Arc::clone(&ended);
-        let last = tokio::spawn(async move {
+        let last = runtime.spawn(async move {
             let mut version = version;
             let mut latest = None;
             // The evaluator's own commit reports what goes wrong here.
