@@ -138,12 +138,13 @@ impl RunDriver {
 
     async fn page_of_tasks(&self, wants: &Wants) -> Result<Vec<Task>, Error> {
         let mut found = self.load_tasks(wants).await?;
-        let now = self.now().await?;
-        let is_overdue = |task: &&StoredRecord<Task>| task.item.next_look().is_some_and(|look| look <= now);
+        let clock = self.service.store.clock().await?;
+        let is_overdue =
+            |task: &&StoredRecord<Task>| task.item.next_look().is_some_and(|look| look <= clock.now);
         let overdue: Vec<StoredRecord<Task>> = found.iter().filter(is_overdue).cloned().collect();
         if !overdue.is_empty() {
             for task in overdue {
-                self.service.queue.sweep_task(task, now).await?;
+                self.service.queue.sweep_task(task, clock).await?;
             }
             found = self.load_tasks(wants).await?;
         }

@@ -67,6 +67,22 @@ pub struct ClockStatus {
     pub jump: Option<ClockJump>,
 }
 
+impl ClockStatus {
+    /// The time by which a deadline is judged that counts from `since`. A time before the last jump says nothing about how
+    /// much time has passed, so it counts from the jump: the holder of a lease gets its whole length again.
+    pub fn judging(&self, since: Millis) -> Millis {
+        match self.jump {
+            Some(jump) if since < jump.at => since.plus(self.now.since(jump.at)).min(self.now),
+            Some(_) | None => self.now,
+        }
+    }
+
+    /// The store's clock less the wall clock.
+    pub fn drift(&self) -> Millis {
+        self.now.since(self.wall)
+    }
+}
+
 /// A step of the store's clock ahead of the time that passed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClockJump {

@@ -8,7 +8,7 @@ use afl_engine::version::Version;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::backend::{BucketCursor, Durability, Expect, Ranks, StoreError, Write};
+use crate::backend::{BucketCursor, ClockStatus, Durability, Expect, Ranks, StoreError, Write};
 use crate::conflict::CONFLICT_TRIES;
 use crate::paging::{Pages, last_if_full};
 use crate::record::{Key, QueuePosition, Record};
@@ -161,6 +161,10 @@ impl<T: CollectionItem> Collection<T> {
     /// The time by the clock of the store that keeps the items.
     pub async fn now(&self) -> Result<Millis, Error> {
         self.store.now().await
+    }
+
+    pub async fn clock(&self) -> Result<ClockStatus, Error> {
+        self.store.clock().await
     }
 
     fn scope() -> String {

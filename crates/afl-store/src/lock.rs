@@ -5,7 +5,7 @@ use afl_engine::version::Version;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::backend::Durability;
+use crate::backend::{ClockStatus, Durability};
 use crate::collection::{Collection, CollectionItem};
 use crate::conflict::unless_overtaken;
 use crate::paging::Pages;
@@ -19,6 +19,9 @@ pub struct Lock {
     /// an acquisition back, the next owner gets its number.
     pub token: u64,
     pub acquired: Millis,
+    /// When its owner acquired or extended it last.
+    #[serde(default)]
+    pub renewed: Millis,
     pub expires: Millis,
     /// The owner's own data.
     #[serde(default, skip_serializing_if = "Value::is_null")]
@@ -30,6 +33,12 @@ impl CollectionItem for Lock {
 
     fn rank(&self) -> i64 {
         self.expires.0
+    }
+}
+
+impl Lock {
+    fn is_held(&self, clock: ClockStatus) -> bool {
+        self.expires > clock.judging(self.renewed)
     }
 }
 
@@ -59,13 +68,14 @@ impl Locks {
         meta: Value,
     ) -> Result<Option<Hold>, Error> {
         let found = self.0.get(key).await?;
-        let now = self.0.now().await?;
-        if found.as_ref().is_some_and(|lock| lock.item.expires > now && lock.item.owner != owner) {
+        let clock = self.0.clock().await?;
+        let now = clock.now;
+        if found.as_ref().is_some_and(|lock| lock.item.is_held(clock) && lock.item.owner != owner) {
             return Ok(None);
         }
         let token = found.as_ref().map_or(0, |lock| lock.item.token) + 1;
         let expires = now.plus(duration);
-        let lock = Lock { owner: owner.to_owned(), token, acquired: now, expires, meta };
+        let lock = Lock { owner: owner.to_owned(), token, acquired: now, renewed: now, expires, meta };
         let written = self.write(key, &lock, found.map(|lock| lock.version)).await?;
         Ok(written.then(|| Hold { key: key.to_owned(), owner: owner.to_owned(), token }))
     }
@@ -73,7 +83,8 @@ impl Locks {
     /// Whether it is still held, and is for this much longer.
     pub async fn extend(&self, hold: &Hold, duration: Millis) -> Result<bool, Error> {
         let Some(StoredRecord { item, version }) = self.held(hold).await? else { return Ok(false) };
-        let lock = Lock { expires: self.0.now().await?.plus(duration), ..item };
+        let now = self.0.now().await?;
+        let lock = Lock { renewed: now, expires: now.plus(duration), ..item };
         self.write(&hold.key, &lock, Some(version)).await
     }
 
@@ -107,15 +118,15 @@ impl Locks {
     }
 
     pub async fn get(&self, key: &str) -> Result<Option<Lock>, Error> {
-        let now = self.0.now().await?;
-        Ok(self.0.get(key).await?.map(|lock| lock.item).filter(|lock| lock.expires > now))
+        let clock = self.0.clock().await?;
+        Ok(self.0.get(key).await?.map(|lock| lock.item).filter(|lock| lock.is_held(clock)))
     }
 
     async fn held(&self, hold: &Hold) -> Result<Option<StoredRecord<Lock>>, Error> {
         let found = self.0.get(&hold.key).await?;
-        let now = self.0.now().await?;
+        let clock = self.0.clock().await?;
         Ok(found.filter(|lock| {
-            lock.item.token == hold.token && lock.item.owner == hold.owner && lock.item.expires > now
+            lock.item.token == hold.token && lock.item.owner == hold.owner && lock.item.is_held(clock)
         }))
     }
 

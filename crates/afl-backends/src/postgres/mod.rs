@@ -158,8 +158,7 @@ impl Backend for Postgres {
     }
 
     async fn clock(&self) -> Result<ClockStatus, StoreError> {
-        let now = self.now().await?;
-        Ok(ClockStatus { now, wall: now, jump: None })
+        Ok(self.clock.status(&self.connections).await?)
     }
 
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {

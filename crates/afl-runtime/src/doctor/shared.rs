@@ -1,6 +1,8 @@
 //! Checks what all runs share: programs, notifications, handlers and the like.
 
 use afl_engine::id::RunId;
+use afl_engine::time::Millis;
+use afl_store::backend::ClockStatus;
 use afl_store::collection::CollectionItem as _;
 use afl_store::notification::Notification;
 use afl_store::server::Server;
@@ -29,6 +31,31 @@ impl Finding {
     }
 }
 
+/// Wall clocks of machines that are kept right differ by less.
+const MOST_DRIFT: Millis = Millis(60_000);
+/// A jump delays nothing after this: the usual leases are over.
+const RECENT: Millis = Millis(600_000);
+
+/// A drift delays nothing by itself, but shows that a clock was set.
+fn clock_problems(clock: ClockStatus) -> Vec<String> {
+    let mut problems = Vec::new();
+    let drift_s = clock.drift().0 / 1_000;
+    if clock.drift().0.abs() > MOST_DRIFT.0 {
+        let side = if drift_s > 0 { "ahead of" } else { "behind" };
+        problems.push(format!(
+            "it is {} s {side} the wall clock of this machine: one of the two was set; correct the wrong one",
+            drift_s.abs()
+        ));
+    }
+    if let Some(jump) = clock.jump.filter(|jump| clock.now.since(jump.at) < RECENT) {
+        let by_s = jump.by.0 / 1_000;
+        problems.push(format!(
+            "it jumped ahead by {by_s} s: leases from before the jump last their whole length again"
+        ));
+    }
+    problems
+}
+
 impl Service {
     pub(super) async fn examine_scope(
         &self,
@@ -54,6 +81,10 @@ impl Service {
         let store = RunId(STORE.into());
         report.findings.extend(flaws.into_iter().map(|problem| {
             Finding::new(Promise::FailStop, &store, "the store itself", problem, Repair::OfStore)
+        }));
+        let clock = self.store.clock().await?;
+        report.findings.extend(clock_problems(clock).into_iter().map(|problem| {
+            Finding::new(Promise::OneClock, &store, "the clock of the store", problem, Repair::OfStore)
         }));
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use afl_engine::run::RunStatus;
 use afl_engine::time::Millis;
 use afl_runtime::agent::{Claim, ClaimRequest, FacetFilter, Refusal, SettleResult};
+use afl_runtime::doctor::Remedy;
 use afl_store::seed::SeededRng;
 use serde_json::json;
 
@@ -34,6 +35,42 @@ async fn f13_an_hour_back_during_a_lease_keeps_the_holder_and_delays_only() {
     world.finish().await;
     assert_eq!(world.status(&run).await, RunStatus::Completed);
     world.examine().await;
+}
+
+#[tokio::test]
+async fn g10_a_clock_that_is_set_ahead_takes_no_task_from_a_living_holder() {
+    let world = World::new();
+    let run = world.start("One", json!({"n": 1})).await;
+    let held = world.claim(1).await.remove(0);
+    world.clock.advance(Millis(LEASE.0 / 2));
+    world.clock.set_ahead(HOUR);
+    world.clock.advance(Millis(LEASE.0 - 1));
+    assert_eq!(world.service.sweep_once().await.unwrap().requeued, 0);
+    assert!(world.claim(1).await.is_empty());
+    let findings = world.service.doctor(Remedy::Tell).await.unwrap().findings;
+    let problems: Vec<&str> = findings.iter().map(|finding| finding.problem.as_str()).collect();
+    assert_eq!(
+        problems,
+        ["it jumped ahead by 3600 s: leases from before the jump last their whole length again"]
+    );
+    world.service.extend(&held.ticket, LEASE).await.unwrap();
+    world.clock.advance(Millis(LEASE.0 - 1));
+    assert_eq!(world.service.sweep_once().await.unwrap().requeued, 0);
+    world.service.complete(&held.ticket, &inc(&held)).await.unwrap();
+    world.clock.advance(HOUR);
+    world.finish().await;
+    assert_eq!(world.status(&run).await, RunStatus::Completed);
+}
+
+#[tokio::test]
+async fn g10_a_holder_that_died_before_a_jump_loses_its_task_one_lease_after_it() {
+    let world = World::new();
+    world.start("One", json!({"n": 1})).await;
+    world.claim(1).await;
+    world.clock.set_ahead(HOUR);
+    world.clock.advance(LEASE);
+    assert_eq!(world.service.sweep_once().await.unwrap().requeued, 1);
+    assert_eq!(world.claim(1).await.len(), 1);
 }
 
 #[tokio::test]

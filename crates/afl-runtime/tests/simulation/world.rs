@@ -147,8 +147,8 @@ impl World {
                 self.executor.put(place, actor);
             }
             3 => self.memory.power_cut(1 + self.rng.below(6)),
-            4 if self.rng.below(4) == 0 => self.clock.advance(AHEAD),
-            5 => self.clock.advance(BACK),
+            4 if self.rng.below(4) == 0 => self.clock.set_ahead(AHEAD),
+            5 => self.clock.set_ahead(BACK),
             _ => {}
         }
     }

@@ -15,6 +15,7 @@ use afl_engine::timer::{TimerFacet, fired};
 use afl_engine::value::{Map, Value, check_size};
 
 use super::Refusal;
+use crate::backend::ClockStatus;
 
 /// The records to write. Without an event the task goes on.
 #[derive(Clone, Debug)]
@@ -108,31 +109,32 @@ fn may_repeat(task: &Task, error: &EventError) -> bool {
     is_known && error.kind != UNCERTAIN
 }
 
-/// The outcome of a task that nobody settled in time; `None` while nothing is due. `wall` judges moments that people
-/// name, `now` all else.
+/// The outcome of a task that nobody settled in time; `None` while nothing is due. The wall clock judges moments that
+/// people name, the store's clock all else.
 pub(super) fn due(
     mut task: Task,
     event: Event,
-    now: Millis,
-    wall: Millis,
+    clock: ClockStatus,
 ) -> Result<Option<TaskOutcome>, MoveRefusal> {
+    let now = clock.now;
     let is_open = !task.state.is_terminal();
-    if is_open && task.times_out.is_some_and(|at| at <= now) {
+    let began = |end: Millis| end.since(task.policy.timeout_ms.unwrap_or_default());
+    if is_open && task.times_out.is_some_and(|at| at <= clock.judging(began(at))) {
         return overdue(task, event, now).map(Some);
     }
     match (task.state, task.timer(), task.not_before) {
         (TaskState::Pending, Some(timer), Some(at)) => {
-            let clock = match timer {
+            let shown = match timer {
                 TimerFacet::Wait => now,
-                TimerFacet::Until => wall,
+                TimerFacet::Until => clock.wall,
             };
-            if at > clock {
+            if at > shown {
                 return Ok(None);
             }
             task.apply(Move::Complete, Authority::Actor(&Actor::System), now)?;
             Ok(Some(TaskOutcome::completed(task, event, fired(at))))
         }
-        (TaskState::Running | TaskState::AwaitingResponse, _, _) => silent(task, event, now),
+        (TaskState::Running | TaskState::AwaitingResponse, _, _) => silent(task, event, clock),
         (
             TaskState::Pending
             | TaskState::Completed
@@ -176,17 +178,24 @@ fn overdue(mut task: Task, event: Event, now: Millis) -> Result<TaskOutcome, Mov
 
 /// The outcome when a holder's lease has ended, or its attempt was silent or long beyond its policy; `None` while
 /// neither is so.
-fn silent(mut task: Task, event: Event, now: Millis) -> Result<Option<TaskOutcome>, MoveRefusal> {
+fn silent(
+    mut task: Task,
+    event: Event,
+    clock: ClockStatus,
+) -> Result<Option<TaskOutcome>, MoveRefusal> {
+    let now = clock.now;
     let Some(lease) = task.lease.as_ref() else { return Ok(None) };
     let owner = &lease.owner;
     let by = Authority::Actor(&Actor::System);
-    let silence = task.policy.heartbeat_ms.filter(|heartbeat| lease.heartbeat.plus(*heartbeat) <= now);
+    let judged = clock.judging(lease.heartbeat);
+    let silence = task.policy.heartbeat_ms.filter(|heartbeat| lease.heartbeat.plus(*heartbeat) <= judged);
     let silence = silence.map(|heartbeat| format!("{owner} was silent for more than {} ms", heartbeat.0));
-    let length = task.policy.attempt_timeout_ms.filter(|timeout| lease.since.plus(*timeout) <= now);
+    let attempt = clock.judging(lease.since);
+    let length = task.policy.attempt_timeout_ms.filter(|timeout| lease.since.plus(*timeout) <= attempt);
     let length = length.map(|timeout| format!("the attempt of {owner} took more than {} ms", timeout.0));
     let timed_out = length.or(silence);
     let lost = match (timed_out, task.policy.effect) {
-        (None, _) if lease.expires > now => return Ok(None),
+        (None, _) if lease.expires > judged => return Ok(None),
         (timed_out, Some(Effect::Once)) => {
             EventError::uncertain(&timed_out.unwrap_or_else(|| format!("{owner} fell silent")))
         }

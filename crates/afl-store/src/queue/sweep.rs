@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::outcome;
 use super::settle::Basis;
 use super::{Queue, SettleResult};
-use crate::backend::{BucketCursor, Decision, Durability, Head, Ranks, Take, TakeMoment};
+use crate::backend::{BucketCursor, ClockStatus, Decision, Durability, Head, Ranks, Take, TakeMoment};
 use crate::notification::NotifyOn;
 use crate::paging::{Pages, last_if_full};
 use crate::record::Record;
@@ -107,18 +107,18 @@ impl Queue {
 
     /// Settles the tasks of a bucket that are due: their holder fell silent, their timer fires or their time is over.
     async fn sweep_settling(&self, head: &Head, swept: &mut SweepReport) -> Result<(), Error> {
-        let now = self.store.now().await?;
-        if head.rank > now.0 {
+        let status = self.store.clock().await?;
+        if head.rank > status.now.0 {
             swept.note_next(head);
             return Ok(());
         }
-        let clock = if head.bucket == bucket::UNTIL { self.store.wall_now().await? } else { now };
+        let clock = if head.bucket == bucket::UNTIL { status.wall } else { status.now };
         let mut pages = Pages::first();
         while !pages.is_over() {
             let due = Ranks::UpTo(clock.0);
             let page = self.store.scan_bucket(&head.bucket, due, pages.after(), PAGE).await?;
             for record in &page {
-                self.sweep_one(record, now, swept).await?;
+                self.sweep_one(record, status, swept).await?;
             }
             // Unreadable records stay where they are, and the records behind them are swept too.
             pages.follow(last_if_full(&page, PAGE).map(BucketCursor::of));
@@ -126,9 +126,9 @@ impl Queue {
         self.look_for_next(&head.bucket, swept).await
     }
 
-    async fn sweep_one(&self, record: &Record, now: Millis, swept: &mut SweepReport) -> Result<(), Error> {
+    async fn sweep_one(&self, record: &Record, clock: ClockStatus, swept: &mut SweepReport) -> Result<(), Error> {
         let ended = match self.task_of(record).await {
-            Ok(Some(task)) => self.settle_due(task, now).await,
+            Ok(Some(task)) => self.settle_due(task, clock).await,
             Ok(None) => Ok(None),
             Err(error) => Err(error),
         };
@@ -156,8 +156,8 @@ impl Queue {
     }
 
     /// Settles one task if it is due. Reads nothing of other tasks, and leaves an unreadable one to the doctor.
-    pub async fn sweep_task(&self, task: StoredRecord<Task>, now: Millis) -> Result<(), Error> {
-        match self.settle_due(task, now).await {
+    pub async fn sweep_task(&self, task: StoredRecord<Task>, clock: ClockStatus) -> Result<(), Error> {
+        match self.settle_due(task, clock).await {
             Err(Error::Unreadable { .. } | Error::Shared { .. }) => Ok(()),
             // The holder or a janitor was faster.
             Err(error) if error.is_conflict() => Ok(()),
@@ -165,22 +165,18 @@ impl Queue {
         }
     }
 
-    async fn settle_due(&self, task: StoredRecord<Task>, now: Millis) -> Result<Option<SettleResult>, Error> {
+    async fn settle_due(&self, task: StoredRecord<Task>, clock: ClockStatus) -> Result<Option<SettleResult>, Error> {
         let (run, step) = (&task.item.workflow_id, &task.item.step_id);
         let key = self.store.run_key(run, task_record(step));
         let Some(StoredRecord::<Event> { item: event, version }) = self.store.event(run, step).await? else {
             return Err(Error::unreadable(&key, Defect::Missing));
         };
         let basis = Basis { task: task.version, event: version };
-        let wall = match task.item.timer() {
-            Some(TimerFacet::Until) => self.store.wall_now().await?,
-            Some(TimerFacet::Wait) | None => now,
-        };
         let refused = |refusal: MoveRefusal| Error::unreadable(&key, Defect::Body(refusal.to_string()));
-        let Some(outcome) = outcome::due(task.item, event, now, wall).map_err(refused)? else {
+        let Some(outcome) = outcome::due(task.item, event, clock).map_err(refused)? else {
             return Ok(None);
         };
-        self.write_outcome(outcome, basis, NotifyOn::OnErrors, now).await.map(Some)
+        self.write_outcome(outcome, basis, NotifyOn::OnErrors, clock.now).await.map(Some)
     }
 
     /// Retries whose time has come go back to their queues.

@@ -20,7 +20,7 @@ use afl_engine::time::Millis;
 use afl_engine::version::Epoch;
 
 use crate::backend::{
-    Backend, Batch, BucketCursor, Durability, Limits, Ranks, Scan, ScanOrder, StoreError, Write,
+    Backend, Batch, BucketCursor, ClockStatus, Durability, Limits, Ranks, Scan, ScanOrder, StoreError, Write,
 };
 use crate::outbox::ChannelCache;
 use crate::record::{Key, Record, Tenant};
@@ -72,9 +72,9 @@ impl Store {
         Ok(self.backend.now().await?)
     }
 
-    /// The wall clock, for moments that people name.
-    pub async fn wall_now(&self) -> Result<Millis, Error> {
-        Ok(self.backend.clock().await?.wall)
+    /// The same clock beside the wall clock, for moments that people name.
+    pub async fn clock(&self) -> Result<ClockStatus, Error> {
+        Ok(self.backend.clock().await?)
     }
 
     /// Wakes after something came into a bucket with this prefix.
