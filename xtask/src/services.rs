@@ -5,7 +5,7 @@ use std::env;
 use std::fs;
 use std::process::Command;
 
-use afl_testbed::postgres;
+use afl_testbed::{faketime, postgres};
 use anyhow::{Context, Result, bail};
 
 /// One kind of server. To add one, add its entry to [`KINDS`].
@@ -47,8 +47,10 @@ impl Services {
             KINDS.iter().filter(|kind| env::var_os(kind.variable).is_none()).collect();
         let missing: Vec<&ServiceKind> =
             wanted.iter().copied().filter(|kind| !(kind.is_installed)()).collect();
-        if !missing.is_empty() && can_install() {
-            install(&missing)?;
+        let mut packages: Vec<&str> = missing.iter().map(|kind| kind.package).collect();
+        packages.extend((!faketime::is_installed()).then_some(faketime::PACKAGE));
+        if !packages.is_empty() && can_install() {
+            install(&packages)?;
         }
         let mut running = Vec::new();
         for kind in wanted {
@@ -71,11 +73,10 @@ fn can_install() -> bool {
     is_root && fs::exists("/usr/bin/apt-get").unwrap_or(false)
 }
 
-fn install(kinds: &[&ServiceKind]) -> Result<()> {
-    let packages: Vec<&str> = kinds.iter().map(|kind| kind.package).collect();
+fn install(packages: &[&str]) -> Result<()> {
     eprintln!("installing {} for the tests", packages.join(", "));
     apt_get(&["update", "--quiet"])?;
-    apt_get(&[&["install", "--quiet", "--yes", "--no-install-recommends"], packages.as_slice()].concat())
+    apt_get(&[&["install", "--quiet", "--yes", "--no-install-recommends"], packages].concat())
 }
 
 fn apt_get(arguments: &[&str]) -> Result<()> {

@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+use crate::faketime;
 use crate::keeper::{Keeper, StartError};
 
 /// The environment variable in which `cargo xtask test` passes the URL of the shared server to the tests.
@@ -80,9 +81,21 @@ impl PostgresServer {
 
     /// With these lines added to `postgresql.conf`.
     pub fn start_with(settings: &str) -> Result<Self, StartError> {
+        Self::start_in(settings, &[])
+    }
+
+    /// With a wall clock that follows the offset in a file, which any user may read.
+    pub fn start_with_clock(offset: &Path) -> Result<Self, StartError> {
+        Self::start_in("", &faketime::variables(offset))
+    }
+
+    fn start_in(settings: &str, environment: &[(&str, String)]) -> Result<Self, StartError> {
         let programs = programs()?;
         let password = secret().map_err(|source| StartError::Io { what: "make a password", source })?;
-        let mut keeper = Keeper::start(SCRIPT, &[("BIN", &programs.to_string_lossy())])?;
+        let bin = programs.to_string_lossy();
+        let mut variables = vec![("BIN", &*bin)];
+        variables.extend(environment.iter().map(|(name, value)| (*name, value.as_str())));
+        let mut keeper = Keeper::start(SCRIPT, &variables)?;
         let data = keeper.directory().join("data");
         fs::write(keeper.directory().join("password"), &password)
             .map_err(|source| StartError::Io { what: "write the password", source })?;

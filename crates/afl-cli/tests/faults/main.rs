@@ -1,6 +1,7 @@
 //! The faults of docs/promises.md that need real stores; each test is named after its fault.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod clock;
 mod damage;
 mod failover;
 mod full;
