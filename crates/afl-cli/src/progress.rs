@@ -148,6 +148,7 @@ pub(crate) async fn show_work(mut events: mpsc::Receiver<WorkerEvent>, progress:
             WorkerEvent::Ready { .. }
             | WorkerEvent::Handlers { .. }
             | WorkerEvent::Unfit(_)
+            | WorkerEvent::ClockAhead { .. }
             | WorkerEvent::Ended { .. } => {}
         }
     }

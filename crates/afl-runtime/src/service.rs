@@ -11,6 +11,7 @@ use afl_engine::task::Task;
 use afl_engine::time::Millis;
 use afl_engine::trace::Tracing;
 use afl_store::backend::Backend;
+use afl_store::backend::ClockJump;
 use afl_store::collection::{Collection, CollectionItem};
 use afl_store::entropy::Entropy;
 use afl_store::lock::Locks;
@@ -112,6 +113,11 @@ impl Service {
     /// The time by the store's clock, which judges leases, timers and the silence of servers.
     pub async fn now(&self) -> Result<Millis, Error> {
         Ok(self.store.now().await?)
+    }
+
+    /// The last step of that clock ahead of the time that passed, as far as this process has seen one.
+    pub async fn clock_jump(&self) -> Result<Option<ClockJump>, Error> {
+        Ok(self.store.clock().await?.jump)
     }
 
     pub(crate) fn collection<T: CollectionItem>(&self) -> Collection<T> {

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use afl_runtime::RunId;
 use afl_runtime::agent::Claim;
+use afl_runtime::{Millis, RunId};
 
 use super::Worker;
 use super::attempt::AttemptEnd;
@@ -24,6 +24,10 @@ pub enum WorkerEvent {
     },
     /// It does not take the work of this handler.
     Unfit(ShortLease),
+    /// The store's clock was set ahead. Leases from before that last their whole length again.
+    ClockAhead {
+        by: Millis,
+    },
     Began(AttemptInfo),
     Ended {
         work: AttemptInfo,

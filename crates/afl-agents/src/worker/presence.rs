@@ -55,11 +55,17 @@ impl Worker {
         let every = Duration::from_millis(self.config.heartbeat_interval_ms);
         let mut phase = self.phase.subscribe();
         let mut until = std::pin::pin!(until);
+        let mut known = None;
         loop {
             tokio::select! {
                 () = &mut until => return,
                 Ok(()) = phase.changed() => {}
                 () = sleep(every) => {}
+            }
+            if let Ok(Some(jump)) = self.service.clock_jump().await
+                && known.replace(jump) != Some(jump)
+            {
+                self.publish(|| WorkerEvent::ClockAhead { by: jump.by });
             }
             // A heartbeat that fails is followed by the next; meanwhile the record grows old, which is true.
             drop(self.write_record(None).await);

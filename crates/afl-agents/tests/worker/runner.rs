@@ -205,7 +205,8 @@ async fn a_runner_that_has_lost_its_lock_stops_and_gives_the_task_back() {
             WorkerEvent::Ready { .. }
             | WorkerEvent::Began(_)
             | WorkerEvent::Handlers { .. }
-            | WorkerEvent::Unfit(_) => {}
+            | WorkerEvent::Unfit(_)
+            | WorkerEvent::ClockAhead { .. } => {}
         }
     }
     working.stop().await;

@@ -80,7 +80,8 @@ impl Slow {
                 WorkerEvent::Began(_)
                 | WorkerEvent::Ended { .. }
                 | WorkerEvent::Handlers { .. }
-                | WorkerEvent::Unfit(_) => {}
+                | WorkerEvent::Unfit(_)
+                | WorkerEvent::ClockAhead { .. } => {}
             }
         }
     }

@@ -203,6 +203,11 @@ fn lines(told: &WorkerEvent, config: &Config, flag: &str, color: Color) -> Strin
             let warning = paint("warning:", color::HELP, color);
             format!("{warning} {}; other agents must do that work\n", shown::inert(&short.to_string()))
         }
+        WorkerEvent::ClockAhead { by } => {
+            let warning = paint("warning:", color::HELP, color);
+            let by = shown::span(*by);
+            format!("{warning} the store's clock jumped ahead by {by}; no lease ends for its whole length\n")
+        }
         WorkerEvent::Began(work) => format!("{} of run {}: begun\n", work.path, work.run),
         WorkerEvent::Ended { work, ended, took } => {
             let took = shown::span((*took).into());
