@@ -61,8 +61,10 @@ pub trait Backend: Any + Send + Sync + fmt::Debug {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClockStatus {
     pub now: Millis,
-    /// The wall clock, which an operator may set at any time.
+    /// The wall clock, which an operator may set at any time: that of the server where the store has one.
     pub wall: Millis,
+    /// The wall clock of this machine.
+    pub machine: Millis,
     /// The last step ahead that this process has seen the store's clock make.
     pub jump: Option<ClockJump>,
 }
@@ -77,9 +79,9 @@ impl ClockStatus {
         }
     }
 
-    /// The store's clock less the wall clock.
+    /// The store's clock less the wall clock of this machine.
     pub fn drift(&self) -> Millis {
-        self.now.since(self.wall)
+        self.now.since(self.machine)
     }
 }
 

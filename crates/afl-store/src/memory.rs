@@ -112,7 +112,7 @@ impl Backend for Memory {
 
     async fn clock(&self) -> Result<ClockStatus, StoreError> {
         let now = self.clock.now();
-        Ok(ClockStatus { now, wall: now, jump: self.clock.jump() })
+        Ok(ClockStatus { now, wall: now, machine: now, jump: self.clock.jump() })
     }
 
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {

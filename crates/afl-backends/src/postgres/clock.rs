@@ -50,14 +50,14 @@ impl ServerClock {
         Ok(self.anchor(connections).await?.time(Instant::now()))
     }
 
-    /// The wall clock is that of this machine.
+    /// The wall clock is the server's.
     pub(super) async fn status(
         &self,
         connections: &Arc<Connections>,
     ) -> Result<ClockStatus, PostgresFailure> {
         let anchor = self.anchor(connections).await?;
-        let (now, wall) = (anchor.time(Instant::now()), Clock::System.now());
-        Ok(ClockStatus { now, wall, jump: anchor.jump })
+        let now = anchor.time(Instant::now());
+        Ok(ClockStatus { now, wall: now, machine: Clock::System.now(), jump: anchor.jump })
     }
 
     async fn anchor(&self, connections: &Arc<Connections>) -> Result<ClockAnchor, PostgresFailure> {

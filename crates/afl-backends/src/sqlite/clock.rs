@@ -97,7 +97,7 @@ impl SqliteClock {
 
     pub(super) fn status(&self) -> ClockStatus {
         let wall = self.other.clone().unwrap_or_default().now();
-        ClockStatus { now: self.now(), wall, jump: self.other.as_ref().and_then(Clock::jump) }
+        ClockStatus { now: self.now(), wall, machine: wall, jump: self.other.as_ref().and_then(Clock::jump) }
     }
 
     pub(super) fn moment(&self) -> TakeMoment {

@@ -74,6 +74,7 @@ const OTHERS: &[&str] = &[
     "channel_view",
     "channel_views",
     "channels",
+    "clock_jump",
     "closest_task",
     "closest_workflow",
     "declaration",

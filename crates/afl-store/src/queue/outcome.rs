@@ -178,11 +178,7 @@ fn overdue(mut task: Task, event: Event, now: Millis) -> Result<TaskOutcome, Mov
 
 /// The outcome when a holder's lease has ended, or its attempt was silent or long beyond its policy; `None` while
 /// neither is so.
-fn silent(
-    mut task: Task,
-    event: Event,
-    clock: ClockStatus,
-) -> Result<Option<TaskOutcome>, MoveRefusal> {
+fn silent(mut task: Task, event: Event, clock: ClockStatus) -> Result<Option<TaskOutcome>, MoveRefusal> {
     let now = clock.now;
     let Some(lease) = task.lease.as_ref() else { return Ok(None) };
     let owner = &lease.owner;

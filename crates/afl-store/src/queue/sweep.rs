@@ -5,7 +5,6 @@ use afl_engine::id::{RunId, StepId};
 use afl_engine::run::Control;
 use afl_engine::task::{MoveRefusal, Task};
 use afl_engine::time::Millis;
-use afl_engine::timer::TimerFacet;
 use std::sync::Arc;
 
 use super::outcome;
@@ -82,8 +81,8 @@ impl Queue {
     async fn timers(&self) -> Result<Vec<Head>, Error> {
         let mut timers = self.store.heads(bucket::TIMERS).await?;
         if let Some(until) = timers.iter_mut().find(|head| head.bucket == bucket::UNTIL) {
-            let ahead = self.store.wall_now().await?.since(self.store.now().await?);
-            until.rank = until.rank.saturating_sub(ahead.0);
+            let clock = self.store.clock().await?;
+            until.rank = until.rank.saturating_sub(clock.wall.since(clock.now).0);
         }
         Ok(timers)
     }
@@ -126,7 +125,12 @@ impl Queue {
         self.look_for_next(&head.bucket, swept).await
     }
 
-    async fn sweep_one(&self, record: &Record, clock: ClockStatus, swept: &mut SweepReport) -> Result<(), Error> {
+    async fn sweep_one(
+        &self,
+        record: &Record,
+        clock: ClockStatus,
+        swept: &mut SweepReport,
+    ) -> Result<(), Error> {
         let ended = match self.task_of(record).await {
             Ok(Some(task)) => self.settle_due(task, clock).await,
             Ok(None) => Ok(None),
@@ -165,7 +169,11 @@ impl Queue {
         }
     }
 
-    async fn settle_due(&self, task: StoredRecord<Task>, clock: ClockStatus) -> Result<Option<SettleResult>, Error> {
+    async fn settle_due(
+        &self,
+        task: StoredRecord<Task>,
+        clock: ClockStatus,
+    ) -> Result<Option<SettleResult>, Error> {
         let (run, step) = (&task.item.workflow_id, &task.item.step_id);
         let key = self.store.run_key(run, task_record(step));
         let Some(StoredRecord::<Event> { item: event, version }) = self.store.event(run, step).await? else {

@@ -1,6 +1,7 @@
 //! The times of a task: the silence and the length of an attempt, the timeout of a step, timers that answer.
 
 use super::*;
+use crate::backend::ClockStatus;
 use crate::queue::outcome;
 
 fn timeout(ms: i64) -> Policy {
@@ -158,7 +159,10 @@ async fn g10_the_wall_clock_ends_until_and_the_clock_of_the_store_ends_a_wait() 
         };
         let task = Task::pending(new, Millis(0));
         let event = Event::open(StepId::root(), name.into(), BTreeMap::new());
-        let fires = |now, wall| outcome::due(task.clone(), event.clone(), now, wall).unwrap().is_some();
+        let fires = |now, wall| {
+            let clock = ClockStatus { now, wall, machine: wall, jump: None };
+            outcome::due(task.clone(), event.clone(), clock).unwrap().is_some()
+        };
         assert_eq!((fires(at, early), fires(early, at)), (by_store, by_wall), "{name}");
     }
 }
