@@ -81,8 +81,12 @@ struct WatchTable {
     has_patrol: bool,
 }
 
+/// It has the store, and the patrol has not: a store is closed when its last user is gone, which a patrol outlives.
 #[derive(Debug)]
 struct WatchEntry {
+    store: Store,
+    by: Arc<str>,
+    marked_after: Duration,
     run: RunId,
     version: Version,
     began: Instant,
@@ -102,25 +106,38 @@ impl Watchdog {
     }
 
     /// Nothing outside a runtime, as in a simulation.
-    fn begin(
-        self: &Arc<Self>,
-        run: &RunId,
-        version: Version,
-        patrol: impl FnOnce() -> Patrol,
-    ) -> Option<u64> {
+    fn begin(self: &Arc<Self>, entry: WatchEntry) -> Option<u64> {
         let runtime = Handle::try_current().ok()?;
         let mut table = self.table();
         table.last += 1;
         let id = table.last;
-        let entry = WatchEntry { run: run.clone(), version, began: Instant::now(), job: None };
         table.entries.insert(id, entry);
         if !std::mem::replace(&mut table.has_patrol, true) {
-            let (patrol, watchdog) = (patrol(), Arc::clone(self));
+            let watchdog = Arc::clone(self);
             // A task would wait in the queue of the very thread that the evaluation blocks.
             let thread = thread::Builder::new().name("afl-watchdog".to_owned());
-            table.has_patrol = thread.spawn(move || patrol.run(&watchdog, &runtime)).is_ok();
+            table.has_patrol = thread.spawn(move || watchdog.patrol(&runtime)).is_ok();
         }
         Some(id)
+    }
+
+    /// Looks at the evaluations of this process now and then, as long as there are some.
+    fn patrol(&self, runtime: &Handle) {
+        let mut idle = 0;
+        loop {
+            thread::sleep(PATROL);
+            let mut table = self.table();
+            idle = if table.entries.is_empty() { idle + 1 } else { 0 };
+            if idle == IDLE_PATROLS {
+                table.has_patrol = false;
+                return;
+            }
+            for entry in table.entries.values_mut() {
+                if entry.job.is_none() && entry.began.elapsed() >= entry.marked_after {
+                    entry.job = Some(entry.mark(runtime));
+                }
+            }
+        }
     }
 
     /// The version of the run's record, if it was marked.
@@ -132,34 +149,22 @@ impl Watchdog {
     }
 }
 
-/// Looks at the evaluations of a process now and then, as long as there are some.
-struct Patrol {
-    store: Store,
-    by: Arc<str>,
-    marked_after: Duration,
-}
-
-impl Patrol {
-    fn run(self, watchdog: &Watchdog, runtime: &Handle) {
-        let mut idle = 0;
-        loop {
-            thread::sleep(PATROL);
-            let mut table = watchdog.table();
-            idle = if table.entries.is_empty() { idle + 1 } else { 0 };
-            if idle == IDLE_PATROLS {
-                table.has_patrol = false;
-                return;
-            }
-            for entry in table.entries.values_mut() {
-                if entry.job.is_none() && entry.began.elapsed() >= self.marked_after {
-                    entry.job = Some(self.job(runtime, entry.run.clone(), entry.version));
-                }
-            }
+impl WatchEntry {
+    fn new(store: &Store, by: &Arc<str>, run: &RunId, version: Version) -> Self {
+        Self {
+            store: store.clone(),
+            by: Arc::clone(by),
+            marked_after: MARKED_AFTER,
+            run: run.clone(),
+            version,
+            began: Instant::now(),
+            job: None,
         }
     }
 
-    fn job(&self, runtime: &Handle, run: RunId, version: Version) -> MarkJob {
+    fn mark(&self, runtime: &Handle) -> MarkJob {
         let (store, by, ended) = (self.store.clone(), Arc::clone(&self.by), Arc::new(Notify::new()));
+        let (run, version) = (self.run.clone(), self.version);
         let end = Arc::clone(&ended);
         let last = runtime.spawn(async move {
             let mut version = version;
@@ -197,12 +202,7 @@ async fn mark(store: &Store, id: &RunId, version: Version, by: &str) -> Result<O
 impl Service {
     /// Watches an evaluation of a stored run, up to [`Service::end_watch`].
     pub(crate) fn watch_evaluation(&self, run: &Run, version: Option<Version>) -> Option<u64> {
-        let patrol = || Patrol {
-            store: self.store.clone(),
-            by: Arc::clone(&self.process),
-            marked_after: MARKED_AFTER,
-        };
-        self.watchdog.begin(&run.id, version?, patrol)
+        self.watchdog.begin(WatchEntry::new(&self.store, &self.process, &run.id, version?))
     }
 
     /// The version of the run's record, if the evaluation was marked in it.
@@ -287,9 +287,9 @@ mod tests {
         for (process, count) in [("one", 1), ("one", 1), ("two", 2)] {
             let version = service.existing(&id).await.expect("it is there").version;
             let watchdog = Arc::<Watchdog>::default();
-            let (store, by) = (service.store.clone(), process.into());
-            let patrol = || Patrol { store, by, marked_after: Duration::ZERO };
-            let watch = watchdog.begin(&id, version, patrol).expect("there is a runtime");
+            let entry = WatchEntry::new(&service.store, &process.into(), &id, version);
+            let watch = watchdog.begin(WatchEntry { marked_after: Duration::ZERO, ..entry });
+            let watch = watch.expect("there is a runtime");
             let marked = loop {
                 let run = service.existing(&id).await.expect("it is there");
                 if run.version != version {

@@ -15,7 +15,7 @@ async fn many_processes_may_start_at_once_on_an_empty_database() {
     let database = Database::new().await;
     let stores = join_all((0..8).map(|_| database.connect())).await;
     let applied = "SELECT count(*) FROM afl.migrations";
-    assert_eq!(database.client().await.query_one(applied, &[]).await.unwrap().get::<_, i64>(0), 2);
+    assert_eq!(database.client().await.query_one(applied, &[]).await.unwrap().get::<_, i64>(0), 3);
     drop(stores);
 }
 

@@ -94,7 +94,7 @@ async fn examine(service: &Service) -> Vec<RunStatus> {
 
 /// Takes the store back to what it was before the views.
 fn downgrade(path: &Path) {
-    let old = "DROP VIEW runs; DROP VIEW steps; DROP VIEW tasks; DROP VIEW events;
+    let old = "DROP VIEW runs; DROP VIEW steps; DROP VIEW tasks; DROP VIEW events; DROP TABLE clock;
         UPDATE meta SET value = 1 WHERE name = 'format'; PRAGMA wal_checkpoint(TRUNCATE)";
     Connection::open(path).unwrap().execute_batch(old).unwrap();
 }
