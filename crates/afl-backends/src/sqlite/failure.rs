@@ -17,6 +17,14 @@ pub(super) fn explain(path: &Path, error: &Error) -> StoreError {
         (Error::QueryReturnedNoRows, None) => {
             return StoreError::Refused(damaged(path, &"a row of every store is missing"));
         }
+        // Every table is strict, and every text is written as UTF-8.
+        (
+            Error::InvalidColumnType(..)
+            | Error::FromSqlConversionFailure(..)
+            | Error::IntegralValueOutOfRange(..)
+            | Error::Utf8Error(..),
+            None,
+        ) => return StoreError::Refused(damaged(path, error)),
         (_, None) => return unavailable(error.to_string()),
     };
     match code {
