@@ -80,14 +80,10 @@ impl AttemptLimit {
             at: granted + timeout.min(FURTHEST).as_duration(),
             exceeded: format!("the attempt took more than its AttemptTimeout of {} ms", timeout.0),
         });
-        let left =
-            claim.task.times_out.zip(claim.task.lease.as_ref()).map(|(at, lease)| at.since(lease.since));
-        let step = left.map(|left| Self {
-            at: Instant::now() + left.min(FURTHEST).as_duration(),
-            exceeded: format!(
-                "the Timeout of {} ms of the step is over",
-                policy.timeout_ms.unwrap_or_default().0
-            ),
+        let ends = claim.task.times_out.zip(claim.task.lease.as_ref());
+        let step = ends.zip(policy.timeout_ms).map(|((at, lease), timeout)| Self {
+            at: Instant::now() + at.since(lease.since).min(FURTHEST).as_duration(),
+            exceeded: format!("the Timeout of {} ms of the step is over", timeout.0),
         });
         attempt.into_iter().chain(step).min_by_key(|limit| limit.at)
     }

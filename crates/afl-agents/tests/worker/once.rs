@@ -39,7 +39,7 @@ const TIMEOUT_MS: i64 = 5_000;
 
 /// The end of the step after all attempts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum End {
+enum OnceEnd {
     Completed,
     /// A person is asked whether it happened.
     Uncertain,
@@ -49,7 +49,7 @@ enum End {
     Exhausted,
 }
 
-impl End {
+impl OnceEnd {
     fn of(task: &Task) -> Self {
         match task.state {
             TaskState::Completed => Self::Completed,
@@ -62,11 +62,11 @@ impl End {
 }
 
 /// A folder of handlers, and the file in which each effect is a line.
-struct Site {
+struct OnceSite {
     folder: TempDir,
 }
 
-impl Site {
+impl OnceSite {
     fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
@@ -111,16 +111,16 @@ async fn task(world: &World, run: &RunId) -> Task {
 }
 
 /// Does the work until no agent is offered any, then what a person may do without a decision.
-async fn end_of(hosts: &Arc<Hosts>, uri: &str, to: &str) -> (End, Task) {
+async fn end_of(hosts: &Arc<Hosts>, uri: &str, to: &str) -> (OnceEnd, Task) {
     let world = World::new();
     let worker = worker(&world, hosts, uri);
     let run = world.start(ONCE, json!({"to": to})).await;
     while worker.poll_once().await.unwrap() > 0 {}
     let ended = task(&world, &run).await;
-    let end = End::of(&ended);
+    let end = OnceEnd::of(&ended);
     let again = world.service.retry(&run, &Again::Run).await;
     let is_refused = matches!(again, Err(Error::Refused(StateRefusal::Undecided { .. })));
-    assert_eq!(is_refused, matches!(end, End::Uncertain | End::Reported), "{to}: {again:?}");
+    assert_eq!(is_refused, matches!(end, OnceEnd::Uncertain | OnceEnd::Reported), "{to}: {again:?}");
     (end, ended)
 }
 
@@ -160,36 +160,36 @@ def handle(payload, ctx):
 
 #[tokio::test]
 async fn g4_once_work_in_python_is_never_repeated_unless_it_says_that_nothing_happened() {
-    let site = Site::new();
+    let site = OnceSite::new();
     let effects = format!("EFFECTS = {:?}\n", site.path("effects").to_str().unwrap());
     fs::write(site.path("handlers.py"), effects + PYTHON).unwrap();
     let hosts = site.hosts(PythonConfig::default());
     for (to, expected, effects) in [
-        ("ada", End::Completed, 1),
-        ("nan", End::Uncertain, 1),
-        ("surrogate", End::Uncertain, 1),
-        ("str", End::Uncertain, 1),
-        ("none", End::Uncertain, 1),
-        ("odd", End::Uncertain, 1),
-        ("long", End::Uncertain, 1),
-        ("type", End::Uncertain, 1),
-        ("lacks", End::Uncertain, 1),
-        ("update", End::Uncertain, 1),
-        ("exit", End::Uncertain, 1),
-        ("interrupt", End::Uncertain, 1),
-        ("_exit", End::Uncertain, 1),
-        ("kill", End::Uncertain, 1),
-        ("exception", End::Reported, 1),
-        ("memory", End::Reported, 1),
-        ("nobody", End::Exhausted, 0),
-        ("nobody at first", End::Completed, 1),
+        ("ada", OnceEnd::Completed, 1),
+        ("nan", OnceEnd::Uncertain, 1),
+        ("surrogate", OnceEnd::Uncertain, 1),
+        ("str", OnceEnd::Uncertain, 1),
+        ("none", OnceEnd::Uncertain, 1),
+        ("odd", OnceEnd::Uncertain, 1),
+        ("long", OnceEnd::Uncertain, 1),
+        ("type", OnceEnd::Uncertain, 1),
+        ("lacks", OnceEnd::Uncertain, 1),
+        ("update", OnceEnd::Uncertain, 1),
+        ("exit", OnceEnd::Uncertain, 1),
+        ("interrupt", OnceEnd::Uncertain, 1),
+        ("_exit", OnceEnd::Uncertain, 1),
+        ("kill", OnceEnd::Uncertain, 1),
+        ("exception", OnceEnd::Reported, 1),
+        ("memory", OnceEnd::Reported, 1),
+        ("nobody", OnceEnd::Exhausted, 0),
+        ("nobody at first", OnceEnd::Completed, 1),
     ] {
         let (end, task) = end_of(&hosts, "handlers", to).await;
         assert_eq!((end, site.effects()), (expected, effects), "{to}: {task:?}");
         let claims = match expected {
-            End::Exhausted => 3,
-            End::Completed if to != "ada" => 3,
-            End::Completed | End::Uncertain | End::Reported => 1,
+            OnceEnd::Exhausted => 3,
+            OnceEnd::Completed if to != "ada" => 3,
+            OnceEnd::Completed | OnceEnd::Uncertain | OnceEnd::Reported => 1,
         };
         assert_eq!(task.token, claims, "{to}");
     }
@@ -197,22 +197,22 @@ async fn g4_once_work_in_python_is_never_repeated_unless_it_says_that_nothing_ha
 
 #[tokio::test]
 async fn g4_once_work_of_a_program_is_never_repeated_unless_it_exits_with_75() {
-    let site = Site::new();
+    let site = OnceSite::new();
     let hosts = site.hosts(PythonConfig::default());
     for (body, expected, effects) in [
-        ("echo '{\"sent\": true}'", End::Completed, 1),
-        ("echo '{\"sent\": tr'", End::Uncertain, 1),
-        ("echo '[1]'", End::Uncertain, 1),
-        ("echo '{\"sent\": \"yes\"}'", End::Uncertain, 1),
-        ("echo '{}'", End::Uncertain, 1),
-        ("true", End::Uncertain, 1),
-        ("kill -9 $$", End::Uncertain, 1),
-        ("kill -15 $$", End::Uncertain, 1),
-        ("exit 1", End::Reported, 1),
-        ("echo '{\"sent\": true}'; exit 74", End::Reported, 1),
-        ("exit 127", End::Reported, 1),
+        ("echo '{\"sent\": true}'", OnceEnd::Completed, 1),
+        ("echo '{\"sent\": tr'", OnceEnd::Uncertain, 1),
+        ("echo '[1]'", OnceEnd::Uncertain, 1),
+        ("echo '{\"sent\": \"yes\"}'", OnceEnd::Uncertain, 1),
+        ("echo '{}'", OnceEnd::Uncertain, 1),
+        ("true", OnceEnd::Uncertain, 1),
+        ("kill -9 $$", OnceEnd::Uncertain, 1),
+        ("kill -15 $$", OnceEnd::Uncertain, 1),
+        ("exit 1", OnceEnd::Reported, 1),
+        ("echo '{\"sent\": true}'; exit 74", OnceEnd::Reported, 1),
+        ("exit 127", OnceEnd::Reported, 1),
         // The line says that it was tried; the program says that nothing came of it.
-        ("exit 75", End::Exhausted, 3),
+        ("exit 75", OnceEnd::Exhausted, 3),
     ] {
         let (end, task) = end_of(&hosts, &site.program(body), "ada").await;
         assert_eq!((end, site.effects()), (expected, effects), "{body}: {task:?}");
@@ -228,12 +228,12 @@ enum Hangup {
 }
 
 /// Takes whole requests, which are the effects, and answers each with the same bytes.
-struct Server {
+struct CutServer {
     port: u16,
     requests: Arc<AtomicUsize>,
 }
 
-impl Server {
+impl CutServer {
     async fn answering(answer: &[u8], hangup: Hangup) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -290,24 +290,24 @@ fn answer(status: &str, content_type: &str, body: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn g4_once_work_over_http_happens_once_wherever_the_answer_breaks() {
-    let hosts = Site::new().hosts(PythonConfig::default());
+    let hosts = OnceSite::new().hosts(PythonConfig::default());
     let whole = answer("200 OK", "application/json", "{\"sent\": true}");
     for hangup in [Hangup::Close, Hangup::Reset] {
         for cut in 0..whole.len() {
-            let server = Server::answering(&whole[..cut], hangup).await;
+            let server = CutServer::answering(&whole[..cut], hangup).await;
             let (end, task) = end_of(&hosts, &server.uri(), "ada").await;
             let case = format!("{hangup:?} after {cut} bytes: {task:?}");
-            assert_eq!((end, server.requests(), task.token), (End::Uncertain, 1, 1), "{case}");
+            assert_eq!((end, server.requests(), task.token), (OnceEnd::Uncertain, 1, 1), "{case}");
         }
     }
-    let server = Server::answering(&whole, Hangup::Close).await;
-    assert_eq!(end_of(&hosts, &server.uri(), "ada").await.0, End::Completed);
+    let server = CutServer::answering(&whole, Hangup::Close).await;
+    assert_eq!(end_of(&hosts, &server.uri(), "ada").await.0, OnceEnd::Completed);
 }
 
 /// A connection that is used again may be closed by the server at any time.
 #[tokio::test]
 async fn g4_once_work_over_http_happens_once_on_a_connection_that_is_used_again() {
-    let hosts = Site::new().hosts(PythonConfig::default());
+    let hosts = OnceSite::new().hosts(PythonConfig::default());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let uri = format!("http://{}/pay", listener.local_addr().unwrap());
     let requests = Arc::new(AtomicUsize::new(0));
@@ -324,14 +324,14 @@ async fn g4_once_work_over_http_happens_once_on_a_connection_that_is_used_again(
             count.fetch_add(1, Ordering::SeqCst);
         }
     });
-    assert_eq!(end_of(&hosts, &uri, "ada").await.0, End::Completed);
+    assert_eq!(end_of(&hosts, &uri, "ada").await.0, OnceEnd::Completed);
     let (end, task) = end_of(&hosts, &uri, "grace").await;
-    assert_eq!((end, requests.load(Ordering::SeqCst)), (End::Uncertain, 2), "{task:?}");
+    assert_eq!((end, requests.load(Ordering::SeqCst)), (OnceEnd::Uncertain, 2), "{task:?}");
 }
 
 #[tokio::test]
 async fn g4_once_work_that_timed_out_after_its_start_is_uncertain() {
-    let site = Site::new();
+    let site = OnceSite::new();
     let effects = site.path("effects");
     let python = format!(
         "import time\ndef handle(payload):\n    open({:?}, 'a').write('paid\\n')\n    time.sleep(600)\n",
@@ -340,68 +340,74 @@ async fn g4_once_work_that_timed_out_after_its_start_is_uncertain() {
     fs::write(site.path("handlers.py"), python).unwrap();
     let hosts = site.hosts(PythonConfig::default());
     let program = site.program("exec sleep 600");
-    let silent = Server::answering(b"HTTP/1.1 200 OK\r\n", Hangup::Never).await;
+    let silent = CutServer::answering(b"HTTP/1.1 200 OK\r\n", Hangup::Never).await;
     let uri = silent.uri();
     let ends = ["handlers", &program, &uri].map(|uri| end_of(&hosts, uri, "ada"));
     for (end, task) in join_all(ends).await {
-        assert_eq!((end, task.token), (End::Uncertain, 1), "{task:?}");
+        assert_eq!((end, task.token), (OnceEnd::Uncertain, 1), "{task:?}");
     }
     assert_eq!((site.effects(), silent.requests()), (2, 1));
 }
 
 #[tokio::test]
 async fn g4_once_work_over_http_is_never_repeated_unless_the_answer_says_that_nothing_happened() {
-    let hosts = Site::new().hosts(PythonConfig::default());
+    let hosts = OnceSite::new().hosts(PythonConfig::default());
     let (json, problem) = ("application/json", "application/problem+json; charset=utf-8");
     let not_done = r#"{"type": "not-done", "title": "closed"}"#;
     for (status, content_type, body, expected, requests) in [
-        ("200 OK", json, "{\"sent\": true}", End::Completed, 1),
-        ("200 OK", json, "{\"sent\": tr", End::Uncertain, 1),
-        ("200 OK", "text/html", "<p>ok</p>", End::Uncertain, 1),
-        ("200 OK", json, "[true]", End::Uncertain, 1),
-        ("200 OK", json, "{\"sent\": \"yes\"}", End::Uncertain, 1),
-        ("202 Accepted", json, "", End::Uncertain, 1),
-        ("303 See Other", json, "", End::Uncertain, 1),
-        ("500 Internal Server Error", json, "{}", End::Uncertain, 1),
-        ("502 Bad Gateway", "text/html", "", End::Uncertain, 1),
-        ("503 Service Unavailable", json, "", End::Uncertain, 1),
-        ("504 Gateway Timeout", json, "", End::Uncertain, 1),
-        ("400 Bad Request", json, "{}", End::Reported, 1),
-        ("404 Not Found", json, "{}", End::Reported, 1),
-        ("409 Conflict", problem, r#"{"type": "about:blank"}"#, End::Reported, 1),
-        ("429 Too Many Requests", json, "{}", End::Reported, 1),
-        ("503 Service Unavailable", problem, not_done, End::Exhausted, 3),
-        ("409 Conflict", problem, r#"{"type": "https://bank.example/problems/not-done"}"#, End::Exhausted, 3),
+        ("200 OK", json, "{\"sent\": true}", OnceEnd::Completed, 1),
+        ("200 OK", json, "{\"sent\": tr", OnceEnd::Uncertain, 1),
+        ("200 OK", "text/html", "<p>ok</p>", OnceEnd::Uncertain, 1),
+        ("200 OK", json, "[true]", OnceEnd::Uncertain, 1),
+        ("200 OK", json, "{\"sent\": \"yes\"}", OnceEnd::Uncertain, 1),
+        ("202 Accepted", json, "", OnceEnd::Uncertain, 1),
+        ("303 See Other", json, "", OnceEnd::Uncertain, 1),
+        ("500 Internal CutServer Error", json, "{}", OnceEnd::Uncertain, 1),
+        ("502 Bad Gateway", "text/html", "", OnceEnd::Uncertain, 1),
+        ("503 Service Unavailable", json, "", OnceEnd::Uncertain, 1),
+        ("504 Gateway Timeout", json, "", OnceEnd::Uncertain, 1),
+        ("400 Bad Request", json, "{}", OnceEnd::Reported, 1),
+        ("404 Not Found", json, "{}", OnceEnd::Reported, 1),
+        ("409 Conflict", problem, r#"{"type": "about:blank"}"#, OnceEnd::Reported, 1),
+        ("429 Too Many Requests", json, "{}", OnceEnd::Reported, 1),
+        ("503 Service Unavailable", problem, not_done, OnceEnd::Exhausted, 3),
+        (
+            "409 Conflict",
+            problem,
+            r#"{"type": "https://bank.example/problems/not-done"}"#,
+            OnceEnd::Exhausted,
+            3,
+        ),
         // Only a problem document says it.
-        ("409 Conflict", json, not_done, End::Reported, 1),
-        ("200 OK", problem, not_done, End::Uncertain, 1),
+        ("409 Conflict", json, not_done, OnceEnd::Reported, 1),
+        ("200 OK", problem, not_done, OnceEnd::Uncertain, 1),
     ] {
-        let server = Server::answering(&answer(status, content_type, body), Hangup::Close).await;
+        let server = CutServer::answering(&answer(status, content_type, body), Hangup::Close).await;
         let (end, task) = end_of(&hosts, &server.uri(), "ada").await;
         assert_eq!((end, server.requests()), (expected, requests), "{status} {body}: {task:?}");
     }
 }
 
-async fn end_of_function(function: impl Fn(Call) -> Outcome + Send + Sync + 'static) -> (End, u64) {
+async fn end_of_function(function: impl Fn(Call) -> Outcome + Send + Sync + 'static) -> (OnceEnd, u64) {
     let world = World::new();
     let worker = world.worker(Profile::Poller);
     worker.register("Send", blocking(function));
     let run = world.start(ONCE, json!({"to": "ada"})).await;
     while worker.poll_once().await.unwrap() > 0 {}
     let task = task(&world, &run).await;
-    (End::of(&task), task.token)
+    (OnceEnd::of(&task), task.token)
 }
 
 #[tokio::test]
 async fn g4_once_work_of_a_function_that_crashed_is_uncertain() {
     let crashed = end_of_function(|_| panic!("in the middle of it")).await;
-    assert_eq!(crashed, (End::Uncertain, 1));
+    assert_eq!(crashed, (OnceEnd::Uncertain, 1));
     let failed = end_of_function(|_| Err(HandlerFailure::unavailable("the bank does not answer"))).await;
-    assert_eq!(failed, (End::Reported, 1));
+    assert_eq!(failed, (OnceEnd::Reported, 1));
     let not_done = end_of_function(|_| Err(HandlerFailure::error("it is Sunday").not_done())).await;
-    assert_eq!(not_done, (End::Exhausted, 3));
+    assert_eq!(not_done, (OnceEnd::Exhausted, 3));
     let unusable = end_of_function(|_| Ok(object(json!({"sent": "yes"})))).await;
-    assert_eq!(unusable, (End::Uncertain, 1));
+    assert_eq!(unusable, (OnceEnd::Uncertain, 1));
 }
 
 #[tokio::test]
@@ -426,7 +432,7 @@ async fn g4_once_work_that_has_begun_is_not_given_back_at_shutdown() {
     begun.notified().await;
     working.stop().await;
     let task = task(&world, &run).await;
-    assert_eq!((End::of(&task), task.token), (End::Uncertain, 1), "{task:?}");
+    assert_eq!((OnceEnd::of(&task), task.token), (OnceEnd::Uncertain, 1), "{task:?}");
     let other = world.worker(Profile::Poller);
     other.register("Send", blocking(|_| panic!("it happens twice")));
     assert_eq!(other.poll_once().await.unwrap(), 0);
@@ -445,7 +451,7 @@ namespace post {
 /// Only one of two can have the one process; the other has not begun, and another agent does it.
 #[tokio::test]
 async fn g4_once_work_that_waits_in_line_is_given_back_at_shutdown() {
-    let site = Site::new();
+    let site = OnceSite::new();
     let effects = site.path("effects");
     let text = format!(
         "import time\ndef handle(payload):\n    with open({:?}, 'a') as effects: print('paid', file=effects)\n    time.sleep(600)\n",

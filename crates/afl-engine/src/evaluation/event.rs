@@ -199,6 +199,7 @@ impl Evaluation {
     /// When the timer of an event fires, if its facet is one of those that timers answer.
     pub(super) fn timer_of(&self, event: &Event) -> Option<Result<Millis, String>> {
         let timer: TimerFacet = event.event_type.parse().ok()?;
+        // Lengths and moments are short. A value that is stored apart is neither, so it may be missing here.
         let value = |held: &ValueRef| self.known.value(held).cloned().unwrap_or_default();
         let args = event.payload.iter().map(|(name, held)| (name.clone(), value(held))).collect();
         Some(timer.due(&args, self.now))

@@ -97,13 +97,13 @@ namespace t {
 "#;
 
 /// A run and one of its steps.
-pub(crate) struct Scene {
+pub(crate) struct AnswerScene {
     pub(crate) world: World,
     pub(crate) run: RunId,
     pub(crate) step: StepId,
 }
 
-impl Scene {
+impl AnswerScene {
     pub(crate) async fn new(workflow: &str, path: &str) -> Self {
         Self::over(World::new(), workflow, path).await
     }
@@ -167,7 +167,7 @@ fn refusal(answered: Result<AnswerResult, Error>) -> String {
 
 #[tokio::test]
 async fn g4_uncertain_work_that_happened_continues_with_the_result_that_a_person_gives() {
-    let scene = Scene::uncertain("Letter", "Letter.a").await;
+    let scene = AnswerScene::uncertain("Letter", "Letter.a").await;
     assert_eq!(scene.world.status(&scene.run).await, RunStatus::Failed);
     assert!(scene.task().await.is_uncertain());
     assert_eq!(scene.done(json!({"n": 7})).await.unwrap(), AnswerResult::Now);
@@ -184,7 +184,7 @@ async fn g4_uncertain_work_that_happened_continues_with_the_result_that_a_person
 
 #[tokio::test]
 async fn g4_uncertain_work_that_did_not_happen_is_tried_again_or_given_up() {
-    let scene = Scene::uncertain("Letter", "Letter.a").await;
+    let scene = AnswerScene::uncertain("Letter", "Letter.a").await;
     scene.world.service.retry(&scene.run, &Again::Step(scene.step.clone())).await.unwrap();
     assert_eq!(scene.task().await.state, TaskState::Pending);
     scene.lose_worker().await;
@@ -199,7 +199,7 @@ async fn g4_uncertain_work_that_did_not_happen_is_tried_again_or_given_up() {
 
 #[tokio::test]
 async fn a_question_for_a_person_names_the_fields_that_the_result_must_have() {
-    let scene = Scene::uncertain("Letter", "Letter.a").await;
+    let scene = AnswerScene::uncertain("Letter", "Letter.a").await;
     let why = scene.world.service.why(&scene.run).await.unwrap();
     let [wait] = &why.waits[..] else { panic!("one thing is open: {why:?}") };
     let On::Decision { name, must_return, failure } = &wait.on else { panic!("{wait:?}") };
@@ -208,7 +208,7 @@ async fn a_question_for_a_person_names_the_fields_that_the_result_must_have() {
 
 #[tokio::test]
 async fn g4_a_retry_of_the_whole_run_leaves_uncertain_work_alone() {
-    let scene = Scene::uncertain("Letter", "Letter.a").await;
+    let scene = AnswerScene::uncertain("Letter", "Letter.a").await;
     let error = scene.world.service.retry(&scene.run, &Again::Run).await.unwrap_err();
     assert!(
         matches!(&error, Error::Refused(StateRefusal::Undecided { path, .. }) if path == "Letter.a"),
@@ -216,7 +216,7 @@ async fn g4_a_retry_of_the_whole_run_leaves_uncertain_work_alone() {
     );
     assert_eq!(scene.task().await.state, TaskState::Failed);
 
-    let scene = Scene::new("Beside", "Beside.a").await;
+    let scene = AnswerScene::new("Beside", "Beside.a").await;
     let claims = scene.world.claim(10).await;
     let bad = claims.iter().find(|claim| claim.task.name.ends_with("Bad")).unwrap();
     scene.world.service.fail(&bad.ticket, &broken()).await.unwrap();
@@ -229,7 +229,7 @@ async fn g4_a_retry_of_the_whole_run_leaves_uncertain_work_alone() {
 
 #[tokio::test]
 async fn a_failed_step_gets_its_result_whatever_it_failed_with() {
-    let scene = Scene::new("Beside", "Beside.b").await;
+    let scene = AnswerScene::new("Beside", "Beside.b").await;
     for claim in scene.world.claim(10).await {
         scene.world.service.fail(&claim.ticket, &broken()).await.unwrap();
     }
@@ -243,7 +243,7 @@ async fn a_failed_step_gets_its_result_whatever_it_failed_with() {
 
 #[tokio::test]
 async fn an_open_task_is_taken_from_its_holder() {
-    let scene = Scene::new("Letter", "Letter.a").await;
+    let scene = AnswerScene::new("Letter", "Letter.a").await;
     let claim = scene.world.claim(1).await.remove(0);
     assert_eq!(scene.done(json!({"n": 2})).await.unwrap(), AnswerResult::Now);
     let late = scene.world.service.complete(&claim.ticket, &object(json!({"n": 9}))).await;
@@ -257,7 +257,7 @@ async fn an_open_task_is_taken_from_its_holder() {
 
 #[tokio::test]
 async fn an_unprocessed_outcome_is_processed_first() {
-    let scene = Scene::new("Beside", "Beside.b").await;
+    let scene = AnswerScene::new("Beside", "Beside.b").await;
     let claims = scene.world.claim(10).await;
     let bad = claims.iter().find(|claim| claim.task.name.ends_with("Bad")).unwrap();
     scene.world.service.fail(&bad.ticket, &broken()).await.unwrap();
@@ -267,7 +267,7 @@ async fn an_unprocessed_outcome_is_processed_first() {
 
 #[tokio::test]
 async fn a_person_can_also_give_the_result_of_a_script_and_of_the_event_behind_it() {
-    let scene = Scene::new("Scripted", "Scripted.a").await;
+    let scene = AnswerScene::new("Scripted", "Scripted.a").await;
     for result in [json!({"k": 1}), json!({"m": 2})] {
         for claim in scene.world.claim(10).await {
             scene.world.service.fail(&claim.ticket, &broken()).await.unwrap();
@@ -281,7 +281,7 @@ async fn a_person_can_also_give_the_result_of_a_script_and_of_the_event_behind_i
 
 #[tokio::test]
 async fn a_mixin_is_answered_after_the_step_so_that_nothing_is_done_again() {
-    let scene = Scene::uncertain("Mixed", "Mixed.a").await;
+    let scene = AnswerScene::uncertain("Mixed", "Mixed.a").await;
     let mixin = scene.at("Mixed.a with Side").await;
     let refused = refusal(mixin.done(json!({"k": 5})).await);
     assert!(refused.contains("the work of `Mixed.a` failed beside it"), "{refused}");
@@ -296,26 +296,26 @@ async fn a_mixin_is_answered_after_the_step_so_that_nothing_is_done_again() {
 
 #[tokio::test]
 async fn a_step_is_not_answered_where_that_would_be_wrong() {
-    let caught = Scene::new("Caught", "Caught.a").await;
+    let caught = AnswerScene::new("Caught", "Caught.a").await;
     let claim = caught.world.claim(1).await.remove(0);
     caught.world.service.fail(&claim.ticket, &broken()).await.unwrap();
     caught.world.service.turn().await.unwrap();
     assert_eq!(caught.world.outputs(&caught.run).await, json!({"n": 0}));
     assert!(caught.done(json!({"n": 1})).await.is_err(), "its `catch` dealt with it");
 
-    let canceled = Scene::uncertain("Beside", "Beside.a").await;
+    let canceled = AnswerScene::uncertain("Beside", "Beside.a").await;
     canceled.world.service.cancel(&canceled.run).await.unwrap();
     let refused = refusal(canceled.done(json!({"n": 1})).await);
     assert!(refused.contains("the run was canceled"), "{refused}");
 
-    let scene = Scene::uncertain("Letter", "Letter.a").await;
+    let scene = AnswerScene::uncertain("Letter", "Letter.a").await;
     let refused = refusal(scene.done(json!({"n": "two"})).await);
     assert!(refused.contains("`n` must be Long, but is String"), "{refused}");
-    let root = Scene { world: scene.world.restarted(), run: scene.run.clone(), step: StepId::root() };
+    let root = AnswerScene { world: scene.world.restarted(), run: scene.run.clone(), step: StepId::root() };
     let refused = refusal(root.done(json!({"n": 1})).await);
     assert!(refused.contains("it failed because of `Letter.a`"), "{refused}");
 
-    let failed = Scene::new("Beside", "Beside.b").await;
+    let failed = AnswerScene::new("Beside", "Beside.b").await;
     for claim in failed.world.claim(10).await {
         failed.world.service.fail(&claim.ticket, &broken()).await.unwrap();
     }
@@ -323,7 +323,7 @@ async fn a_step_is_not_answered_where_that_would_be_wrong() {
     let refused = failed.give_up().await.unwrap_err();
     assert!(matches!(refused, Error::Refused(StateRefusal::FailedAlready { .. })), "{refused}");
 
-    let sum = Scene::new("Sum", "Sum.a").await;
+    let sum = AnswerScene::new("Sum", "Sum.a").await;
     sum.done(json!({"any": "text"})).await.unwrap();
     sum.world.service.turn().await.unwrap();
     let of_itself = sum.at("Sum.b").await;
@@ -333,7 +333,7 @@ async fn a_step_is_not_answered_where_that_would_be_wrong() {
 
 #[tokio::test]
 async fn an_incomplete_result_is_refused_and_can_be_given_again() {
-    let scene = Scene::uncertain("Letter", "Letter.a").await;
+    let scene = AnswerScene::uncertain("Letter", "Letter.a").await;
     let refused = refusal(scene.done(json!({"m": 3})).await);
     assert!(refused.ends_with("is refused: it lacks `n`"), "{refused}");
     assert!(scene.task().await.is_uncertain());
@@ -343,7 +343,7 @@ async fn an_incomplete_result_is_refused_and_can_be_given_again() {
 
 #[tokio::test]
 async fn an_answer_to_a_held_run_waits_until_it_goes_on() {
-    let scene = Scene::new("Beside", "Beside.b").await;
+    let scene = AnswerScene::new("Beside", "Beside.b").await;
     let claims = scene.world.claim(10).await;
     let bad = claims.iter().find(|claim| claim.task.name.ends_with("Bad")).unwrap();
     scene.world.service.fail(&bad.ticket, &broken()).await.unwrap();
@@ -365,7 +365,7 @@ async fn an_answer_to_a_held_run_waits_until_it_goes_on() {
 #[tokio::test]
 async fn g1_no_moment_of_an_answer_offers_the_work_to_agents() {
     for number in 1..4 {
-        let scene = Scene::uncertain("Letter", "Letter.a").await;
+        let scene = AnswerScene::uncertain("Letter", "Letter.a").await;
         let mut writes = 0;
         scene.world.faulty.plan(move |call: BackendCall| {
             writes += u64::from(matches!(call.verb, BackendVerb::Commit | BackendVerb::Take));
@@ -389,7 +389,7 @@ async fn g1_no_moment_of_an_answer_offers_the_work_to_agents() {
 // covers: SDK-3.2-c
 #[tokio::test]
 async fn m12_m10_a_task_is_ignored_when_skipped_and_canceled_when_canceled() {
-    let told = Scene::new("Told", "Told.a").await;
+    let told = AnswerScene::new("Told", "Told.a").await;
     told.world.service.skip(&told.run, &told.step).await.unwrap();
     assert_eq!(told.task().await.state, TaskState::Ignored);
     told.world.service.turn().await.unwrap();
@@ -398,13 +398,13 @@ async fn m12_m10_a_task_is_ignored_when_skipped_and_canceled_when_canceled() {
     let again = told.world.service.skip(&told.run, &told.step).await.unwrap_err().to_string();
     assert_eq!(again, "the task of `Told.a` is ignored, so it cannot be skipped");
 
-    let scene = Scene::new("Letter", "Letter.a").await;
+    let scene = AnswerScene::new("Letter", "Letter.a").await;
     let error = scene.world.service.skip(&scene.run, &scene.step).await.unwrap_err();
     assert!(
         matches!(&error, Error::Invalid(InvalidRequest::NeedsResult { lacks, .. }) if *lacks == ["n"]),
         "{error}"
     );
-    let scene = Scene::new("Sum", "Sum.a").await;
+    let scene = AnswerScene::new("Sum", "Sum.a").await;
     let claim = scene.world.claim(1).await.remove(0);
     scene.world.service.cancel_task(&scene.run, &scene.step).await.unwrap();
     assert_eq!(scene.task().await.state, TaskState::Canceled);

@@ -7,12 +7,12 @@ use afl_runtime::agent::WorkEvidence;
 use afl_runtime::{Again, AnswerResult, Error, On, StateRefusal};
 use serde_json::{Value, json};
 
-use crate::answering::{Scene, object};
+use crate::answering::{AnswerScene, object};
 use crate::world::broken;
 
 /// A run whose first work failed so.
-async fn failed(workflow: &str, evidence: WorkEvidence) -> Scene {
-    let scene = Scene::new(workflow, &format!("{workflow}.a")).await;
+async fn failed(workflow: &str, evidence: WorkEvidence) -> AnswerScene {
+    let scene = AnswerScene::new(workflow, &format!("{workflow}.a")).await;
     let claim = scene.world.claim(1).await.remove(0);
     scene.world.service.fail(&claim.ticket, &broken().with_evidence(evidence)).await.unwrap();
     scene.world.service.turn().await.unwrap();
@@ -21,8 +21,8 @@ async fn failed(workflow: &str, evidence: WorkEvidence) -> Scene {
 }
 
 /// A run whose first work returned this.
-async fn returned(workflow: &str, result: Value) -> Scene {
-    let scene = Scene::new(workflow, &format!("{workflow}.a")).await;
+async fn returned(workflow: &str, result: Value) -> AnswerScene {
+    let scene = AnswerScene::new(workflow, &format!("{workflow}.a")).await;
     let claim = scene.world.claim(1).await.remove(0);
     scene.world.service.complete(&claim.ticket, &object(result)).await.unwrap();
     scene.world.service.turn().await.unwrap();
@@ -34,7 +34,7 @@ fn is_undecided(error: &Error) -> bool {
     matches!(error, Error::Refused(StateRefusal::Undecided { must_return, .. }) if *must_return == ["n"])
 }
 
-async fn needs_decision(scene: &Scene) {
+async fn needs_decision(scene: &AnswerScene) {
     for again in [Again::Run, Again::Within(scene.step.clone())] {
         let error = scene.world.service.retry(&scene.run, &again).await.unwrap_err();
         assert!(is_undecided(&error), "{again:?}: {error}");
@@ -93,7 +93,7 @@ async fn g4_a_result_that_does_not_fit_leaves_once_work_uncertain() {
 
 #[tokio::test]
 async fn g4_a_result_that_does_not_fit_leaves_the_once_work_of_a_mixin_uncertain() {
-    let scene = Scene::new("Mixed", "Mixed.a").await;
+    let scene = AnswerScene::new("Mixed", "Mixed.a").await;
     for claim in scene.world.claim(10).await {
         let result = if claim.task.name.ends_with("Side") { json!({"k": "five"}) } else { json!({"n": 1}) };
         scene.world.service.complete(&claim.ticket, &object(result)).await.unwrap();
@@ -125,7 +125,7 @@ async fn g4_a_result_that_does_not_fit_leaves_a_script_uncertain_that_must_run_o
 
 #[tokio::test]
 async fn g4_no_catch_decides_about_uncertain_work() {
-    let unanswered = Scene::uncertain("Caught", "Caught.a").await;
+    let unanswered = AnswerScene::uncertain("Caught", "Caught.a").await;
     let unusable = returned("Caught", json!({"n": "seven"})).await;
     let unknown = failed("Caught", WorkEvidence::Unknown).await;
     for scene in [&unanswered, &unusable, &unknown] {
@@ -149,7 +149,7 @@ async fn g4_no_catch_decides_about_uncertain_work() {
 
 #[tokio::test]
 async fn g4_no_catch_above_ends_uncertain_work_although_another_step_failed_first() {
-    let scene = Scene::new("Both", "Both.two.b").await;
+    let scene = AnswerScene::new("Both", "Both.two.b").await;
     for claim in scene.world.claim(10).await {
         let evidence =
             if claim.task.name.ends_with("Send") { WorkEvidence::Unknown } else { WorkEvidence::Reported };
@@ -166,7 +166,7 @@ async fn g4_no_catch_above_ends_uncertain_work_although_another_step_failed_firs
 
 #[tokio::test]
 async fn g4_a_timeout_of_once_work_that_has_begun_asks_a_person() {
-    let scene = Scene::new("Timed", "Timed.a").await;
+    let scene = AnswerScene::new("Timed", "Timed.a").await;
     assert_eq!(scene.world.claim(10).await.len(), 1);
     scene.world.clock.advance(Millis(5_001));
     scene.world.service.sweep_once().await.unwrap();
@@ -179,7 +179,7 @@ async fn g4_a_timeout_of_once_work_that_has_begun_asks_a_person() {
 
 #[tokio::test]
 async fn g4_a_cancel_of_once_work_that_has_begun_asks_a_person() {
-    let scene = Scene::new("Letter", "Letter.a").await;
+    let scene = AnswerScene::new("Letter", "Letter.a").await;
     let claim = scene.world.claim(1).await.remove(0);
     scene.world.service.cancel_task(&scene.run, &scene.step).await.unwrap();
     scene.world.service.turn().await.unwrap();
@@ -188,7 +188,7 @@ async fn g4_a_cancel_of_once_work_that_has_begun_asks_a_person() {
     assert!(scene.world.service.complete(&claim.ticket, &object(json!({"n": 9}))).await.is_err());
     needs_decision(&scene).await;
 
-    let unbegun = Scene::new("Letter", "Letter.a").await;
+    let unbegun = AnswerScene::new("Letter", "Letter.a").await;
     unbegun.world.service.cancel_task(&unbegun.run, &unbegun.step).await.unwrap();
     unbegun.world.service.turn().await.unwrap();
     assert_eq!(unbegun.task().await.state, TaskState::Canceled);

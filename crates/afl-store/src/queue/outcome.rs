@@ -117,10 +117,9 @@ pub(super) fn due(
     clock: ClockStatus,
 ) -> Result<Option<TaskOutcome>, MoveRefusal> {
     let now = clock.now;
-    let is_open = !task.state.is_terminal();
-    let began = |end: Millis| end.since(task.policy.timeout_ms.unwrap_or_default());
-    if is_open && task.times_out.is_some_and(|at| at <= clock.judging(began(at))) {
-        return overdue(task, event, now).map(Some);
+    let timeout = task.times_out.zip(task.policy.timeout_ms).filter(|_| !task.state.is_terminal());
+    if let Some((_, limit)) = timeout.filter(|(at, limit)| *at <= clock.judging(at.since(*limit))) {
+        return overdue(task, event, limit, now).map(Some);
     }
     match (task.state, task.timer(), task.not_before) {
         (TaskState::Pending, Some(timer), Some(at)) => {
@@ -148,8 +147,8 @@ pub(super) fn due(
 }
 
 /// The time of the whole step is over. Begun work that must happen at most once asks a person.
-fn overdue(mut task: Task, event: Event, now: Millis) -> Result<TaskOutcome, MoveRefusal> {
-    let limit = format!("its Timeout of {} ms is over", task.policy.timeout_ms.unwrap_or_default().0);
+fn overdue(mut task: Task, event: Event, limit: Millis, now: Millis) -> Result<TaskOutcome, MoveRefusal> {
+    let limit = format!("its Timeout of {} ms is over", limit.0);
     let last = task.error.as_ref().map(|error| format!("; the last attempt failed: {error}"));
     let last = last.unwrap_or_default();
     let error = match (task.state, task.policy.effect) {
